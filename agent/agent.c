@@ -107,6 +107,13 @@ static void on_images_changed(void *userdata) {
         agent_report_node_change(agent);
 }
 
+static void on_network_changed(void *userdata) {
+        Agent *agent = userdata;
+
+        pod_manager_on_network_changed(agent->pod_manager);
+        agent_report_node_change(agent);
+}
+
 /* ---- changes of pods ---- */
 
 static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
@@ -198,6 +205,13 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
 }
 
+/* A lone node has one; a joined node waits for that of the cluster. */
+static bool has_built_in_network(const Agent *agent) {
+        OptionalBool built_in = agent->config.mainstay.built_in_network;
+
+        return built_in.is_set ? built_in.value : !agent->paths.kubeconfig;
+}
+
 static void fill_shared_configs(Agent *agent) {
         agent->bundle_config =
                 make_bundle_config(&agent->config, &agent->node, &agent->paths, agent->has_slices);
@@ -212,9 +226,10 @@ static void fill_shared_configs(Agent *agent) {
                 .shim_cgroup = agent->paths.shim_cgroup,
                 .systemd = agent->systemd,
         };
-        agent->cni_paths = (CniPaths){
+        agent->cni_settings = (CniSettings){
                 .config_dir = agent->config.mainstay.cni_conf_dir,
                 .plugin_path = agent->config.mainstay.cni_bin_dir,
+                .has_default = has_built_in_network(agent),
         };
 }
 
@@ -229,7 +244,7 @@ static int build_pod_manager(Agent *agent) {
                         .event = agent->event,
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
-                        .network = &agent->cni_paths,
+                        .network = &agent->cni_settings,
                         .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
@@ -493,6 +508,10 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
+        r = network_readiness_new(agent->event, &agent->cni_settings, on_network_changed, agent,
+                                  &agent->network_readiness);
+        if (r < 0)
+                return r;
         agent->allocatable = find_allocatable_resources(&agent->config, &agent->node,
                                                         agent->bundle_config.storage_capacity);
         /* A service has its own mount namespace; a unit that ran before has prepared it. */
@@ -572,6 +591,7 @@ static void agent_done(Agent *agent) {
         http_server_free(agent->http_server);
         stats_provider_done(&agent->stats);
         config_watch_free(agent->config_watch);
+        network_readiness_free(agent->network_readiness);
         node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);

@@ -29,6 +29,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
                 .hostname = agent->node.reported_hostname,
                 .address = agent->node.address,
                 .machine = &agent->node,
+                .network = &agent->cni_settings,
                 .storage = agent->bundle_config.storage_capacity,
                 .max_pods = config_max_pods(&agent->config, agent->node.n_cpus),
                 .node_api_port = config_node_api_port(&agent->config),

@@ -24,6 +24,7 @@
 #include "agent/node/config-watch.h"
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
+#include "agent/node/network-readiness.h"
 #include "agent/node/node-api-launcher.h"
 #include "agent/node/node-labels.h"
 #include "agent/node/paths.h"
@@ -45,7 +46,8 @@ typedef struct Agent {
         BundleConfig bundle_config;
         Resolvers resolvers; /* of 'bundle_config' */
         SandboxConfig sandbox_config;
-        CniPaths cni_paths;
+        CniSettings cni_settings;
+        NetworkReadiness *network_readiness; /* NULL: pods can always get a network */
 
         SteadyClock clock;
         sd_event *event;

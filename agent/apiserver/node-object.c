@@ -61,8 +61,9 @@ static int add_node_status(const NodeObjectSpec *spec, json_t *node) {
 
 char *node_object_to_json(const NodeObjectSpec *spec) {
         const NodeSources sources = spec->inputs->list_sources(spec->inputs->userdata);
-        cleanup_free char *text = node_to_json(spec->labels_taints, spec->inputs->conditions,
-                                               spec->connection, &sources);
+        cleanup_free char *text =
+                node_to_json(spec->labels_taints, spec->inputs->conditions,
+                             spec->inputs->network->not_ready, spec->connection, &sources);
         cleanup_json json_t *node = text ? json_loads(text, 0, NULL) : NULL;
 
         if (!node || add_node_status(spec, node) < 0)

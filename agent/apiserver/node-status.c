@@ -118,6 +118,15 @@ static int read_runtime_handlers(const StringMap *runtimes, NodeStatus *status) 
         return r;
 }
 
+/* In the kubelet's order and form. NULL: there is none. */
+static int join_not_ready_reasons(const char *network, const char *other, char **ret) {
+        if (network && other)
+                return asprintf(ret, "[%s, %s]", network, other) < 0 ? -ENOMEM : 0;
+        if (network || other)
+                *ret = strdup(network ? network : other);
+        return (network || other) && !*ret ? -ENOMEM : 0;
+}
+
 static int fill_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
                             const char *refused, NodeStatus *status) {
         int r;
@@ -132,10 +141,13 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
         status->sources = inputs->list_sources(inputs->userdata);
-        status->not_ready_reason = not_ready_reason ? strdup(not_ready_reason) : NULL;
+        r = join_not_ready_reasons(inputs->network->not_ready, not_ready_reason,
+                                   &status->not_ready_reason);
+        if (r < 0)
+                return r;
         status->refused = refused ? strdup(refused) : NULL;
         status->hostname = strdup(inputs->hostname);
-        if (!status->hostname || (not_ready_reason && !status->not_ready_reason))
+        if (!status->hostname)
                 return -ENOMEM;
         if (inputs->address && strv_append(&status->addresses, inputs->address) < 0)
                 return -ENOMEM;

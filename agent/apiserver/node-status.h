@@ -5,6 +5,7 @@
  * info, capacity and allocatable resources, images, runtime handlers. What the machine does not
  * provide is empty. */
 
+#include "agent/cni/config-directory.h"
 #include "agent/image/image-store.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
@@ -19,7 +20,8 @@ typedef struct NodeStatusInputs {
         const char *hostname;
         const char *address; /* NULL: none */
         const MachineInfo *machine;
-        int64_t storage; /* bytes, where pods write to */
+        const CniSettings *network; /* its 'not_ready' may change, likewise */
+        int64_t storage;            /* bytes, where pods write to */
         int64_t max_pods;
         uint16_t node_api_port;               /* reported while something listens there */
         const NodeReservation *system, *kube; /* what is kept from pods */
@@ -30,7 +32,7 @@ typedef struct NodeStatusInputs {
         void *userdata;
 } NodeStatusInputs;
 
-/* 'not_ready_reason' is NULL where the node is ready; 'refused' are the permissions that it lacks,
- * or NULL. 0 or -ENOMEM; the caller ends it with node_status_done(). */
+/* 'not_ready_reason' is NULL if the node is ready, apart from its network; 'refused' are the
+ * permissions that it lacks, or NULL. 0 or -ENOMEM; the caller ends it with node_status_done(). */
 int collect_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
                         const char *refused, NodeStatus *ret);

@@ -14,12 +14,6 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
-/* Where the administrator configures networks and installs plugins. Strings are borrowed. */
-typedef struct CniPaths {
-        const char *config_dir;  /* /etc/cni/net.d */
-        const char *plugin_path; /* directories separated by ':', as CNI_PATH */
-} CniPaths;
-
 typedef enum CniCommand {
         CNI_ADD,
         CNI_DEL,

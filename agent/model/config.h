@@ -126,11 +126,12 @@ typedef struct ReportConfig {
 
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
-        char *cni_conf_dir;         /* "/etc/cni/net.d" */
-        char *cni_bin_dir;          /* "/opt/cni/bin:/usr/lib/cni" */
-        char *kubeconfig;           /* kubeconfig of an API server to join; NULL: none */
-        char *bootstrap_kubeconfig; /* bootstrap kubeconfig and kubeconfig of the issued
-                                       certificate; NULL: none */
+        OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
+        char *cni_conf_dir;            /* "/etc/cni/net.d" */
+        char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni" */
+        char *kubeconfig;              /* kubeconfig of an API server to join; NULL: none */
+        char *bootstrap_kubeconfig;    /* bootstrap kubeconfig and kubeconfig of the issued
+                                          certificate; NULL: none */
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
         char *http_proxy;      /* NULL: none; the environment is ignored */

@@ -119,7 +119,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 }
 
 /* The kubelet's condition types; Ready is the last, as there. */
-static json_t *node_conditions_to_json(const NodeConditions *conditions) {
+static json_t *node_conditions_to_json(const NodeConditions *conditions, const char *not_ready) {
         json_t *array = json_array();
 
         for (NodeCondition c = 0; array && conditions && c < N_NODE_CONDITIONS; c++) {
@@ -137,10 +137,12 @@ static json_t *node_conditions_to_json(const NodeConditions *conditions) {
                                   is_true ? info->message_true : info->message_false));
         }
         if (array)
-                (void) json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "type",
-                                                              "Ready", "status", "True", "reason",
-                                                              "KubeletReady", "message",
-                                                              "kubelet is posting ready status"));
+                (void) json_array_append_new(
+                        array,
+                        json_pack("{s:s, s:s, s:s, s:s}", "type", "Ready", "status",
+                                  not_ready ? "False" : "True", "reason",
+                                  not_ready ? "KubeletNotReady" : "KubeletReady", "message",
+                                  not_ready ? not_ready : "kubelet is posting ready status"));
         return array;
 }
 
@@ -197,9 +199,10 @@ static json_t *connection_annotations(const NodeApiServerConnection *connection)
 }
 
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
-                   const NodeApiServerConnection *connection, const NodeSources *sources) {
+                   const char *not_ready, const NodeApiServerConnection *connection,
+                   const NodeSources *sources) {
         cleanup_json json_t *node = object_to_json_value(&node_labels_taints_schema, labels_taints);
-        cleanup_json json_t *all = node_conditions_to_json(conditions);
+        cleanup_json json_t *all = node_conditions_to_json(conditions, not_ready);
         cleanup_json json_t *json = NULL;
 
         if (!node || !all)

@@ -35,10 +35,12 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template);
 
-/* A v1.Node with labels, taints, images and conditions; for a node that has joined an API server,
- * the state of that connection is in further conditions and annotations. */
+/* A v1.Node with labels, taints, images and conditions; 'not_ready' is NULL if it is Ready. For a
+ * node that has joined an API server, the state of that connection is in further conditions and
+ * annotations. */
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
-                   const NodeApiServerConnection *connection, const NodeSources *sources);
+                   const char *not_ready, const NodeApiServerConnection *connection,
+                   const NodeSources *sources);
 /* A v1.ConfigMap with its values; a v1.Secret with keys and lengths of its values only; or a class.
  * 'created_at' is realtime; 0: unknown. The caller frees it; NULL: out of memory. */
 char *data_object_to_json(const DataObject *object, uint64_t created_at);

@@ -31,7 +31,7 @@ typedef enum NetworkAttachmentState {
 
 struct NetworkAttachment {
         const BundleConfig *bundle;
-        const CniPaths *places;
+        const CniSettings *settings;
         const char *uid;
         network_attachment_done_t done;
         network_attachment_done_t checked;
@@ -56,7 +56,7 @@ struct NetworkAttachment {
 
 static const char network_record_name[] = "network";
 
-int network_attachment_new(const BundleConfig *bundle, const CniPaths *places, const char *uid,
+int network_attachment_new(const BundleConfig *bundle, const CniSettings *settings, const char *uid,
                            network_attachment_done_t done, void *userdata,
                            NetworkAttachment **ret) {
         NetworkAttachment *attachment = calloc(1, sizeof(*attachment));
@@ -65,7 +65,7 @@ int network_attachment_new(const BundleConfig *bundle, const CniPaths *places, c
                 return -ENOMEM;
         *attachment = (NetworkAttachment){
                 .bundle = bundle,
-                .places = places,
+                .settings = settings,
                 .uid = uid,
                 .done = done,
                 .userdata = userdata,
@@ -282,13 +282,14 @@ static void on_cni_add_done(NetworkAttachment *attachment, const CniPluginExit *
                 step_cni_add(attachment);
 }
 
-static int new_network_from_config(NetworkAttachment *attachment, const Pod *pod, Error *reterr) {
+static int new_network_from_config(NetworkAttachment *attachment, const CniSettings *settings,
+                                   const Pod *pod, Error *reterr) {
         cleanup_free char *text = NULL, *file = NULL;
-        int r = cni_config_load(attachment->places->config_dir, &text, &file, reterr);
+        int r = cni_config_load(settings, &text, &file, reterr);
 
         if (r < 0)
                 return r;
-        r = cni_network_new(text, attachment->places->plugin_path, pod, attachment->next_number,
+        r = cni_network_new(text, settings->plugin_path, pod, attachment->next_number,
                             &attachment->network, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", file ? file : "the default network");
@@ -307,7 +308,8 @@ static void begin_network_add(NetworkAttachment *attachment) {
         if (attachment->netns_fd < 0)
                 r = error_setf(&error, ENOTTY, "the sandbox is in the host network namespace");
         else
-                r = new_network_from_config(attachment, attachment->pod, &error);
+                r = new_network_from_config(attachment, attachment->settings, attachment->pod,
+                                            &error);
         if (r < 0) {
                 report_attachment_done(attachment, r, &error);
                 return;
@@ -383,14 +385,18 @@ static void on_cni_del_done(NetworkAttachment *attachment, const CniPluginExit *
 }
 
 /* In place of a damaged record: the network that the pod's first sandbox would get from the present
- * configuration. */
+ * configuration; without one, from the built-in bridge, which the node may have had before it
+ * joined a cluster. */
 static int assume_default_network(NetworkAttachment *attachment, Error *reterr) {
         char nobody[] = "";
         cleanup_free char *uid = strdup(attachment->uid);
         const Pod pod = { .metadata = { .name = nobody, .namespace = nobody, .uid = uid } };
 
-        int r = uid ? new_network_from_config(attachment, &pod, reterr) : -ENOMEM;
+        CniSettings settings = *attachment->settings;
+        int r;
 
+        settings.has_default = true;
+        r = uid ? new_network_from_config(attachment, &settings, &pod, reterr) : -ENOMEM;
         if (r < 0)
                 return r;
         cni_network_record_add_step(attachment->network,

@@ -25,7 +25,7 @@ typedef struct NetworkAttachment NetworkAttachment;
 typedef void (*network_attachment_done_t)(int r, const Error *error, void *userdata);
 
 /* 'uid' is borrowed, and so are the configurations. */
-int network_attachment_new(const BundleConfig *bundle, const CniPaths *places, const char *uid,
+int network_attachment_new(const BundleConfig *bundle, const CniSettings *settings, const char *uid,
                            network_attachment_done_t done, void *userdata, NetworkAttachment **ret);
 
 /* Forgets it; the record stays on disk. No callback follows. */

@@ -37,7 +37,7 @@ typedef struct PodContext {
         sd_event *event;
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
-        const CniPaths *network;
+        const CniSettings *network;
         OciRuntimes runtimes;
         ImageStore *images;
         StartLimiter start_limiter;

@@ -484,6 +484,15 @@ void pod_manager_on_node_changed(PodManager *manager) {
                 pod_entry_mark_dirty(entry);
 }
 
+void pod_manager_on_network_changed(PodManager *manager) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                if (entry->worker)
+                        pod_worker_on_network_changed(entry->worker);
+                if (entry->preflight)
+                        pod_entry_retry_preflight(entry);
+        }
+}
+
 int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(void *userdata),
                               void *userdata, Preflight **ret) {
         int r = resolve_pod_classes(&manager->context.bundle->objects, /* running= */ NULL, pod);

@@ -31,7 +31,7 @@ typedef struct PodManagerConfig {
         sd_event *event;
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
-        const CniPaths *network;
+        const CniSettings *network;
         const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
         ImageStore *images;
         BackOffLimits back_off;
@@ -146,6 +146,9 @@ void pod_manager_on_objects_changed(PodManager *manager,
 
 /* The node's labels or conditions have changed: rejected pods may be admitted now. */
 void pod_manager_on_node_changed(PodManager *manager);
+
+/* 'not_ready' of the network settings has changed: pods that wait for a network may start. */
+void pod_manager_on_network_changed(PodManager *manager);
 
 /* A preflight (see preflight.h) of a pod that is not desired yet, because another one has to end
  * first. The classes of the pod are resolved. Pod and userdata are borrowed. */

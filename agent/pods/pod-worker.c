@@ -640,6 +640,13 @@ void pod_worker_on_images_changed(PodWorker *worker) {
         }
 }
 
+void pod_worker_on_network_changed(PodWorker *worker) {
+        if (!worker->instance.attachment || worker->instance.context->network->not_ready)
+                return;
+        pod_worker_retry_now(worker);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
 /* ---- objects and resources ---- */
 
 void pod_worker_update_volumes(PodWorker *worker) {

@@ -84,6 +84,9 @@ void pod_worker_step(PodWorker *worker);
 /* Containers that wait for an image look again at once. */
 void pod_worker_on_images_changed(PodWorker *worker);
 
+/* The network may be ready now: a pod that waits for it, or for another attempt, starts. */
+void pod_worker_on_network_changed(PodWorker *worker);
+
 /* ConfigMaps, Secrets, classes or the pod's labels may have changed: volumes follow, and what waits
  * for an object looks again at once. */
 void pod_worker_on_objects_changed(PodWorker *worker);

@@ -145,6 +145,9 @@ int preflight_step(Preflight *preflight, Error *reterr) {
         bool has_all_images = true;
         int r;
 
+        if (context->network->not_ready && !preflight->pod->spec.host_network)
+                return error_setf(reterr, EAGAIN, "network is not ready: %s",
+                                  context->network->not_ready);
         for (size_t i = 0; i < preflight->n; i++) {
                 request_preflight_image(preflight, i);
                 has_all_images = has_all_images && preflight->images[i];

@@ -27,7 +27,7 @@ PATHS = {"kubernetes": "/etc/kubernetes", "cni": "/etc/cni", "networks": "/var/l
          "etcd": "/var/lib/etcd", "state": "/var/lib/mainstay", "run": "/run/mainstay", "log": "/var/log"}
 CONFIGURATION = os.path.join(harness.TOP, "packaging", "kubeadm.yaml")
 DROP_IN = os.path.join(harness.TOP, "systemd", "kubelet.conf.in")
-NETWORK = os.path.join(harness.TOP, "packaging", "cni", "10-mainstay.conflist")
+NETWORK = os.path.join(harness.TOP, "packaging", "cni", "99-mainstay.conflist")
 # Of this machine, not of Mainstay: cgroup v1.
 IGNORED = ["SystemVerification"]
 

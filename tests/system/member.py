@@ -2,6 +2,7 @@
 """A node that has joined an API server of the test's."""
 
 import contextlib
+import json
 import os
 
 import api_access
@@ -9,6 +10,9 @@ import harness
 import world
 from harness import NODE_NAME
 from world import wait
+
+
+NETWORK = {"cniVersion": "1.0.0", "name": "cluster", "plugins": [{"type": "not-installed"}]}
 
 
 class Member(harness.Node):
@@ -22,6 +26,15 @@ class Member(harness.Node):
         self.write_config(**fields)
         if start:
             self.start()
+
+    def write_config(self, **fields):
+        """A node that has joined is ready once a network plugin has written its configuration."""
+        self.cni = os.path.join(self.directory, "cni")
+        if not os.path.isdir(self.cni):
+            os.mkdir(self.cni)
+            with open(os.path.join(self.cni, "10-cluster.conflist"), "w", encoding="utf-8") as file:
+                json.dump(NETWORK, file)
+        super().write_config(**{**fields, "mainstay": {"cniConfDir": self.cni, **fields.get("mainstay", {})}})
 
     def bind(self, name, *containers, namespace="default", **spec):
         """A pod that the server binds here, as the server has it."""

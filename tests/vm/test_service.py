@@ -93,7 +93,7 @@ def test_service_restarts_without_limit_and_does_not_wait_for_the_network(machin
 def test_package_contains_manuals_completion_examples_and_a_user(machine):
     there = machine.run("dpkg -L mainstay").splitlines()
     for path in ("/usr/share/doc/mainstay/alerts.yaml", "/usr/share/doc/mainstay/dashboard.json",
-                 "/usr/share/doc/mainstay/10-mainstay.conflist", "/usr/share/man/man8/mainstayd.8.gz",
+                 "/usr/share/doc/mainstay/99-mainstay.conflist", "/usr/share/man/man8/mainstayd.8.gz",
                  "/usr/share/man/man1/mainstay.1.gz", "/usr/share/man/man5/mainstay-config.5.gz",
                  "/usr/share/man/man7/mainstay-pods.7.gz", "/usr/share/man/man7/mainstay-troubleshooting.7.gz",
                  "/usr/share/bash-completion/completions/mainstay", "/etc/mainstay/config.yaml"):

@@ -107,7 +107,7 @@ TEST(default_network_is_the_packaged_one)
 {
         cleanup_free char *file = NULL, *answer = verdict(cni_default_config);
 
-        REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/packaging/cni/10-mainstay.conflist", MIB, &file,
+        REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/packaging/cni/99-mainstay.conflist", MIB, &file,
                              NULL) == 0);
         EXPECT_STREQ(file, cni_default_config);
         EXPECT(answer[0] == '{');
@@ -119,41 +119,90 @@ static void write_config_file(const char *name, const char *text) {
         REQUIRE(fd >= 0 && write_file_atomic_at(fd, name, text, strlen(text), 0644) >= 0);
 }
 
-static void expect_read(const char *expected_text, const char *expected_name) {
+static void remove_config_file(const char *name) {
+        cleanup_free char *path = path_join(test_directory(), name);
+
+        REQUIRE(unlink(path) == 0);
+}
+
+#define CONFIG "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"plugins\":[{\"type\":\"bridge\"}]}"
+
+/* Checks which file is used; NULL: the default. */
+static void expect_used(const char *expected_name) {
+        const CniSettings settings = { .config_dir = test_directory(), .has_default = true };
         cleanup_free char *text = NULL, *file = NULL, *expected = NULL;
         cleanup_error Error error = ERROR_NULL;
 
-        EXPECT_EQ(cni_config_load(test_directory(), &text, &file, &error), 0);
-        EXPECT_STREQ(text, expected_text);
+        EXPECT_EQ(cni_config_load(&settings, &text, &file, &error), 0);
+        EXPECT_STREQ(text, expected_name ? CONFIG : cni_default_config);
         if (expected_name)
                 expected = path_join(test_directory(), expected_name);
         EXPECT_STREQ(file, expected);
 }
 
-TEST(first_file_by_name_is_read_or_else_the_default)
+TEST(first_file_by_name_is_used_or_else_the_default)
 {
         cleanup_free char *text = NULL, *file = NULL, *nowhere = path_join(test_directory(), "no");
+        CniSettings settings = { .config_dir = nowhere, .has_default = true };
+        cleanup_error Error error = ERROR_NULL;
 
-        EXPECT_EQ(cni_config_load(nowhere, &text, &file, NULL), 0);
+        EXPECT_EQ(cni_config_load(&settings, &text, &file, NULL), 0);
         EXPECT_STREQ(text, cni_default_config);
         EXPECT(!file);
-        write_config_file("README", "x");
-        write_config_file(".05-hidden.conf", "x");
-        write_config_file("05-old.conf.bak", "x");
-        expect_read(cni_default_config, NULL);
-        write_config_file("87-last.conflist", "last");
-        write_config_file("20-middle.json", "middle");
-        expect_read("middle", "20-middle.json");
-        write_config_file("10-first.conf", "first");
-        expect_read("first", "10-first.conf");
+        settings.has_default = false;
+        EXPECT_EQ(cni_config_load(&settings, &text, &file, &error), -ENOENT);
+        EXPECT(error.message && strstr(error.message, "there is no network configuration in "));
+        write_config_file("README", CONFIG);
+        write_config_file(".05-hidden.conf", CONFIG);
+        write_config_file("05-old.conf.bak", CONFIG);
+        write_config_file("05-cilium.conflist.cilium_bak", CONFIG);
+        expect_used(NULL);
+        write_config_file("87-last.conflist", CONFIG);
+        write_config_file("20-middle.json", CONFIG);
+        expect_used("20-middle.json");
+        write_config_file("10-first.conf", CONFIG);
+        expect_used("10-first.conf");
 }
 
-TEST(error_names_the_unreadable_configuration)
+TEST(copy_of_our_own_file_gives_way_to_that_of_every_plugin)
+{
+        static const char *const plugins[] = {
+                "10-flannel.conflist",       "10-calico.conflist", "05-cilium.conflist",
+                "10-kindnet.conflist",       "10-weave.conflist",  "00-multus.conf",
+                "10-canal.conflist",         "10-aws.conflist",    "10-kuberouter.conflist",
+                "80-openshift-network.conf", "10-ovn.conflist",    "cni.conflist",
+        };
+        static const char *const copies[] = { "10-mainstay.conflist", "99-mainstay.conflist",
+                                              "00-mainstay.conflist", "mainstay.conflist" };
+
+        for (size_t i = 0; i < N_ELEMENTS(copies); i++) {
+                write_config_file(copies[i], CONFIG);
+                expect_used(copies[i]);
+                for (size_t k = 0; k < N_ELEMENTS(plugins); k++) {
+                        write_config_file(plugins[k], CONFIG);
+                        expect_used(plugins[k]);
+                        remove_config_file(plugins[k]);
+                }
+                remove_config_file(copies[i]);
+        }
+}
+
+TEST(file_that_is_not_valid_is_skipped)
+{
+        write_config_file("00-multus.conf", "");
+        write_config_file("05-half.conflist", "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"plug");
+        write_config_file("10-flannel.conflist", CONFIG);
+        expect_used("10-flannel.conflist");
+}
+
+TEST(error_names_the_first_configuration_if_none_is_valid)
 {
         cleanup_free char *text = NULL, *file = NULL, *path = path_join(test_directory(), "1.conf");
+        const CniSettings settings = { .config_dir = test_directory(), .has_default = true };
         cleanup_error Error error = ERROR_NULL;
 
         REQUIRE(mkfifo(path, 0600) == 0);
-        EXPECT(cni_config_load(test_directory(), &text, &file, &error) < 0);
+        write_config_file("2.conf", "{}");
+        EXPECT(cni_config_load(&settings, &text, &file, &error) < 0);
         EXPECT(error.message && strstr(error.message, "/1.conf: "));
 }

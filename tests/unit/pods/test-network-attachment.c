@@ -15,13 +15,13 @@ static void on_attachment_done(int r, const Error *error, void *userdata) {
 TEST(a_record_that_cannot_be_read_stays_and_its_network_is_known)
 {
         const BundleConfig bundle = { .state_dir = test_directory() };
-        const CniPaths places = { 0 };
+        const CniSettings settings = { 0 };
         cleanup_free char *path = path_join(test_directory(), "pods/1234");
         cleanup_close int fd = open_directory_at(AT_FDCWD, path, 0700);
         NetworkAttachment *attachment = NULL;
 
         REQUIRE(fd >= 0 && symlinkat("/proc/self/mem", fd, "network") == 0); /* gives EIO */
-        REQUIRE(network_attachment_new(&bundle, &places, "1234", on_attachment_done, NULL,
+        REQUIRE(network_attachment_new(&bundle, &settings, "1234", on_attachment_done, NULL,
                                        &attachment) == 0);
         EXPECT_EQ(network_attachment_load(attachment), -EIO);
         EXPECT(network_attachment_is_known(attachment));
