@@ -128,6 +128,13 @@ void api_connection_resume(ApiConnection *connection) {
         api_http_schedule_run(connection->server);
 }
 
+/* libmicrohttpd asks for more once it has sent what it got before. */
+ssize_t api_connection_end_body(ApiConnection *connection) {
+        if (connection->tls)
+                tls_stream_end_record(connection->tls);
+        return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static int on_connection_hangup(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ApiConnection *connection = userdata;
 

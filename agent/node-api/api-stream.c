@@ -62,7 +62,7 @@ static ssize_t read_agent_stream(void *userdata, uint64_t position, char *buffer
         if (n > 0)
                 return n;
         if (n == 0)
-                return MHD_CONTENT_READER_END_OF_STREAM;
+                return api_connection_end_body(stream->connection);
         if (errno != EAGAIN && errno != EINTR)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
         if (!stream->source || sd_event_source_set_enabled(stream->source, SD_EVENT_ON) < 0)

@@ -152,7 +152,7 @@ static ssize_t read_watch_stream(void *userdata, uint64_t position, char *buffer
                 if (stream->out)
                         break;
                 if (r < 0 || stream->is_over)
-                        return MHD_CONTENT_READER_END_OF_STREAM;
+                        return api_connection_end_body(stream->connection);
                 r = receive_agent_lines(stream);
                 if (r == 0)
                         return wait_for_agent_lines(stream);

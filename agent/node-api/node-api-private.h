@@ -104,6 +104,11 @@ void api_connection_set_deadline(ApiConnection *connection, uint64_t usec);
 void api_connection_suspend(ApiConnection *connection, struct MHD_Connection *http);
 void api_connection_resume(ApiConnection *connection);
 
+/* For the reader of a streamed body at its end, as the result for libmicrohttpd. The chunk that
+ * terminates the body gets a TLS record of its own: the API server's WebSockets drop bytes that
+ * they receive together with the end (Go's io.Reader returns both at once). */
+ssize_t api_connection_end_body(ApiConnection *connection);
+
 void api_connection_clear_deadline(ApiConnection *connection);
 ApiConnection *api_connection_of(struct MHD_Connection *http);
 

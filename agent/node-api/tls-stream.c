@@ -6,6 +6,7 @@
 #include "common/clock.h"
 
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define HANDSHAKE_USEC (10 * USEC_PER_SEC)
@@ -29,10 +30,11 @@ typedef struct TlsInward {
 
 /* To the client. */
 typedef struct TlsOutward {
-        ByteQueue unsent; /* encrypted; while there is some, no more is read */
-        size_t n_sending; /* of tls_stream_send(): it is encrypted, but not all sent */
-        bool has_ended;   /* no more is read */
-        bool is_refused;  /* the client is gone */
+        ByteQueue unsent;         /* encrypted; while there is some, no more is read */
+        size_t n_sending;         /* of tls_stream_send(): it is encrypted, but not all sent */
+        size_t n_before_boundary; /* of our own socket, see tls_stream_end_record(); 0: none */
+        bool has_ended;           /* no more is read */
+        bool is_refused;          /* the client is gone */
 } TlsOutward;
 
 struct TlsStream {
@@ -210,6 +212,19 @@ static bool encrypt_for_client(TlsStream *stream, const char *bytes, size_t leng
         return true;
 }
 
+static size_t plain_read_size(const TlsOutward *outward) {
+        size_t n = outward->n_before_boundary;
+
+        return n > 0 ? MIN(n, (size_t) PLAIN_MAX) : (size_t) PLAIN_MAX;
+}
+
+void tls_stream_end_record(TlsStream *stream) {
+        int n = 0;
+
+        if (stream->plain_fd >= 0 && ioctl(stream->plain_fd, FIONREAD, &n) >= 0)
+                stream->outward.n_before_boundary = (size_t) n;
+}
+
 static bool read_from_plain(TlsStream *stream) {
         static char plain[PLAIN_MAX];
         TlsOutward *outward = &stream->outward;
@@ -217,9 +232,11 @@ static bool read_from_plain(TlsStream *stream) {
 
         if (outward->has_ended || byte_queue_length(&outward->unsent) > 0)
                 return false;
-        n = recv(stream->plain_fd, plain, sizeof(plain), MSG_DONTWAIT);
+        n = recv(stream->plain_fd, plain, plain_read_size(outward), MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return false;
+        if (n > 0 && outward->n_before_boundary > 0)
+                outward->n_before_boundary -= (size_t) n;
         if (n <= 0)
                 outward->has_ended = true; /* also if it was closed with something unread */
         else if (!encrypt_for_client(stream, plain, (size_t) n))

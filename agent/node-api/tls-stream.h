@@ -29,6 +29,10 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
 TlsStream *tls_stream_free(TlsStream *stream);
 DEFINE_CLEANUP(TlsStream *, tls_stream_free)
 
+/* What was written to the socket of on_open() so far and what is written later are in different
+ * records. */
+void tls_stream_end_record(TlsStream *stream);
+
 /* From now on the caller waits for the client's connection, which is returned, and calls the
  * functions below. 'fd' is that of on_open(): what was not read from it is appended to 'early'.
  * -errno: the client has ended, or not read the replies. */

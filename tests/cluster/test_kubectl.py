@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import socket
+import ssl
 import struct
 import subprocess
 import termios
@@ -22,7 +23,7 @@ import world
 from client import connect_inside
 from control_plane import ADDRESS, with_parent
 from node import ClusterNode
-from node_api import ActivatingNode
+from node_api import ActivatingNode, WebSocketClient, receive, websocket_headers
 from trial import state
 from world import wait
 
@@ -405,6 +406,35 @@ def test_log_is_read_by_lines_and_bytes(plane, module_node, pod):
         kubectl.run("exec", pod, "-c", "main", "--", "sh", "-c", f"echo {word}-{i} > /proc/1/fd/1")
     assert kubectl.run("logs", pod, "-c", "main", "--tail=2").decode() == f"{word}-1\n{word}-2\n"
     assert kubectl.run("logs", pod, "-c", "main", "--tail=2", "--limit-bytes=4").decode() == word[:4]
+
+
+def log_over_websocket(plane, namespace, name):
+    """As browsers and Kubernetes' own tests read it: the API server makes messages of what the node sends."""
+    context = ssl.create_default_context(cafile=plane.authority.cert)
+    context.load_cert_chain(plane.path("admin.crt"), plane.path("admin.key"))
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/log?container=main"
+    lines = [f"GET {path} HTTP/1.1", f"Host: {ADDRESS}", "Connection: Upgrade", *websocket_headers("binary.k8s.io")]
+    with context.wrap_socket(connect_inside(plane.net, ADDRESS, 443, 60), server_hostname=ADDRESS) as stream:
+        stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += receive(stream, 1)
+        assert head.startswith(b"HTTP/1.1 101 "), head
+        client = WebSocketClient(stream)
+        with contextlib.suppress(EOFError):
+            client.until_closed()
+        return b"".join(client.messages)
+
+
+@pytest.mark.parametrize("count", [3, 20000])
+def test_log_over_websocket_is_whole(plane, module_node, count):
+    name = f"log-{count}"
+    module_node.bind(name, specs.container(script=f"seq 1 {count}; {specs.IDLE}"))
+    module_node.wait_api_running(name)
+    wanted = "".join(f"{number}\n" for number in range(1, count + 1)).encode()
+    wait(lambda: Kubectl(plane, module_node, "websocket").run("logs", name) == wanted, "kubectl reads the whole log")
+    found = [log_over_websocket(plane, module_node.namespace, name) for _ in range(100 if count == 3 else 20)]
+    assert [len(text) for text in found if text != wanted] == []
 
 
 # top: what metrics-server and others read

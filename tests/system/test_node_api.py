@@ -2,6 +2,7 @@
 """mainstay-api: the kubelet's API over TLS. Permissions, replies, sessions over SPDY and WebSocket."""
 
 import base64
+import contextlib
 import fcntl
 import hashlib
 import http.client
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.xdist_group("node_api")
 
 TALK = "while read line; do echo got-$line; done; " + specs.IDLE
 ECHO = "nc -ll -p {port} -e cat"
+LONG_LINES = 5000
+LONG = f"i=0; while [ $((i += 1)) -le {LONG_LINES} ]; do echo {100 * 'x'}; done; "
 
 
 class World:
@@ -47,10 +50,16 @@ class World:
         self.node.launch(specs.pod("web", specs.container(script="echo one; echo two; " + specs.IDLE),
                                    specs.container("binary", script="printf 'a\\000b\\n'; " + specs.IDLE),
                                    specs.container("echo", script=ECHO.format(port=self.port)),
+                                   specs.container("long", script=LONG + specs.IDLE),
                                    specs.container("talker", script=TALK, stdin=True)))
         self.pod = self.node.pod("web")["metadata"]["name"]
         wait(lambda: len(self.node.log_lines("web")) == 2 and self.node.log_lines("web", "binary"), "what they say is in their logs")
         wait(lambda: world.is_listening(self.port), "the echo's port answers")
+        wait(lambda: len(self.node.log_lines("web", "long")) == LONG_LINES, "all long lines are in the log")
+
+    def write_system_log(self):
+        with open(os.path.join(self.node.log, "messages"), "w", encoding="utf-8") as file:
+            file.write("one\ntwo\n")
 
     def get(self, path, **options):
         return self.api.request(path, certificate=self.admin, **options)
@@ -204,6 +213,37 @@ def test_an_empty_reply_of_http_1_0_leaves_no_connection(served):
     stream.close()
     assert reply.startswith(b"HTTP/1.1 200 OK\r\n") and reply.endswith(b"\r\n\r\n"), reply
     wait(lambda: served.connections() == 0, "no connection is left")
+
+
+def tls_records(stream, path):
+    """What the TLS records of a chunked reply contain. OpenSSL returns one record at a time."""
+    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: node\r\n\r\n".encode())
+    records = []
+    while not b"".join(records[-2:]).endswith(b"\r\n0\r\n\r\n"):
+        records.append(stream.recv(65536))
+        assert records[-1], records
+    assert b"Transfer-Encoding: chunked" in records[0], records
+    return records
+
+
+@pytest.mark.parametrize("path", ["/containerLogs/default/{pod}/main", "/containerLogs/default/{pod}/main?tailLines=1",
+                                  "/containerLogs/default/{pod}/main?limitBytes=2", "/logs/messages?",
+                                  "/containerLogs/default/{pod}/long", "/api/v1/pods?watch=1&timeoutSeconds=1"])
+def test_streamed_body_ends_in_tls_record_of_its_own(served, path):
+    """The API server's WebSockets drop bytes that they receive together with the end of a body."""
+    path = path.format(pod=served.pod)
+    served.write_system_log()
+    with contextlib.closing(served.api.connect(served.admin)) as stream:
+        for _ in range(1 if "watch" in path else 30):
+            assert tls_records(stream, path)[-1] == b"0\r\n\r\n"
+
+
+def test_streamed_body_ends_in_tls_record_of_its_own_though_client_is_slow(served):
+    """More waits in the program's sockets than it encrypts at once when the end is read."""
+    with contextlib.closing(served.api.connect(served.admin)) as stream:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        records = tls_records(stream, f"/containerLogs/default/{served.pod}/long")
+        assert records[-1] == b"0\r\n\r\n" and sum(map(len, records)) > LONG_LINES * 100
 
 
 def test_a_connection_serves_several_requests(served):
