@@ -78,16 +78,16 @@ static void report_node_status(void *userdata) {
         node_registration_update(api->node);
 }
 
-static const Pod *find_bound_pod(const char *daemonset_uid, void *userdata) {
+static const Pod *find_bound_pod(const DaemonSet *set, void *userdata) {
         const ApiServerSync *api = userdata;
 
-        return apiserver_pods_controlled_pod(api->pods, daemonset_uid);
+        return apiserver_pods_controlled_pod(api->pods, set);
 }
 
-static void retire_bound_pod(const char *daemonset_uid, const char *why, void *userdata) {
+static void retire_bound_pod(const DaemonSet *set, const char *why, void *userdata) {
         ApiServerSync *api = userdata;
 
-        apiserver_pods_retire_controlled(api->pods, daemonset_uid, why);
+        apiserver_pods_retire_controlled(api->pods, set, why);
 }
 
 static void on_external_node(const NodeLabelsTaints *external, void *userdata) {

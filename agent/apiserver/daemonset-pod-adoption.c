@@ -12,11 +12,9 @@
 /* ---- the search ---- */
 
 static bool is_of_same_daemonset(const AdoptionSearch *search, const AdoptionCandidate *candidate) {
-        const OwnerReference *desired_owner = object_controller(&search->desired->metadata);
-        const OwnerReference *owner = object_controller(&candidate->pod->metadata);
-
-        return candidate->is_evaluated_here && !pod_is_of_api(candidate->pod) && owner &&
-               desired_owner && streq(owner->uid, desired_owner->uid);
+        return candidate->is_evaluated_here && !pod_is_of_api(candidate->pod) &&
+               object_is_of_daemonset(&candidate->pod->metadata) &&
+               objects_have_same_controller(&candidate->pod->metadata, &search->desired->metadata);
 }
 
 /* By an older API pod of the same name. */

@@ -455,7 +455,7 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, 
         if (n < 0)
                 why = NULL;
         if (why)
-                sets->spec.retire_bound_pod(set->metadata.uid, why, sets->spec.userdata);
+                sets->spec.retire_bound_pod(set, why, sets->spec.userdata);
 }
 
 /* ---- the desired DaemonSets ---- */
@@ -467,8 +467,7 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
 
         for (size_t i = sets->sets.n; i-- > 0;) {
                 const DaemonSet *set = sets->sets.items[i].set;
-                const Pod *bound =
-                        sets->spec.find_bound_pod(set->metadata.uid, sets->spec.userdata);
+                const Pod *bound = sets->spec.find_bound_pod(set, sets->spec.userdata);
 
                 if (!bound && desired_daemonsets_add(desired, &source, set) < 0)
                         return -ENOMEM;

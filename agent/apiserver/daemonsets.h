@@ -27,10 +27,10 @@ typedef struct ApiServerDaemonSetsSpec {
         ConnectionStatus *connection;
         void (*on_recompute_due)(void *userdata);
         const NodeLabelsTaints *node; /* its labels and taints, with external ones */
-        /* The pod of the DaemonSet of that UID that is bound to this node, or NULL. */
-        const Pod *(*find_bound_pod)(const char *uid, void *userdata);
+        /* The pod of the DaemonSet that is bound to this node, or NULL. */
+        const Pod *(*find_bound_pod)(const DaemonSet *set, void *userdata);
         /* Deletes that pod at the server: in place of the controller manager. */
-        void (*retire_bound_pod)(const char *uid, const char *why, void *userdata);
+        void (*retire_bound_pod)(const DaemonSet *set, const char *why, void *userdata);
         void *userdata;
 } ApiServerDaemonSetsSpec;
 

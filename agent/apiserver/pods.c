@@ -8,6 +8,7 @@
 #include "agent/apiserver/pod-status-writer.h"
 #include "agent/apiserver/pod-watch.h"
 #include "agent/apiserver/terminated-pods.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
@@ -287,26 +288,21 @@ int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         return result;
 }
 
-static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const char *uid) {
-        for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
-                const Pod *desired = pod->bound.desired;
-                const OwnerReference *owner =
-                        desired ? object_controller(&desired->metadata) : NULL;
-
-                if (owner && streq(owner->uid, uid))
+static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const DaemonSet *set) {
+        for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
+                if (pod->bound.desired && daemonset_controls_pod(set, pod->bound.desired))
                         return pod;
-        }
         return NULL;
 }
 
-const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const char *uid) {
-        const ApiServerPod *pod = find_controlled_pod(pods, uid);
+const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const DaemonSet *set) {
+        const ApiServerPod *pod = find_controlled_pod(pods, set);
 
         return pod ? pod->bound.desired : NULL;
 }
 
-void apiserver_pods_retire_controlled(ApiServerPods *pods, const char *uid, const char *why) {
-        ApiServerPod *pod = find_controlled_pod(pods, uid);
+void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set, const char *why) {
+        ApiServerPod *pod = find_controlled_pod(pods, set);
 
         if (!pod || pod->bound.is_outdated || remote_pod_is_deleting(&pod->remote))
                 return;
@@ -354,10 +350,12 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
 
 /* The controller manager has bound a pod of the same DaemonSet. */
 static char *explain_daemonset_pod_stop(const ApiServerPods *pods, const Pod *local_pod) {
-        const OwnerReference *owner = object_controller(&local_pod->metadata);
-        const ApiServerPod *pod = owner ? find_controlled_pod(pods, owner->uid) : NULL;
-
-        return pod ? format_replaced_by(pod) : NULL;
+        for (const ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
+                if (pod->bound.desired &&
+                    objects_have_same_controller(&local_pod->metadata,
+                                                 &pod->bound.desired->metadata))
+                        return format_replaced_by(pod);
+        return NULL;
 }
 
 char *apiserver_pods_explain_stop(const ApiServerPods *pods, const PodSource *source,

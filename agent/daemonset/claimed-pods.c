@@ -19,7 +19,8 @@ void claimed_pods_done(ClaimedPods *claimed) {
 
 static bool can_claim_pod(const PodClaim *claim, const ObservedPod *observed) {
         if (object_controller(&observed->pod->metadata))
-                return pod_is_owned_by_uid(observed->pod, claim->set->metadata.uid);
+                return local_pod_is_owned_by_uid(observed->pod, claim->set->metadata.uid) ||
+                       daemonset_controls_pod(claim->set, observed->pod);
         return observed->is_orphan && !observed->is_terminating &&
                daemonset_selects_pod(claim->set, observed->pod);
 }

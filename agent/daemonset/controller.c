@@ -157,9 +157,9 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 }
 
 static DaemonSetState *find_owner_daemonset(const DaemonSetController *controller, const Pod *pod) {
-        const OwnerReference *owner = object_controller(&pod->metadata);
-
-        return owner ? find_daemonset_by_uid(controller, owner->uid) : NULL;
+        if (!object_is_of_daemonset(&pod->metadata))
+                return NULL;
+        return find_daemonset_by_uid(controller, strna(object_controller(&pod->metadata)->uid));
 }
 
 int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata) {

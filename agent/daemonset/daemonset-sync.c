@@ -162,7 +162,8 @@ int daemonset_state_keep_pods(DaemonSetSyncPass *pass, const DaemonSetState *sta
                 ObservedPod *observed = &pass->observed.items[i];
                 int r;
 
-                if (observed->is_terminating || !pod_is_owned_by_uid(observed->pod, state->uid))
+                if (observed->is_terminating ||
+                    !local_pod_is_owned_by_uid(observed->pod, state->uid))
                         continue;
                 r = keep_observed_pod(pass, state, observed);
                 if (r < 0)

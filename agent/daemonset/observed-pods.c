@@ -47,16 +47,14 @@ void observed_pods_done(ObservedPods *observed) {
         *observed = (ObservedPods){ 0 };
 }
 
-bool pod_is_owned_by_uid(const Pod *pod, const char *uid) {
-        const OwnerReference *owner = object_controller(&pod->metadata);
-
-        return owner && streq(owner->uid, uid);
+bool local_pod_is_owned_by_uid(const Pod *pod, const char *uid) {
+        return !pod_is_of_api(pod) && object_is_of_daemonset(&pod->metadata) &&
+               streq_ptr(object_controller(&pod->metadata)->uid, uid);
 }
 
 bool observed_pods_have_owner(const ObservedPods *observed, const char *uid) {
         for (size_t i = 0; i < observed->n; i++)
-                if (!observed->items[i].is_api_pod &&
-                    pod_is_owned_by_uid(observed->items[i].pod, uid))
+                if (local_pod_is_owned_by_uid(observed->items[i].pod, uid))
                         return true;
         return false;
 }

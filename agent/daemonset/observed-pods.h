@@ -32,8 +32,9 @@ int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *s
                       bool is_orphan);
 void observed_pods_done(ObservedPods *observed);
 
-/* The controller of the pod has this UID. */
-bool pod_is_owned_by_uid(const Pod *pod, const char *uid);
+/* The controller of the pod is a DaemonSet with this UID. False for a pod that an API server has
+ * bound here, whose owner a user may have written: see daemonset_controls_pod(). */
+bool local_pod_is_owned_by_uid(const Pod *pod, const char *uid);
 
-/* Some pod has the owner; pods that an API server has bound here are not counted. */
+/* Some local pod has the owner. */
 bool observed_pods_have_owner(const ObservedPods *observed, const char *uid);

@@ -145,7 +145,7 @@ static int add_orphans_of(DaemonSetController *controller, const DaemonSetState 
                 int r;
 
                 if (observed->items[i].is_terminating ||
-                    !pod_is_owned_by_uid(observed->items[i].pod, daemonset_state_uid(state)))
+                    !local_pod_is_owned_by_uid(observed->items[i].pod, daemonset_state_uid(state)))
                         continue;
                 r = daemonset_controller_add_orphan(controller, observed->items[i].pod);
                 if (r < 0)

@@ -3,6 +3,7 @@
 
 #include "agent/desired/manifest-status.h"
 
+#include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -87,8 +88,7 @@ static int collect_controlled_pod(const Pod *pod, const PodStatus *status, void 
 static void append_controlled_pods(char ***names, const DaemonSet *set,
                                    const ControlledPods *controlled) {
         for (size_t i = 0; i < controlled->n; i++)
-                if (streq(object_controller(&controlled->items[i]->metadata)->uid,
-                          set->metadata.uid))
+                if (daemonset_controls_pod(set, controlled->items[i]))
                         append_object_name(names, &controlled->items[i]->metadata);
 }
 

@@ -399,6 +399,14 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         if (r >= 0 && before != after)
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "status.qosClass",
                                     qos_class_names[before], qos_class_names[after]);
+        /* Objects of other names or namespaces are other pods. */
+        if (r >= 0 && !streq_ptr(running->metadata.namespace, desired->metadata.namespace))
+                r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.namespace",
+                                    strna(running->metadata.namespace),
+                                    strna(desired->metadata.namespace));
+        if (r >= 0 && !streq_ptr(running->metadata.name, desired->metadata.name))
+                r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.name",
+                                    strna(running->metadata.name), strna(desired->metadata.name));
         /* The UID of a file's pod changes with every edit; that of an API server's pod only when
          * the pod is a different one. */
         if (r >= 0 && (pod_is_of_api(running) || pod_is_of_api(desired)) &&

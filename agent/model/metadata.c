@@ -24,10 +24,33 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
         return NULL;
 }
 
+/* "apps" of "apps/v1"; "" of the core API. */
+static size_t api_group_length(const char *api_version) {
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t) (slash - api_version) : 0;
+}
+
+static bool is_same_api_group(const char *a, const char *b) {
+        size_t length = api_group_length(a);
+
+        return length == api_group_length(b) && strncmp(a, b, length) == 0;
+}
+
 bool object_is_of_daemonset(const ObjectMeta *metadata) {
         const OwnerReference *owner = object_controller(metadata);
 
-        return owner && streq_ptr(owner->kind, "DaemonSet");
+        return owner && streq_ptr(owner->kind, "DaemonSet") &&
+               is_same_api_group(strna(owner->api_version), "apps/v1");
+}
+
+bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b) {
+        const OwnerReference *owner_a = object_controller(a), *owner_b = object_controller(b);
+
+        return owner_a && owner_b && streq_ptr(owner_a->uid, owner_b->uid) &&
+               streq_ptr(owner_a->kind, owner_b->kind) &&
+               is_same_api_group(strna(owner_a->api_version), strna(owner_b->api_version)) &&
+               streq_ptr(a->namespace, b->namespace);
 }
 
 static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {

@@ -115,8 +115,12 @@ static int copy_with_running_identity(const Pod *running, const Pod *desired, Po
 int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, Pod **ret) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         cleanup_with(pod_freep) Pod *adopted = NULL;
-        int r = copy_with_running_identity(running, desired, &adopted);
+        int r;
 
+        /* Only the name may differ. */
+        if (!streq_ptr(running->metadata.namespace, desired->metadata.namespace))
+                return 0;
+        r = copy_with_running_identity(running, desired, &adopted);
         if (r < 0)
                 return r;
         r = edit_plan_make(running, adopted, &plan);

@@ -521,7 +521,11 @@ bool pod_is_critical(const PodSpec *spec);
 
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
-bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is a DaemonSet */
+bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is one of apps/v1 */
+
+/* Both have the same controller: UID, kind, API group and namespace. A user may write any owner
+ * reference, but only into objects of the user's own namespaces. */
+bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b);
 
 /* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and
  * annotations are left out, because they can change without a restart. 0 or -ENOMEM. */

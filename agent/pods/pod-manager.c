@@ -522,11 +522,22 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
         manager->qos_is_due = true;
 }
 
+/* Cgroups, directories and the shim's socket are those of the UID: it is one pod's. */
+static const PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return entry;
+        return NULL;
+}
+
 static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr) {
+        const PodEntry *holder = find_uid_holder(manager, entry->next->metadata.uid);
         bool was_recorded = pod_record_has_companions(manager->context.bundle->state_dir,
                                                       entry->next->metadata.uid);
         int r;
 
+        if (holder)
+                return error_setf(reterr, EEXIST, "its UID is that of pod %s", holder->description);
         if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "an earlier instance is still being cleaned up");
         r = pod_reset_config_seen(entry->next);

@@ -51,6 +51,18 @@ class Handover:
                                               "blockOwnerDeletion": True}]},
             "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
 
+    def forge(self, namespace="default", owner=None, labels=None):
+        """A pod whose user has written the set as its owner. It runs as itself and reads its own files."""
+        template = self.set["spec"]["template"]
+        if namespace != "default":
+            self.api.create("namespaces", {"metadata": {"name": namespace}})
+        reference = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd", "uid": self.set["metadata"]["uid"],
+                     "controller": True, **(owner or {})}
+        return self.api.create("pods", {
+            "metadata": {"name": "forged", "namespace": namespace, "ownerReferences": [reference],
+                         "labels": labels or {**template["metadata"]["labels"], "controller-revision-hash": "b5d476d4f"}},
+            "spec": {**template["spec"], "nodeName": NODE_NAME, "tolerations": TOLERATIONS}})
+
     def wait_adopted(self, pod, restarts=0):
         """The API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
         name = pod["metadata"]["name"]
@@ -114,6 +126,27 @@ def test_pod_of_the_same_template_is_adopted(make_handover, template):
     assert member.cli("exec", handover.name, "--", "true").returncode == 0
     named = [request.body["metadata"]["uid"] for request in member.api.asked("patch", "pods", pod["metadata"]["name"], "status")]
     assert set(named) == {pod["metadata"]["uid"]}
+
+
+@pytest.mark.parametrize("forged", [
+    {"namespace": "evil"}, {"owner": {"kind": "ReplicaSet"}}, {"owner": {"apiVersion": "evil.example/v1"}}],
+    ids=["namespace", "kind", "group"])
+def test_pod_with_a_forged_owner_takes_nothing_over_and_stops_nothing(make_handover, forged):
+    handover = make_handover()
+    member, uid = handover.member, handover.member.pod(handover.name)["metadata"]["uid"]
+    pod = handover.forge(**forged)
+    reported = member.wait_reported("forged", lambda reported: reported["status"].get("phase") == "Running", "runs",
+                                    namespace=pod["metadata"]["namespace"])
+    assert not reported["status"]["containerStatuses"][0]["containerID"].endswith(member.container_id(handover.name))
+    member.restart()
+    member.wait_running(handover.name)
+    assert handover.continues() and not handover.is_adopted()
+    assert member.pod(handover.name)["metadata"]["uid"] == uid
+    namespace = pod["metadata"]["namespace"]
+    member.api.delete("pods", namespace, "forged", grace=1)
+    wait(lambda: not member.reported("forged", namespace), "the forged pod goes")
+    handover.wait_adopted(handover.bind())
+    assert handover.continues()
 
 
 def test_restart_of_an_adopted_pod_is_reported_under_the_api_name(make_handover):

@@ -4,7 +4,10 @@
 import os
 import signal
 import time
+import types
+import uuid
 
+import api_store
 import failing
 import pytest
 import specs
@@ -324,3 +327,20 @@ def test_agent_that_dies_when_a_completed_pod_is_cleaned_up_keeps_its_log_and_it
     finally:
         member.arm({})
         member.finish()
+
+
+def test_second_pod_with_the_uid_of_another_is_refused(make_member, monkeypatch):
+    member = make_member()
+    uid = str(uuid.uuid4())
+    with monkeypatch.context() as patch:
+        patch.setattr(api_store, "uuid", types.SimpleNamespace(uuid4=lambda: uid))
+        member.bind("first")
+        member.wait_reported_phase("first", "Running")
+        init = member.init("first")
+        member.bind("second")
+    wait(lambda: "its UID is that of pod default/first" in member.said(), "the second pod is refused")
+    assert world.is_alive(init) and member.init("first") == init
+    assert member.pod("second")["status"]["phase"] == "Pending"
+    member.api.delete("pods", "default", "second", grace=0)
+    member.api.delete("pods", "default", "first", grace=1)
+    member.wait_reported_gone("first")

@@ -230,3 +230,9 @@ bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod) {
         return streq(set->metadata.namespace, pod->metadata.namespace) &&
                label_selector_matches(set->spec.selector, &pod->metadata.labels);
 }
+
+bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod) {
+        return object_is_of_daemonset(&pod->metadata) &&
+               streq_ptr(object_controller(&pod->metadata)->uid, set->metadata.uid) &&
+               daemonset_selects_pod(set, pod);
+}

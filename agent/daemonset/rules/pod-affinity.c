@@ -58,16 +58,10 @@ static bool term_selects_pod(const PodAffinityTerm *term, const AffinityTermOwne
                match_label_keys_hold(term->mismatch_label_keys, owner_pod, labels, false);
 }
 
-static bool is_pod_of_daemonset(const DaemonSet *set, const Pod *pod) {
-        const OwnerReference *owner = object_controller(&pod->metadata);
-
-        return owner && streq_ptr(owner->uid, set->metadata.uid);
-}
-
 static const Pod *find_selected_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                     const DaemonSet *set, const NodePods *node_pods) {
         for (size_t i = 0; i < node_pods->n; i++)
-                if (!is_pod_of_daemonset(set, node_pods->items[i]) &&
+                if (!daemonset_controls_pod(set, node_pods->items[i]) &&
                     term_selects_pod(term, owner_pod, &node_pods->items[i]->metadata.labels,
                                      node_pods->items[i]->metadata.namespace))
                         return node_pods->items[i];
@@ -166,7 +160,7 @@ int pod_affinity_find_mismatch(const DaemonSet *set, const NodeLabelsTaints *nod
                         r = check_pod_anti_affinity_terms(set, node, node_pods, &owner_pod, ret);
         }
         for (size_t i = 0; i < node_pods->n && r == 0; i++)
-                if (!is_pod_of_daemonset(set, node_pods->items[i]))
+                if (!daemonset_controls_pod(set, node_pods->items[i]))
                         r = check_existing_anti_affinity(node_pods->items[i], node, &owner_pod,
                                                          ret);
         return r;

@@ -73,9 +73,12 @@ static void expect_printed(PodSource source, const Pod *pod, const char *of_pod,
 
 TEST(sources_are_printed_for_users)
 {
-        OwnerReference owner = {
-                .kind = daemonset, .name = set_name, .uid = set_uid, .controller = true
-        };
+        char version[] = "apps/v1";
+        OwnerReference owner = { .api_version = version,
+                                 .kind = daemonset,
+                                 .name = set_name,
+                                 .uid = set_uid,
+                                 .controller = true };
         const Pod plain = { 0 };
         Pod owned = { .metadata.owner_references = { &owner, 1 } };
 

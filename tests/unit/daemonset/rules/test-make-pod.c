@@ -72,6 +72,43 @@ TEST(pod_has_the_fields_that_the_controller_sets)
         manifest_objects_done(&objects);
 }
 
+static void replace_text(char **text, const char *by) {
+        free(*text);
+        *text = strdup(by);
+        REQUIRE(*text);
+}
+
+TEST(set_controls_pods_by_uid_kind_group_namespace_and_selector)
+{
+        ManifestObjects objects = parse_manifest(yaml);
+        const DaemonSet *set = objects.daemonsets.items[0];
+
+        for (unsigned i = 0; i < 7; i++) {
+                cleanup_with(pod_freep) Pod *pod = make_daemon_pod(set, "node1");
+                OwnerReference *owner = &pod->metadata.owner_references.items[0];
+                bool is_controlled = i < 2;
+
+                if (i == 1)
+                        replace_text(&owner->api_version, "apps/v1beta2");
+                if (i == 2)
+                        replace_text(&owner->uid, "another");
+                if (i == 3)
+                        replace_text(&owner->kind, "ReplicaSet");
+                if (i == 4)
+                        replace_text(&owner->api_version, "apps.example/v1");
+                if (i == 5)
+                        replace_text(&pod->metadata.namespace, "evil");
+                if (i == 6)
+                        owner->controller = false;
+                EXPECT_EQ(daemonset_controls_pod(set, pod), is_controlled);
+                if (is_controlled)
+                        for (size_t label = 0; label < pod->metadata.labels.n; label++)
+                                replace_text(&pod->metadata.labels.items[label].value, "other");
+                EXPECT(!daemonset_controls_pod(set, pod));
+        }
+        manifest_objects_done(&objects);
+}
+
 TEST(pod_name_depends_on_revision_and_node)
 {
         cleanup_free char *changed = strdup(yaml);
