@@ -7,9 +7,8 @@ import re
 import tree
 
 FUNCTION_LINES_MAX = 80
-FILE_LINES_MAX = 800
+FILE_LINES_REPORTED = 800
 # The sources of agent/ itself connect the modules and decide nothing.
-WIRING_LINES_MAX = 1500
 LICENCE = "SPDX-License-" + "Identifier: Apache-2.0"
 
 
@@ -52,21 +51,19 @@ def check_guards(root):
 
 
 def check_lengths(root):
+    """Functions have a limit; long files are only reported, since where a file ends is decided by its subject."""
     problems = []
     for path in tree.files(root, ".c", ".h", ".py"):
         text = tree.read(root, path)
         lines = text.count("\n")
-        if lines > FILE_LINES_MAX:
-            problems.append(f"{path}:{FILE_LINES_MAX}: has {lines} lines, more than {FILE_LINES_MAX}")
+        if lines > FILE_LINES_REPORTED:
+            print(f"long file: {path} has {lines} lines")
         if path.endswith(".py") or path.startswith("tests/"):
             continue  # tables of cases may be as long as there are cases
         for name, start, length in functions(tree.without_comments(text)):
             if length > FUNCTION_LINES_MAX:
                 problems.append(f"{path}:{start}: {name}() has {length} lines, more than "
                                 f"{FUNCTION_LINES_MAX}")
-    wiring = sum(tree.read(root, path).count("\n") for path in tree.files(root, ".c") if os.path.dirname(path) == "agent")
-    if wiring > WIRING_LINES_MAX:
-        problems.append(f"agent/: its sources have {wiring} lines, more than {WIRING_LINES_MAX}: move what decides to a module")
     return problems
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each check is given something bad and must say so, and something good and must be silent."""
 
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -194,16 +196,11 @@ class Shape(Lint):
         self.put("common/a.c", 'f("see the "\n  "manual\\n"\n  "key=a"\n  "b");\n')
         self.assertEqual(shape.check_literals(self.root), [])
 
-    def test_a_file_that_is_too_long(self):
-        self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_MAX + 1))
-        self.expect(shape.check_lengths(self.root), "has 801 lines")
-
-    def test_wiring_that_is_too_long(self):
-        self.put("agent/a.c", "int x;\n" * 750)
-        self.put("agent/b.c", "int x;\n" * 750)
-        self.assertEqual(shape.check_lengths(self.root), [])
-        self.put("agent/b.c", "int x;\n" * 751)
-        self.expect(shape.check_lengths(self.root), "agent/: its sources have 1501 lines")
+    def test_a_long_file_is_reported_and_accepted(self):
+        self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_REPORTED + 1))
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertEqual(shape.check_lengths(self.root), [])
+        self.assertEqual(output.getvalue(), "long file: common/a.c has 801 lines\n")
 
 
 class Pages(Lint):
