@@ -4,6 +4,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/event-source.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/forked-task.h"
 #include "common/log.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct FsyncQueue {
@@ -22,6 +24,7 @@ struct FsyncQueue {
         const char *const *names;
         const char *kept; /* of the names, or NULL */
         char **marked;
+        char **removed;              /* when the child has ended */
         sd_event_source *due_source; /* at the end of the turn */
         ForkedTask *child;
         int last_error; /* -errno that was logged */
@@ -53,6 +56,7 @@ static int keep_synced_at(int dir_fd, const char *name) {
                 return r;
         if (linkat(dir_fd, name, dir_fd, linked, 0) < 0)
                 return errno == ENOENT ? unlink_if_present_at(dir_fd, synced) : -errno;
+        FAIL_AT("sync.linked");
         r = fsync_path_at(dir_fd, linked, 0);
         if (r >= 0 && renameat(dir_fd, linked, dir_fd, synced) < 0)
                 r = -errno;
@@ -69,13 +73,19 @@ static int fsync_name_at(const FsyncQueue *sync, int dir_fd, const char *name) {
 static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const char *directory) {
         cleanup_close int fd =
                 openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        struct stat st;
         int r;
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        /* The child of an agent that was killed may still be there. */
+        /* The child of an agent that was killed may still be there; or the directory is being
+         * removed, and no name may be made in it. */
         if (sync->kept && flock(fd, LOCK_EX) < 0)
                 return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_nlink == 0)
+                return 0;
         for (const char *const *name = sync->names; *name; name++) {
                 r = fsync_name_at(sync, fd, *name);
                 if (r < 0)
@@ -113,11 +123,45 @@ static void log_fsync_result(FsyncQueue *sync, int r) {
         sync->last_error = r;
 }
 
+static void remove_synced_directory(const FsyncQueue *sync, const char *directory) {
+        cleanup_free char *path = path_join(sync->base, directory);
+        int r = path ? remove_tree_at(AT_FDCWD, path) : -ENOMEM;
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot remove %s/%s", sync->base, directory);
+}
+
+static void unmark_directory(FsyncQueue *sync, const char *directory) {
+        size_t n = 0;
+
+        strv_foreach(marked, sync->marked)
+                if (streq(*marked, directory))
+                        free(*marked);
+                else
+                        sync->marked[n++] = *marked;
+        if (sync->marked)
+                sync->marked[n] = NULL;
+}
+
+void fsync_queue_remove(FsyncQueue *sync, const char *directory) {
+        unmark_directory(sync, directory);
+        if (!sync->child || strv_append(&sync->removed, directory) < 0)
+                remove_synced_directory(sync, directory);
+}
+
+static void remove_directories_after_child(FsyncQueue *sync) {
+        strv_foreach(directory, sync->removed)
+                if (!strv_contains(sync->marked, *directory)) /* it was not written again */
+                        remove_synced_directory(sync, *directory);
+        sync->removed = strv_free(sync->removed);
+}
+
 static void on_fsync_child_done(int r, void *userdata) {
         FsyncQueue *sync = userdata;
 
         sync->child = NULL;
         log_fsync_result(sync, r);
+        remove_directories_after_child(sync);
         arm_fsync_queue(sync);
 }
 
@@ -161,12 +205,17 @@ void fsync_queue_keep_synced(FsyncQueue *sync, const char *name) {
         sync->kept = name;
 }
 
+int fsync_queue_last_error(const FsyncQueue *sync) {
+        return sync->last_error;
+}
+
 FsyncQueue *fsync_queue_free(FsyncQueue *sync) {
         if (!sync)
                 return NULL;
         forked_task_free(sync->child);
         sd_event_source_disable_unref(sync->due_source);
         strv_free(sync->marked);
+        strv_free(sync->removed);
         free(sync->base);
         free(sync);
         return NULL;

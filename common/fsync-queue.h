@@ -24,6 +24,14 @@ void fsync_queue_keep_synced(FsyncQueue *sync, const char *name);
 FsyncQueue *fsync_queue_free(FsyncQueue *sync);
 DEFINE_CLEANUP(FsyncQueue *, fsync_queue_free)
 
+/* Removes a directory with its contents, after the child that may be linking names in it. An error
+ * is logged. Another process that removes one holds an exclusive flock(2) of it meanwhile, as the
+ * child does. */
+void fsync_queue_remove(FsyncQueue *sync, const char *directory);
+
 /* Marks a directory that was written to. If it is gone by then, nothing is done. A failed sync is
  * logged, once until it succeeds. NULL is fine. */
 void fsync_queue_add(FsyncQueue *sync, const char *directory);
+
+/* How the last child ended: 0 or -errno. */
+int fsync_queue_last_error(const FsyncQueue *sync);

@@ -108,8 +108,8 @@ void rollout_store_remove(const RolloutStore *store, const RolloutHistory *histo
         int r = fd < 0 ? fd : hash_pod_name(history, key);
 
         if (r >= 0)
-                r = remove_tree_at(fd, key);
-        if (r < 0 && r != -ENOENT)
+                fsync_queue_remove(store->sync, key);
+        else if (r != -ENOENT)
                 (void) log_error_errno(r, "Cannot remove the rollout of pod '%s/%s' in %s",
                                        history->namespace, history->name, store->path);
 }

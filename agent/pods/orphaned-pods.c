@@ -90,8 +90,8 @@ static int clean_up_orphan(OrphanedPod *orphan) {
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* A network that could not be detached stays on disk for the next agent. */
         bool is_whole = !network_attachment_is_known(orphan->attachment);
-        const char *directories[] = { run_dir, state_dir, log_dir };
-        size_t n = log_dir ? 3 : 2;
+        const char *directories[] = { run_dir, log_dir };
+        size_t n = log_dir ? 2 : 1;
 
         if (!run_dir || !state_dir || !cgroup)
                 return -ENOMEM;
@@ -103,7 +103,8 @@ static int clean_up_orphan(OrphanedPod *orphan) {
                                &(SandboxCleanup){ .uid = orphan->uid,
                                                   .cgroup = cgroup,
                                                   .directories = directories,
-                                                  .n_directories = is_whole ? n : 1 },
+                                                  .n_directories = is_whole ? n : 1,
+                                                  .locked = is_whole ? state_dir : NULL },
                                on_orphan_cleaned, orphan, &orphan->cleanup, NULL);
 }
 

@@ -541,13 +541,14 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
         cleanup_free char *log_dir = pod_log_dir(config, pod->pod), *etc = pod_etc_dir(config, uid);
         cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->pod->spec), uid);
         cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
-        const char *directories[] = { run_dir, containers, etc, volumes, log_dir, state_dir };
+        const char *directories[] = { run_dir, containers, etc, volumes, log_dir };
         SandboxCleanup cleanup = { .uid = uid, .cgroup = cgroup, .directories = directories };
 
         if (!run_dir || !containers || !etc || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
         worker->sandbox.cleanup_is_whole = !pod->is_desired && !has_pod_network(worker);
         if (worker->sandbox.cleanup_is_whole) {
+                cleanup.locked = state_dir;
                 bundle_remove_log_links(config, log_dir);
                 slices_stop(pod->context, cgroup);
         }

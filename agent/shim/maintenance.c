@@ -10,6 +10,7 @@
 #include "common/strv.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -120,6 +121,17 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
         return r;
 }
 
+/* The agent's children that sync the files of this directory make names in it, under its lock
+ * (common/fsync-queue.h): they end first, and find it removed. */
+static int remove_locked_directory(const char *directory, Error *reterr) {
+        cleanup_close int fd = open_no_symlinks(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0);
+
+        if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+                return error_setf(reterr, errno, "cannot lock '%s': %s", directory,
+                                  strerror(errno));
+        return remove_directory(directory, /* is_kept= */ false, reterr);
+}
+
 int remove_pod_remains(const PodRemains *remains, Error *reterr) {
         int r, q;
 
@@ -139,5 +151,6 @@ int remove_pod_remains(const PodRemains *remains, Error *reterr) {
                 if (r >= 0)
                         r = q;
         }
-        return r;
+        q = remains->locked ? remove_locked_directory(remains->locked, r >= 0 ? reterr : NULL) : 0;
+        return r >= 0 ? q : r;
 }

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -134,5 +135,58 @@ TEST(the_version_that_was_synced_last_is_kept)
         fsync_queue_add(world.sync, "d");
         run_fsync_loop_once(&world);
         EXPECT_EQ(inode_of("d/one.synced"), 0U);
+        fsync_world_done(&world);
+}
+
+/* The child waits for the lock, as for a cleanup that removes the directory. */
+TEST(a_directory_that_is_removed_under_its_lock_is_no_error)
+{
+        cleanup_free char *directory = path_join(test_directory(), "d");
+        cleanup_close int fd = -EBADF;
+        FsyncWorld world;
+
+        fsync_world_init(&world);
+        fsync_queue_keep_synced(world.sync, "one");
+        fd = open_directory_at(AT_FDCWD, directory, 0700);
+        REQUIRE(fd >= 0 && write_file_atomic_at(fd, "one", "1", 1, 0600) == 0);
+        REQUIRE(flock(fd, LOCK_EX) == 0);
+        fsync_queue_add(world.sync, "d");
+        REQUIRE(sd_event_run(world.event, 0) >= 0);
+        EXPECT(has_fsync_child());
+        REQUIRE(remove_tree_at(AT_FDCWD, directory) == 0);
+        REQUIRE(flock(fd, LOCK_UN) == 0);
+        run_fsync_loop_once(&world);
+        EXPECT_EQ(fsync_queue_last_error(world.sync), 0);
+        EXPECT_EQ(inode_of("d"), 0U);
+        fsync_world_done(&world);
+}
+
+TEST(a_directory_is_removed_when_its_child_has_ended)
+{
+        cleanup_free char *directory = path_join(test_directory(), "d");
+        cleanup_close int fd = -EBADF;
+        FsyncWorld world;
+
+        fsync_world_init(&world);
+        fsync_queue_keep_synced(world.sync, "one");
+        for (unsigned is_written_again = 0; is_written_again < 2; is_written_again++) {
+                close_fd(fd);
+                fd = open_directory_at(AT_FDCWD, directory, 0700);
+                REQUIRE(fd >= 0 && write_file_atomic_at(fd, "one", "1", 1, 0600) == 0);
+                REQUIRE(flock(fd, LOCK_EX) == 0);
+                fsync_queue_add(world.sync, "d");
+                REQUIRE(sd_event_run(world.event, 0) >= 0);
+                fsync_queue_add(world.sync, "d");
+                fsync_queue_remove(world.sync, "d");
+                EXPECT(inode_of("d") != 0);
+                if (is_written_again)
+                        fsync_queue_add(world.sync, "d");
+                REQUIRE(flock(fd, LOCK_UN) == 0);
+                run_fsync_loop_once(&world);
+                EXPECT_EQ(inode_of("d") != 0, is_written_again);
+                EXPECT_EQ(fsync_queue_last_error(world.sync), 0);
+        }
+        fsync_queue_remove(world.sync, "d"); /* at once */
+        EXPECT_EQ(inode_of("d"), 0U);
         fsync_world_done(&world);
 }

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "mainstayd:cgroup.remove": "shims remove",
     "mainstayd:tree.": "shims remove",
     "mainstayd:rollout.": "no pod has a progress deadline: test_pod_rollouts.py",
+    "mainstayd:sync.": "no container has ended for good: test_removed_state.py",
     "mainstayd:source.": "there is no index: test_index_source.py",
     "mainstay-shim:file.": "the agent writes",
     "mainstay-image:file.": "only a damaged index is written so",
