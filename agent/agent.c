@@ -485,6 +485,8 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         if (r < 0)
                 return r;
         agent_paths_check_state(&agent->paths);
+        if (!options->drain)
+                agent_paths_make_kubelet_directories(options);
         r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
         if (r < 0)
                 return r;

@@ -26,6 +26,7 @@ static const char help_text[] =
         "  --state-dir DIR       persistent state (/var/lib/mainstay)\n"
         "  --run-dir DIR         runtime state and the socket (/run/mainstay)\n"
         "  --log-dir DIR         pods/ and containers/ are created below it (/var/log)\n"
+        "  --kubelet-dir DIR     directories of the kubelet's plugins (/var/lib/kubelet)\n"
         "  --node-name NAME      the node's name (the host name)\n"
         "  --kubeconfig FILE     kubeconfig of an API server to join (none)\n"
         "  --bootstrap-kubeconfig FILE\n"
@@ -50,6 +51,7 @@ enum {
         OPTION_STATE_DIR,
         OPTION_RUN_DIR,
         OPTION_LOG_DIR,
+        OPTION_KUBELET_DIR,
         OPTION_NODE_NAME,
         OPTION_KUBECONFIG,
         OPTION_BOOTSTRAP_KUBECONFIG,
@@ -69,6 +71,8 @@ static const struct option long_options[] = {
         { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
         { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
         { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
+        { "kubelet-dir", required_argument, NULL, OPTION_KUBELET_DIR },
+        { "root-dir", required_argument, NULL, OPTION_KUBELET_DIR }, /* the kubelet's */
         { "node-name", required_argument, NULL, OPTION_NODE_NAME },
         { "kubeconfig", required_argument, NULL, OPTION_KUBECONFIG },
         { "bootstrap-kubeconfig", required_argument, NULL, OPTION_BOOTSTRAP_KUBECONFIG },
@@ -100,6 +104,8 @@ static const char **find_option_value(AgentOptions *options, int option) {
                 return &options->run_dir;
         case OPTION_LOG_DIR:
                 return &options->log_dir;
+        case OPTION_KUBELET_DIR:
+                return &options->kubelet_dir;
         case OPTION_NODE_NAME:
                 return &options->node_name;
         case OPTION_KUBECONFIG:
@@ -179,7 +185,8 @@ int main(int argc, char **argv) {
         AgentOptions options = { .config_path = "/etc/mainstay/config.yaml",
                                  .state_dir = "/var/lib/mainstay",
                                  .run_dir = "/run/mainstay",
-                                 .log_dir = "/var/log" };
+                                 .log_dir = "/var/log",
+                                 .kubelet_dir = "/var/lib/kubelet" };
         cleanup_error Error error = ERROR_NULL;
         int r;
 

@@ -25,6 +25,7 @@ static const struct {
         { "node-labels", "node-labels" },
         { "pod-manifest-path", "manifest-dir" },
         { "register-with-taints", "register-with-taints" },
+        { "root-dir", "kubelet-dir" },
 };
 
 static const char *find_mainstayd_option(const char *flag) {

@@ -23,7 +23,7 @@ static const char help_text[] =
         "\n"
         "  --config FILE, --kubeconfig FILE, --bootstrap-kubeconfig FILE, --cert-dir DIR,\n"
         "  --pod-manifest-path DIR, --hostname-override NAME, --node-ip ADDRESS,\n"
-        "  --node-labels LABELS, --register-with-taints TAINTS\n"
+        "  --node-labels LABELS, --register-with-taints TAINTS, --root-dir DIR\n"
         "                        as for the kubelet\n"
         "  -v LEVEL              4 or more: log at level debug\n"
         "  --version             print the version of Kubernetes\n"

@@ -5,12 +5,13 @@
 
 #include <stdbool.h>
 
-/* Options of the command line; NULL: not given, which the first four are never. */
+/* Options of the command line; NULL: not given, which the first five are never. */
 typedef struct AgentOptions {
         const char *config_path;
         const char *state_dir;
         const char *run_dir;
         const char *log_dir;
+        const char *kubelet_dir; /* the kubelet's root directory, which its plugins use */
         const char *manifest_dir;
         const char *node_name;
         const char *kubeconfig;           /* of an API server to join; NULL: as configured */

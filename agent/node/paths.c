@@ -142,6 +142,41 @@ int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options,
         return make_log_directories(options->log_dir, &paths->log_dir, reterr);
 }
 
+/* With this mode whatever the umask is, which systemd's unit sets for the agent's own files. */
+static int make_kubelet_directory(int dir_fd, const char *path) {
+        mode_t mask = umask(0);
+        int r = mkdirat(dir_fd, path, 0750) < 0 && errno != EEXIST ? -errno : 0;
+
+        (void) umask(mask);
+        return r;
+}
+
+static int make_kubelet_directories(const char *root) {
+        static const char *const names[] = { "device-plugins", "plugins", "plugins_registry",
+                                             "pod-resources", "pods" };
+        cleanup_close int root_fd = -EBADF;
+        int r = make_kubelet_directory(AT_FDCWD, root);
+
+        if (r < 0)
+                return r;
+        root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (root_fd < 0)
+                return -errno;
+        for (size_t i = 0; i < N_ELEMENTS(names) && r >= 0; i++)
+                r = make_kubelet_directory(root_fd, names[i]);
+        return r;
+}
+
+void agent_paths_make_kubelet_directories(const AgentOptions *options) {
+        int r = make_kubelet_directories(options->kubelet_dir);
+
+        if (r < 0)
+                log_warning("Cannot make the directories of plugins in %s: %s; pods with hostPath "
+                            "volumes there may wait for them. Make it writable, or name another "
+                            "directory with --kubelet-dir",
+                            options->kubelet_dir, strerror(-r));
+}
+
 int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         cleanup_free char *path = path_join(paths->run_dir, "lock");
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

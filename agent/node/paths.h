@@ -46,6 +46,10 @@ int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Con
  * mount option cannot hold; with a message. */
 int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options, Error *reterr);
 
+/* Makes the directories of a kubelet that plugins and other daemons of a node look for; existing
+ * ones stay as they are. The agent itself uses none of them: an error is logged. */
+void agent_paths_make_kubelet_directories(const AgentOptions *options);
+
 /* One agent per run directory: -EBUSY with a message where another holds it. The kernel releases
  * the lock when its holder dies. */
 int agent_paths_lock(AgentPaths *paths, Error *reterr);

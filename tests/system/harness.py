@@ -103,7 +103,7 @@ class Node:
     def command(self):
         return [program("mainstayd"), "--config", self.config, "--manifest-dir", self.manifests,
                 "--state-dir", self.state, "--run-dir", self.run, "--log-dir", self.log,
-                "--node-name", self.node_name]
+                "--kubelet-dir", os.path.join(self.directory, "kubelet"), "--node-name", self.node_name]
 
     def spawn(self, **options):
         """A process of the agent's; the test's own business."""

@@ -10,6 +10,7 @@ import socket
 import subprocess
 
 import pytest
+import specs
 import world
 from harness import NODE_NAME, program
 from world import free_port, wait
@@ -51,9 +52,9 @@ def test_flags_start_mainstayd(tmp_path):
                "--root-dir=/r", "--container-runtime-endpoint", "unix:///x", "--nonsense")
     assert done.returncode == 0
     assert done.stdout.split() == ["debug=1", "--config=/c.yaml", "--kubeconfig=/k.conf", "--node-name=web",
-                                   "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--manifest-dir=/m",
+                                   "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--manifest-dir=/m", "--kubelet-dir=/r",
                                    "--cert-dir=/var/lib/kubelet/pki"]
-    assert "do not apply to Mainstay: --root-dir, --container-runtime-endpoint, --nonsense" in done.stderr
+    assert "do not apply to Mainstay: --container-runtime-endpoint, --nonsense" in done.stderr
     assert run(str(tmp_path / "kubelet"), "stray").returncode == 2
 
 
@@ -164,3 +165,54 @@ def test_embedded_certificate_is_renewed_at_once(make_member):
     member.bind("web")
     member.wait_reported_phase("web", "Running")
     assert len(member.api.all("certificatesigningrequests")) == 1
+
+
+DIRECTORIES = ["device-plugins", "plugins", "plugins_registry", "pod-resources", "pods"]
+
+
+def of_plugins(node):
+    """A pod that works only if the kubelet's directories exist, as published plugins do."""
+    root = os.path.join(node.directory, "kubelet")
+    volumes = [specs.host_path(name.replace("_", "-"), os.path.join(root, name), type="Directory") for name in DIRECTORIES]
+    mounts = [specs.mount(volume["name"], f"/kubelet/{volume['name']}") for volume in volumes]
+    return specs.pod("plugin", specs.container(script=f"touch /kubelet/device-plugins/plugin.sock; {specs.IDLE}", volumeMounts=mounts),
+                     volumes=volumes)
+
+
+def test_the_directories_of_plugins_exist_with_the_kubelets_modes(make_node):
+    node = make_node(start=False)
+    root = os.path.join(node.directory, "kubelet")
+    mask = os.umask(0o077)
+    try:
+        node.start()
+    finally:
+        os.umask(mask)
+    for name in ["", *DIRECTORIES]:
+        assert os.stat(os.path.join(root, name)).st_mode & 0o7777 == 0o750, name
+    node.launch(of_plugins(node))
+    world.wait(lambda: os.path.exists(f"{root}/device-plugins/plugin.sock"), "the plugin writes there")
+    os.chmod(f"{root}/plugins", 0o711)
+    os.rmdir(f"{root}/pods")
+    node.restart()
+    assert os.stat(f"{root}/plugins").st_mode & 0o7777 == 0o711, "an existing one stays as it is"
+    assert os.path.isdir(f"{root}/pods")
+    assert os.path.exists(f"{root}/device-plugins/plugin.sock")
+
+
+@pytest.mark.parametrize("option", ["--kubelet-dir", "--root-dir"])
+def test_an_option_moves_the_directories_of_plugins(make_node, option):
+    node = make_node(start=False)
+    os.mkdir(os.path.join(node.directory, "elsewhere"))
+    os.symlink("elsewhere", os.path.join(node.directory, "moved"))
+    with_options(node, option, os.path.join(node.directory, "moved"))
+    assert sorted(os.listdir(os.path.join(node.directory, "elsewhere"))) == DIRECTORIES
+    assert not os.path.exists(os.path.join(node.directory, "kubelet"))
+
+
+def test_pods_run_if_the_directories_of_plugins_cannot_be_made(make_node):
+    node = make_node(start=False)
+    with open(os.path.join(node.directory, "file"), "w", encoding="ascii"):
+        pass
+    with_options(node, "--kubelet-dir", os.path.join(node.directory, "file"))
+    node.launch(specs.pod("runs"))
+    assert f"Cannot make the directories of plugins in {node.directory}/file: Not a directory" in node.said()

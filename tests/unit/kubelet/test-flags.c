@@ -37,8 +37,8 @@ TEST(kubelet_flags_become_options_of_mainstayd)
                   "--node-labels=a=b,c=d --register-with-taints=x=y:NoSchedule --cert-dir=/c",
                   "" },
                 { { "--root-dir", "/r", "--fail-swap-on=false", "--cert-dir=/c", "-z", NULL },
-                  "--cert-dir=/c",
-                  "--root-dir --fail-swap-on -z" },
+                  "--kubelet-dir=/r --cert-dir=/c",
+                  "--fail-swap-on -z" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
