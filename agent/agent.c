@@ -550,6 +550,10 @@ static int start_drain(Agent *agent) {
         return 0;
 }
 
+static bool admit_api_user(void *userdata) {
+        return http_server_admit_api_user(((Agent *) userdata)->http_server);
+}
+
 static int start_agent(Agent *agent, bool drain, Error *reterr) {
         int r = daemonset_controller_load(agent->daemonset_controller,
                                           desired_state_restore_daemonset, agent->desired, reterr);
@@ -578,8 +582,11 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         node_api_launcher_start(&(NodeApiLauncherSpec){ .event = agent->event,
                                                         .config = &agent->config,
                                                         .has_systemd = agent->systemd != NULL,
+                                                        .has_joined = agent->paths.kubeconfig,
                                                         .program = agent->paths.node_api,
-                                                        .agent_socket = agent->paths.socket },
+                                                        .agent_socket = agent->paths.socket,
+                                                        .admit_user = admit_api_user,
+                                                        .userdata = agent },
                                 &agent->node_api_launcher);
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);

@@ -13,6 +13,8 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
+#include "common/file-watch.h"
+#include "common/log.h"
 #include "common/mhd-loop.h"
 
 #include <fcntl.h>
@@ -53,6 +55,7 @@ struct HttpServer {
         ClientLimits clients;
         ResponseStreams streams;
         LogProcesses log_processes;
+        FileWatch *user_watch;
 };
 
 const HttpServerHandlers *http_handlers_of(const HttpServer *server) {
@@ -287,15 +290,50 @@ static int set_socket_group(const HttpServer *server, const char *path) {
                                                             : let_group_reach_socket(server);
 }
 
-static void find_api_user(HttpServer *server) {
-        const struct passwd *user = geteuid() == 0 ? getpwnam("mainstay-api") : NULL;
+/* 1: it is found, and is not that of before; 0: it is that of before; -ENOENT: there is none. */
+static int find_api_user(HttpServer *server) {
+        const struct passwd *user = getpwnam("mainstay-api");
 
         if (!user || user->pw_uid == 0)
-                return;
+                return -ENOENT;
+        if (server->has_api_user && server->api_uid == user->pw_uid &&
+            server->api_gid == user->pw_gid)
+                return 0;
         server->has_api_user = true;
         server->api_uid = user->pw_uid;
         server->api_gid = user->pw_gid;
         server->clients.service_uid = user->pw_uid;
+        return 1;
+}
+
+bool http_server_admit_api_user(HttpServer *server) {
+        int r;
+
+        if (geteuid() != 0)
+                return true; /* mainstay-api runs as the agent's user */
+        r = find_api_user(server);
+        if (r > 0) {
+                r = set_socket_group(server, server->socket_path);
+                if (r < 0)
+                        (void) log_warning_errno(r, "Cannot let the user 'mainstay-api' use %s",
+                                                 server->socket_path);
+        }
+        return r >= 0;
+}
+
+static void on_users_changed(void *userdata) {
+        (void) http_server_admit_api_user(userdata);
+}
+
+/* mainstay-api may be started by systemd: then nobody else looks the user up. */
+static int watch_users(HttpServer *server) {
+        static const char *const files[] = { "/etc/passwd" };
+        int r = file_watch_new(server->event, on_users_changed, server, &server->user_watch);
+
+        if (r < 0)
+                return r;
+        (void) file_watch_set(server->user_watch, files, N_ELEMENTS(files));
+        return 0;
 }
 
 /* Binds to a temporary name and renames it over the path. */
@@ -390,13 +428,17 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         r = mhd_loop_start(&server->mhd, server->event, start_http_daemon(server));
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot start libmicrohttpd");
-        find_api_user(server);
+        if (geteuid() == 0)
+                (void) find_api_user(server);
         r = open_http_socket(server, &fd, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", config->socket_path);
         r = add_http_event_sources(server, fd);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", config->socket_path);
+        r = watch_users(server);
+        if (r < 0)
+                return error_prefixf(reterr, r, "cannot watch /etc/passwd");
         *ret = TAKE_PTR(server);
         return 0;
 }
@@ -416,6 +458,7 @@ HttpServer *http_server_free(HttpServer *server) {
                 response_streams_abort_all(&server->streams);
         mhd_loop_stop(&server->mhd);
         client_limits_done(&server->clients);
+        file_watch_free(server->user_watch);
         log_processes_done(&server->log_processes);
         if (server->socket_path)
                 remove_http_socket(server);

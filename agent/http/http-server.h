@@ -214,6 +214,11 @@ typedef struct HttpServerConfig {
  * no other agent runs. 0 or -errno. */
 int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *reterr);
 
+/* Looks the user of mainstay-api up, and lets it use the socket: it may have been created after the
+ * server. Without this it is done when /etc/passwd changes. False: there is no such user, or the
+ * socket cannot be given to its group, which is logged. */
+bool http_server_admit_api_user(HttpServer *server);
+
 /* Closes all connections, and removes the socket unless the next agent has replaced it. */
 HttpServer *http_server_free(HttpServer *server);
 DEFINE_CLEANUP(HttpServer *, http_server_free)

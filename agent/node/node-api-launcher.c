@@ -35,7 +35,8 @@ struct NodeApiLauncher {
         sd_event_source *listen_source; /* a client connects; off while mainstay-api runs */
         sd_event_source *exit_source;
         sd_event_source *retry_timer;
-        uint64_t retry_usec; /* after the next failure */
+        uint64_t retry_usec;  /* after the next failure */
+        bool is_user_missing; /* it was logged */
 };
 
 static void watch_listener(NodeApiLauncher *launcher);
@@ -90,10 +91,28 @@ static int start_node_api(NodeApiLauncher *launcher) {
         return r < 0 ? r : child_source_rearm(launcher->exit_source);
 }
 
+/* Clients are turned away, not left to wait until they give up. */
+static void refuse_without_user(NodeApiLauncher *launcher) {
+        cleanup_close int fd = accept4(launcher->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+        if (!launcher->is_user_missing)
+                log_error("Closing connections to port %u: there is no user 'mainstay-api' for "
+                          "'%s' to run as; create it: useradd --system --no-create-home --shell "
+                          "/usr/sbin/nologin mainstay-api. The next client finds it",
+                          config_node_api_port(launcher->spec.config), launcher->spec.program);
+        launcher->is_user_missing = true;
+}
+
 static int on_node_api_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         NodeApiLauncher *launcher = userdata;
-        int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        int r;
 
+        if (!launcher->spec.admit_user(launcher->spec.userdata)) {
+                refuse_without_user(launcher);
+                return 0;
+        }
+        launcher->is_user_missing = false;
+        r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
         if (r >= 0)
                 r = start_node_api(launcher);
         if (r < 0) {
@@ -193,8 +212,15 @@ void node_api_launcher_start(const NodeApiLauncherSpec *spec, NodeApiLauncher **
         unsigned port = config_node_api_port(spec->config);
         int r = 0;
 
-        if (!spec->config->enable_server.value)
+        if (!spec->config->enable_server.value) {
+                if (spec->has_joined && !spec->has_systemd && !spec->config->enable_server.is_set &&
+                    port_has_listener((uint16_t) port) == 0)
+                        log_info("Nothing listens at port %u: kubectl logs, kubectl exec and "
+                                 "metrics do not reach this node; set 'enableServer: true' in the "
+                                 "configuration",
+                                 port);
                 return;
+        }
         if (!spec->has_systemd)
                 r = node_api_launcher_new(spec, ret);
         else if (port_has_listener((uint16_t) port) == 0)

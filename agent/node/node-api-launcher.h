@@ -14,8 +14,13 @@ typedef struct NodeApiLauncherSpec { /* all is borrowed */
         sd_event *event;
         const Config *config;
         bool has_systemd; /* as PID 1 */
+        bool has_joined;  /* an API server, whose clients expect the kubelet's API */
         char *program;
         char *agent_socket;
+        /* Whether there is the user that the program runs as; it may use the agent's socket then.
+         */
+        bool (*admit_user)(void *userdata);
+        void *userdata;
 } NodeApiLauncherSpec;
 
 /* Listens where 'enableServer' of the configuration says so. What fails is logged, and a port that

@@ -140,11 +140,17 @@ class ActivatingNode:
         return ["nsenter", f"--mount=/proc/{self.mounts.pid}/ns/mnt", *words]
 
     def add_user(self):
+        self.write_users(f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n")
+
+    def write_users(self, more=""):
+        """The users of this machine without the program's, and 'more'; for a later call in the same file."""
         path = os.path.join(self.directory, "passwd")
+        is_mounted = os.path.exists(path)
+        lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
         with open(path, "w", encoding="utf-8") as file:
-            lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
-            file.write("\n".join([*lines, f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n"]))
-        subprocess.run(self.with_mounts("mount", "--bind", path, "/etc/passwd"), check=True)
+            file.write("\n".join([*lines, more]))
+        if not is_mounted:
+            subprocess.run(self.with_mounts("mount", "--bind", path, "/etc/passwd"), check=True)
         self.api = ActivatedApi(self, self.port)
 
     def command(self):

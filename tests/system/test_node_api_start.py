@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent listens for mainstay-api, where systemd does not, and starts it as a user of its own."""
 
+import http.client
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -96,6 +98,57 @@ def test_sessions_survive_the_agent_and_the_next_one_listens(node):
         client.step()
     stream.close()
     wait(lambda: node.api.pids() == [new], "the old one ends with its last client")
+
+
+def test_user_that_is_created_after_the_agent_has_started_is_found(node):
+    node.write_users()
+    node.start()
+    for _ in range(3):
+        with pytest.raises((OSError, http.client.HTTPException)):
+            node.ask()
+    assert not node.api.pids()
+    assert node.said().count("there is no user 'mainstay-api'") == 1 and "useradd --system" in node.said()
+    assert "exited with status" not in node.said()
+    node.add_user()
+    assert node.ask() == (200, "ok")
+    pid, = node.api.pids()
+    assert status_ids(pid) == {node_api.USER_ID}
+    assert node.ask("/pods")[0] == 200
+    assert "Permission denied" not in node.said()
+
+
+def test_user_that_is_created_again_with_another_number_is_found(node):
+    node.start()
+    assert node.ask() == (200, "ok")
+    pid, = node.api.pids()
+    os.kill(pid, signal.SIGTERM)
+    wait(lambda: not node.api.pids(), "it has ended")
+    other = node_api.USER_ID + 1
+    node.write_users(f"mainstay-api:x:{other}:{other}::/nonexistent:/usr/sbin/nologin\n")
+    assert node.ask("/pods")[0] == 200
+    assert status_ids(node.api.pids()[0]) == {other}
+
+
+def test_user_is_found_by_a_program_that_the_agent_has_not_started(archive):
+    """As systemd starts it. The agent sees that the file of users has changed: in a directory /etc of the test's own."""
+    node = StartNode(archive)
+    node.write_users()
+    etc = os.path.join(node.directory, "etc")
+    shutil.copytree("/etc", etc, symlinks=True, ignore_dangling_symlinks=True)
+    users = world.read(os.path.join(node.directory, "passwd"))
+    write_file(os.path.join(etc, "passwd"), users)
+    subprocess.run(node.with_mounts("sh", "-c", f"umount /etc/passwd; mount --bind {etc} /etc"), check=True)
+    node.start()
+    user = f"mainstay-api:x:{node_api.USER_ID}:{node_api.USER_ID}::/nonexistent:/usr/sbin/nologin\n"
+    write_file(os.path.join(etc, "passwd.new"), users + user)
+    os.rename(os.path.join(etc, "passwd.new"), os.path.join(etc, "passwd"))
+    wait(lambda: os.stat(node.socket).st_gid == node_api.USER_ID, "the socket is that of the user's group")
+    node.finish()
+
+
+def write_file(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def test_a_port_in_use_is_tried_again(node):
