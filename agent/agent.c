@@ -37,8 +37,6 @@
 #include "common/message-ids.h"
 #include "common/strv.h"
 
-#define DRAIN_POLL_USEC (50 * USEC_PER_MSEC)
-
 /* ---- events ---- */
 
 void agent_on_event(const PodEvent *event, void *userdata) {
@@ -205,13 +203,6 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
 }
 
-/* A lone node has one; a joined node waits for that of the cluster. */
-static bool has_built_in_network(const Agent *agent) {
-        OptionalBool built_in = agent->config.mainstay.built_in_network;
-
-        return built_in.is_set ? built_in.value : !agent->paths.kubeconfig;
-}
-
 static void fill_shared_configs(Agent *agent) {
         agent->bundle_config =
                 make_bundle_config(&agent->config, &agent->node, &agent->paths, agent->has_slices);
@@ -229,7 +220,7 @@ static void fill_shared_configs(Agent *agent) {
         agent->cni_settings = (CniSettings){
                 .config_dir = agent->config.mainstay.cni_conf_dir,
                 .plugin_path = agent->config.mainstay.cni_bin_dir,
-                .has_default = has_built_in_network(agent),
+                .has_default = config_has_built_in_network(&agent->config, agent->paths.kubeconfig),
         };
 }
 
@@ -524,34 +515,13 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         return build_modules(agent, options->drain, reterr);
 }
 
-static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Agent *agent = userdata;
-        int r = pod_manager_drained(agent->pod_manager);
-
-        if (r < 0 || (r > 0 && (!agent->systemd || systemd_client_is_idle(agent->systemd))))
-                return sd_event_exit(agent->event, r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
-        if (desired_state_drain(agent->desired) < 0)
-                log_error("Cannot stop all pods yet: out of memory");
-        return event_timer_arm(source, DRAIN_POLL_USEC);
-}
-
-/* The agent exits when no pod is left. */
 static int start_drain(Agent *agent) {
-        int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_POLL_USEC,
-                                           on_drain_timer, agent);
+        int r = desired_state_start_drain(agent->desired, agent->systemd);
 
-        if (r < 0)
-                return r;
-        r = desired_state_drain(agent->desired);
-        if (r < 0)
-                return r;
-        log_info("Draining node '%s' (version %s): stopping all pods", agent->node.name,
-                 MAINSTAY_VERSION);
-        return 0;
-}
-
-static bool admit_api_user(void *userdata) {
-        return http_server_admit_api_user(((Agent *) userdata)->http_server);
+        if (r >= 0)
+                log_info("Draining node '%s' (version %s): stopping all pods", agent->node.name,
+                         MAINSTAY_VERSION);
+        return r;
 }
 
 static int start_agent(Agent *agent, bool drain, Error *reterr) {
@@ -585,8 +555,8 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
                                                         .has_joined = agent->paths.kubeconfig,
                                                         .program = agent->paths.node_api,
                                                         .agent_socket = agent->paths.socket,
-                                                        .admit_user = admit_api_user,
-                                                        .userdata = agent },
+                                                        .admit_user = http_server_admit_api_user,
+                                                        .userdata = agent->http_server },
                                 &agent->node_api_launcher);
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);

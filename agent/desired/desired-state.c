@@ -17,7 +17,8 @@
 #include "common/event-source.h"
 #include "common/log.h"
 
-#define RETRY_USEC (5 * USEC_PER_SEC)
+#define RETRY_USEC      (5 * USEC_PER_SEC)
+#define DRAIN_POLL_USEC (50 * USEC_PER_MSEC)
 
 enum {
         ACTION_COUNTS_SIZE = 128,
@@ -30,8 +31,10 @@ struct DesiredState {
         PodRollouts *rollouts;
         ManifestProblems *problems;
         sd_event_source *recompute_source;
-        sd_event_source *retry_timer; /* after an action or a recomputation that failed */
-        unsigned data_generation;     /* of the objects when pods were notified last */
+        sd_event_source *drain_timer;   /* while draining */
+        SystemdClient *drained_systemd; /* likewise; NULL: there is none */
+        sd_event_source *retry_timer;   /* after an action or a recomputation that failed */
+        unsigned data_generation;       /* of the objects when pods were notified last */
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
@@ -375,7 +378,7 @@ static bool is_all_terminating(const ActualPods *actual) {
         return true;
 }
 
-int desired_state_drain(DesiredState *state) {
+static int drain_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r = pod_manager_list(state->config.pod_manager, &actual);
@@ -388,6 +391,26 @@ int desired_state_drain(DesiredState *state) {
                 return 0;
         r = choose_drained_pods(&actual);
         return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
+}
+
+static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        DesiredState *state = userdata;
+        int r = pod_manager_drained(state->config.pod_manager);
+
+        if (r < 0 ||
+            (r > 0 && (!state->drained_systemd || systemd_client_is_idle(state->drained_systemd))))
+                return sd_event_exit(state->config.event, r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        if (drain_desired_pods(state) < 0)
+                log_error("Cannot stop all pods yet: out of memory");
+        return event_timer_arm(source, DRAIN_POLL_USEC);
+}
+
+int desired_state_start_drain(DesiredState *state, SystemdClient *systemd) {
+        int r = sd_event_add_time_relative(state->config.event, &state->drain_timer, CLOCK_BOOTTIME,
+                                           0, DRAIN_POLL_USEC, on_drain_timer, state);
+
+        state->drained_systemd = systemd;
+        return r < 0 ? r : drain_desired_pods(state);
 }
 
 static int get_pod_status(const char *uid, PodStatus *ret, void *userdata) {
@@ -488,6 +511,7 @@ DesiredState *desired_state_free(DesiredState *state) {
         manifest_directory_free(state->manifests);
         manifest_problems_free(state->problems);
         sd_event_source_disable_unref(state->retry_timer);
+        sd_event_source_disable_unref(state->drain_timer);
         sd_event_source_disable_unref(state->recompute_source);
         free(state);
         return NULL;

@@ -14,6 +14,7 @@
 #include "agent/model/node-status.h"
 #include "agent/node/paths.h"
 #include "agent/pods/pod-manager.h"
+#include "agent/sandbox/systemd-client.h"
 #include "common/clock.h"
 
 typedef struct DesiredState DesiredState;
@@ -59,8 +60,9 @@ void desired_state_request_recompute(DesiredState *state);
 void desired_state_suspend(DesiredState *state);
 
 /* No pod is desired, whatever the sources want (--drain): those stop that no other one which is
- * left is after. To be called again until no pod is left. 0 or -ENOMEM. */
-int desired_state_drain(DesiredState *state);
+ * left is after. The event loop exits when no pod is left and 'systemd' (NULL: none) is idle. 0 or
+ * -errno. */
+int desired_state_start_drain(DesiredState *state, SystemdClient *systemd);
 
 /* The status of a pod may have changed, on which a rollout may depend. NULL is fine. */
 void desired_state_on_pod(DesiredState *state, const Pod *pod);

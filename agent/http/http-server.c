@@ -306,7 +306,8 @@ static int find_api_user(HttpServer *server) {
         return 1;
 }
 
-bool http_server_admit_api_user(HttpServer *server) {
+bool http_server_admit_api_user(void *userdata) {
+        HttpServer *server = userdata;
         int r;
 
         if (geteuid() != 0)

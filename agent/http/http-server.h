@@ -216,8 +216,8 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
 
 /* Looks the user of mainstay-api up, and lets it use the socket: it may have been created after the
  * server. Without this it is done when /etc/passwd changes. False: there is no such user, or the
- * socket cannot be given to its group, which is logged. */
-bool http_server_admit_api_user(HttpServer *server);
+ * socket cannot be given to its group, which is logged. The server is 'userdata' of a callback. */
+bool http_server_admit_api_user(void *server);
 
 /* Closes all connections, and removes the socket unless the next agent has replaced it. */
 HttpServer *http_server_free(HttpServer *server);

@@ -305,6 +305,12 @@ bool config_enforces(const Config *config, const char *what) {
         return strv_contains(config->enforce_node_allocatable, what);
 }
 
+bool config_has_built_in_network(const Config *config, bool has_joined) {
+        OptionalBool built_in = config->mainstay.built_in_network;
+
+        return built_in.is_set ? built_in.value : !has_joined;
+}
+
 uint16_t config_node_api_port(const Config *config) {
         return config->port.is_set ? (uint16_t) config->port.value : NODE_API_PORT_DEFAULT;
 }

@@ -276,6 +276,9 @@ typedef struct Config {
 /* enforceNodeAllocatable names it; without the setting, "pods" is enforced. */
 bool config_enforces(const Config *config, const char *what);
 
+/* A lone node has the built-in network; a joined node waits for that of its cluster. */
+bool config_has_built_in_network(const Config *config, bool has_joined);
+
 /* The port of the kubelet's API. */
 uint16_t config_node_api_port(const Config *config);
 

@@ -103,6 +103,10 @@ void pod_worker_set_last_error(PodWorker *worker, const char *message);
 /* What the pod waits for without an error: for its status only. */
 void pod_worker_set_awaited(PodWorker *worker, const char *message);
 
+/* The pod is in the host network, or its network can be attached. If not, the pod waits, which is
+ * reported. */
+bool pod_worker_has_network(PodWorker *worker);
+
 /* In microseconds: that of its deletion, its failure or its spec, the shortest. */
 uint64_t pod_worker_grace_period(const PodWorker *worker);
 

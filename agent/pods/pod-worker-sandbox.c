@@ -699,27 +699,10 @@ static bool is_object_awaited(const PodWorker *worker, int r) {
         return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
 }
 
-/* The event is the kubelet's. A network that becomes ready has the pod stepped again. */
-static bool is_network_ready(PodWorker *worker) {
-        const PodInstance *pod = &worker->instance;
-        const char *not_ready = pod->context->network->not_ready;
-        cleanup_free char *message = NULL;
-
-        if (!not_ready || !pod->attachment)
-                return true;
-        if (asprintf(&message, "network is not ready: %s", not_ready) < 0)
-                message = NULL;
-        if (!streq_ptr(worker->last_error, strna(message)))
-                record_pod_event(pod, NULL, POD_EVENT_WARNING, "NetworkNotReady", "%s",
-                                 strna(message));
-        pod_worker_set_awaited(worker, strna(message));
-        return false;
-}
-
 /* The node admits the pod, its network can be attached, and what it is to start after is ready. */
 static bool may_start_sandbox(PodWorker *worker) {
         if (pod_worker_is_admitted(worker))
-                return is_network_ready(worker) &&
+                return pod_worker_has_network(worker) &&
                        awaited_pods_check(&worker->awaited, &worker->instance);
         if (worker->admission.is_waiting)
                 retry_sandbox_later(worker, WORKER_NO_SANDBOX);

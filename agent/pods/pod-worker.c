@@ -74,6 +74,23 @@ void pod_worker_set_awaited(PodWorker *worker, const char *message) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
+/* The event is the kubelet's. A network that becomes ready has the pod stepped again. */
+bool pod_worker_has_network(PodWorker *worker) {
+        const PodInstance *pod = &worker->instance;
+        const char *not_ready = pod->context->network->not_ready;
+        cleanup_free char *message = NULL;
+
+        if (!not_ready || !pod->attachment)
+                return true;
+        if (asprintf(&message, "network is not ready: %s", not_ready) < 0)
+                message = NULL;
+        if (!streq_ptr(worker->last_error, strna(message)))
+                record_pod_event(pod, NULL, POD_EVENT_WARNING, "NetworkNotReady", "%s",
+                                 strna(message));
+        pod_worker_set_awaited(worker, strna(message));
+        return false;
+}
+
 void pod_worker_set_edit_error(PodWorker *worker, const char *message) {
         if (streq_ptr(worker->edit_error, message))
                 return;

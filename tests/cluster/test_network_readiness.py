@@ -77,7 +77,7 @@ def waits(pod):
 
 def test_node_without_a_network_is_as_one_of_the_kubelet(nodes):
     for node in nodes:
-        wait(lambda node=node: ready_of(node)[0] == "False" and taints_of(node),
+        wait(lambda node=node: ready_of(node)[0] == "False" and taints_of(node) and "CSINode" not in ready_of(node)[2],
              lambda node=node: f"not ready: {node.node()}\n{node.said()[-3000:]}", 60)
         node.bind("web", hostNetwork=False, tolerations=[{"operator": "Exists"}])
         node.bind("host", hostNetwork=True, tolerations=[{"operator": "Exists"}])
@@ -97,6 +97,7 @@ def test_node_without_a_network_is_as_one_of_the_kubelet(nodes):
         wait(lambda node=node: ready_of(node)[0] == "False", lambda node=node: f"not ready: {node.node()}", 120)
         assert node.read("pods", "web")["status"]["phase"] == "Running"
     assert ready_of(nodes[0]) == ready_of(nodes[1]) == kubelets["ready"]
+    nodes[1].write_network()  # without one containerd does not remove pods
 
 
 def test_plugin_that_is_a_daemonset_makes_the_node_ready(plane, shared):

@@ -34,7 +34,7 @@ PROGRAMS = {
 
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
-    "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
+    "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
