@@ -229,6 +229,27 @@ def test_bootstrapping_node_waits_for_the_network_too(joining):
     joining.node.wait_running("web")
 
 
+def test_pods_of_a_lone_node_that_joins_keep_their_network_until_they_are_started_again(joining):
+    for plugin in ("bridge", "firewall"):
+        joining.install(plugin)
+    joining.node.write_config(mainstay={"cniConfDir": joining.cni, "cniBinDir": joining.bin})
+    joining.node.restart()
+    joining.node.launch(specs.pod("web", hostNetwork=False))
+    assert world.read(joining.log).startswith(f"{joining.bin}/bridge ADD")
+    pid = joining.node.init("web")
+    joining.configure()
+    joining.node.restart()
+    joining.wait_not_ready()
+    joining.wait_running(f"web-{NODE_NAME}")
+    assert joining.node.init("web") == pid
+    joining.node.cli("delete", "pod", f"web-{NODE_NAME}")
+    joining.wait_waiting(f"web-{NODE_NAME}")
+    assert f"{joining.bin}/bridge DEL" in world.read(joining.log), "the built-in network is detached"
+    joining.write("10-calico.conflist")
+    joining.node.wait_running("web")
+    assert f"{joining.bin}/calico ADD" in world.read(joining.log)
+
+
 def test_lone_node_waits_where_its_setting_says_so(make_node):
     node = make_node(start=False)
     cni, plugins = os.path.join(node.directory, "net.d"), os.path.join(node.directory, "cni-bin")
