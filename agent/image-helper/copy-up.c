@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/copy-up.h"
 
-#include "agent/image-helper/file-metadata.h"
 #include "common/cleanup.h"
+#include "common/file-copy.h"
 
 #include <fcntl.h>
 #include <limits.h>
-
-static int copy_range(int from, int to, off_t start, off_t end) {
-        while (start < end) {
-                char buffer[64 * 1024];
-                size_t want = MIN((size_t) (end - start), sizeof(buffer));
-                ssize_t n = pread(from, buffer, want, start), written = 0;
-
-                if (n > 0)
-                        written = pwrite(to, buffer, (size_t) n, start);
-                if (n < 0 || written < 0)
-                        return -errno;
-                if (n == 0)
-                        break;
-                start += written;
-        }
-        return 0;
-}
-
-/* Holes are kept: a file of a hundred gigabytes may take a kilobyte in the archive, and must not
- * take more on the disk, however often it is copied. */
-static int copy_bytes(int from, int to, off_t size) {
-        off_t end = 0;
-
-        for (;;) {
-                off_t start = lseek(from, end, SEEK_DATA);
-                int r;
-
-                if (start < 0 && errno == ENXIO)
-                        return ftruncate(to, size) < 0 ? -errno : 0;
-                end = start < 0 ? start : lseek(from, start, SEEK_HOLE);
-                if (end < 0)
-                        return -errno;
-                r = copy_range(from, to, start, end);
-                if (r < 0)
-                        return r;
-        }
-}
 
 int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd, const char *base,
                  uint64_t *ret_copied) {
@@ -61,7 +24,7 @@ int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd,
         to = openat(dir_fd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (to < 0)
                 return -errno;
-        r = copy_bytes(from, to, st.st_size);
+        r = file_copy_content(from, to, st.st_size);
         if (r < 0)
                 return r;
         r = file_metadata_apply(to, &metadata);

@@ -13,9 +13,9 @@
 #include "agent/image-helper/layer-tree-private.h"
 
 #include "agent/image-helper/copy-up.h"
-#include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/file-copy.h"
 #include "common/file.h"
 #include "common/strv.h"
 

@@ -11,10 +11,10 @@
 #include "agent/image-helper/layer-unpack.h"
 
 #include "agent/image-helper/entry-time.h"
-#include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/layer-tree.h"
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/file-copy.h"
 #include "common/log.h"
 
 #include <archive_entry.h>

@@ -2,8 +2,8 @@
 
 /* Malicious layers, unpacked into a real directory beside a canary. */
 
-#include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/layer-unpack.h"
+#include "common/file-copy.h"
 #include "tests/component/image-world.h"
 
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/image-config.h"
 #include "agent/image-helper/platform.h"
 #include "common/architecture.h"
 #include "common/cleanup.h"
+#include "common/file-copy.h"
 #include "common/strv.h"
 #include "tests/test.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Owner, mode, times and extended attributes of files in a layer, set by descriptor. */
+/* What makes a file of an image a copy of another one: content, owner, mode, times and extended
+ * attributes, set by descriptor. */
 
 #include "common/error.h"
 
@@ -36,3 +37,8 @@ int xattr_apply(int fd, const char *name, const void *value, size_t size);
 
 /* Copies the permitted ones. 0 or -errno. */
 int xattr_copy(int from_fd, int to_fd);
+
+/* Copies 'size' bytes of a regular file into a new one. Holes are kept: a file of a hundred
+ * gigabytes may take a kilobyte in an archive, and must not take more on the disk, however often it
+ * is copied. 0 or -errno. */
+int file_copy_content(int from_fd, int to_fd, off_t size);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/file-metadata.h"
+#include "common/file-copy.h"
 
 #include "common/cleanup.h"
 
 #include <fcntl.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 enum {
         LIST_BYTES = 64 * 1024, /* the kernel's own limits */
@@ -78,4 +79,39 @@ int xattr_copy(int from_fd, int to_fd) {
                         return r;
         }
         return 0;
+}
+
+static int copy_range(int from, int to, off_t start, off_t end) {
+        while (start < end) {
+                char buffer[64 * 1024];
+                size_t want = MIN((size_t) (end - start), sizeof(buffer));
+                ssize_t n = pread(from, buffer, want, start), written = 0;
+
+                if (n > 0)
+                        written = pwrite(to, buffer, (size_t) n, start);
+                if (n < 0 || written < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                start += written;
+        }
+        return 0;
+}
+
+int file_copy_content(int from, int to, off_t size) {
+        off_t end = 0;
+
+        for (;;) {
+                off_t start = lseek(from, end, SEEK_DATA);
+                int r;
+
+                if (start < 0 && errno == ENXIO)
+                        return ftruncate(to, size) < 0 ? -errno : 0;
+                end = start < 0 ? start : lseek(from, start, SEEK_HOLE);
+                if (end < 0)
+                        return -errno;
+                r = copy_range(from, to, start, end);
+                if (r < 0)
+                        return r;
+        }
 }
