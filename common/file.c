@@ -37,6 +37,10 @@ int open_no_symlinks(int dir_fd, const char *path, int flags, mode_t mode) {
                               RESOLVE_NO_SYMLINKS | (dir_fd >= 0 ? RESOLVE_BENEATH : 0U));
 }
 
+int open_in_root(int root_fd, const char *path, int flags) {
+        return open_resolving(root_fd, path, flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
+}
+
 static int open_parent_at(int dir_fd, const char *path, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         cleanup_free char *parent = NULL;
@@ -482,4 +486,34 @@ char *path_join(const char *a, const char *b) {
         char *path;
 
         return asprintf(&path, "%s/%s", a, b) < 0 ? NULL : path;
+}
+
+/* Takes the last component away, if there is one. */
+static char *remove_last_component(char *start, char *end) {
+        while (end > start && *--end != '/')
+                ;
+        return end;
+}
+
+char *path_clean(const char *path) {
+        char *clean = malloc(strlen(path) + 2), *end = clean;
+
+        if (!clean)
+                return NULL;
+        for (size_t length; *path; path += length) {
+                path += strspn(path, "/");
+                length = strcspn(path, "/");
+                if (length == 0 || (length == 1 && path[0] == '.'))
+                        continue;
+                if (length == 2 && strncmp(path, "..", 2) == 0) {
+                        end = remove_last_component(clean, end);
+                        continue;
+                }
+                *end++ = '/';
+                end = mempcpy(end, path, length);
+        }
+        if (end == clean)
+                *end++ = '/';
+        *end = '\0';
+        return clean;
 }

@@ -16,6 +16,10 @@
  * descriptor or -errno. */
 int open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 
+/* Opens 'path' as a process whose root is 'root_fd' would: absolute links and ".." lead to that
+ * root at most. Crosses no mount. O_CLOEXEC is added. A descriptor or -errno. */
+int open_in_root(int root_fd, const char *path, int flags);
+
 /* Opens 'path' and follows no symbolic link in any of its components: for what lies in a directory
  * that a container may write, such as that of the logs. 'path' is absolute with AT_FDCWD; below a
  * descriptor, nothing leads out of it either. O_CLOEXEC is added. A descriptor or -errno: -ELOOP at
@@ -104,3 +108,7 @@ char *memstream_finish(FILE *stream, char **text);
 
 /* "<a>/<b>" in memory that the caller frees, or NULL. */
 char *path_join(const char *a, const char *b);
+
+/* The path as a text, absolute and without ".", "..", double and final slashes: "a/../b/" is "/b".
+ * The caller frees it; NULL: out of memory. */
+char *path_clean(const char *path);

@@ -459,3 +459,42 @@ TEST(paths_are_joined_with_one_slash)
 
         EXPECT_STREQ(path, "/a/b");
 }
+
+TEST(paths_are_absolute_and_plain_when_cleaned)
+{
+        static const struct {
+                const char *path, *clean;
+        } cases[] = {
+                { "", "/" },
+                { "/", "/" },
+                { "a", "/a" },
+                { "//a//b/", "/a/b" },
+                { "/a/./b/.", "/a/b" },
+                { "/a/b/../c", "/a/c" },
+                { "../../x", "/x" },
+                { "/a/..", "/" },
+                { "/a/...", "/a/..." },
+                { "/..a/.b", "/..a/.b" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *clean = path_clean(cases[i].path);
+
+                EXPECT_STREQ(clean, cases[i].clean);
+        }
+}
+
+TEST(opening_in_a_root_ends_at_that_root_at_most)
+{
+        cleanup_close int root = open(test_directory(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int by_link = -EBADF, above = -EBADF;
+        struct stat expected, seen;
+
+        REQUIRE(mkdirat(root, "etc", 0755) >= 0 && symlinkat("/etc", root, "absolute") >= 0);
+        REQUIRE(fstatat(root, "etc", &expected, 0) >= 0);
+        by_link = open_in_root(root, "/absolute", O_RDONLY | O_DIRECTORY);
+        EXPECT(by_link >= 0 && fstat(by_link, &seen) >= 0 && seen.st_ino == expected.st_ino);
+        above = open_in_root(root, "../../../etc", O_RDONLY | O_DIRECTORY);
+        EXPECT(above >= 0 && fstat(above, &seen) >= 0 && seen.st_ino == expected.st_ino);
+        EXPECT_EQ(open_in_root(root, "/proc", O_PATH), -ENOENT);
+}
