@@ -5,8 +5,10 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/selinux.h"
+#include "common/utf8.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 /* Opens the existing part of a path, following links that stay beneath the root; '*ret_rest' is the
@@ -48,6 +50,80 @@ static int make_beneath(int root_fd, const char *path) {
         return make_path_at(fd, rest, true, st.st_mode & 07777);
 }
 
+/* How a component of a path looks that stops the walk. */
+typedef struct BadComponent {
+        char *path;            /* up to and including it, printable */
+        char target[PATH_MAX]; /* of the link that it is, printable; "": it is none */
+} BadComponent;
+
+static void bad_component_done(BadComponent *bad) {
+        free(bad->path);
+}
+
+static void read_link_beneath(int root_fd, BadComponent *bad) {
+        cleanup_close int fd = open_beneath(root_fd, bad->path, O_PATH | O_NOFOLLOW, 0);
+        ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", bad->target, sizeof(bad->target) - 1);
+
+        bad->target[MAX(n, 0)] = '\0';
+        utf8_sanitize(bad->target);
+}
+
+/* Finds the first component that cannot be opened. Whatever goes wrong here costs only the detail
+ * of a message. */
+static void find_bad_component(int root_fd, const char *path, BadComponent *ret) {
+        size_t length = 0;
+
+        do {
+                cleanup_close int fd = -EBADF;
+
+                length += strspn(path + length, "/");
+                length += strcspn(path + length, "/");
+                free(ret->path);
+                ret->path = strndup(path, length);
+                if (!ret->path)
+                        return;
+                fd = open_beneath(root_fd, ret->path, O_PATH | (path[length] ? O_DIRECTORY : 0), 0);
+                if (fd < 0)
+                        break;
+        } while (path[length]);
+        read_link_beneath(root_fd, ret);
+        utf8_sanitize(ret->path);
+}
+
+/* Containers may have made anything of the volume, so the message names what is in the way. */
+static int explain_subpath(int r, int root_fd, const char *path, Error *reterr) {
+        cleanup_with(bad_component_done) BadComponent bad = { 0 };
+        bool is_link;
+
+        find_bad_component(root_fd, path, &bad);
+        is_link = bad.target[0] != '\0';
+        if (r == -EXDEV && is_link)
+                return error_setf(reterr, EXDEV,
+                                  "the subPath '%s' leaves its volume: '%s' is a link to '%s'; a "
+                                  "subPath must stay in the volume",
+                                  path, strna(bad.path), bad.target);
+        if (r == -EXDEV)
+                return error_setf(reterr, EXDEV,
+                                  "the subPath '%s' leaves its volume; a subPath must stay in it",
+                                  path);
+        if (r == -ELOOP || (is_link && (r == -ENOTDIR || r == -ENOENT)))
+                return error_setf(reterr, -r,
+                                  "the subPath '%s' cannot be followed: '%s' is a link to '%s', "
+                                  "which does not exist, or is not a directory, or leads to itself",
+                                  path, strna(bad.path), bad.target);
+        if (r == -ENOTDIR)
+                return error_setf(reterr, ENOTDIR,
+                                  "the subPath '%s' goes through '%s', which is not a directory",
+                                  path, strna(bad.path));
+        if (r == -EROFS)
+                return error_setf(reterr, EROFS,
+                                  "the subPath '%s' does not exist in its volume, and cannot be "
+                                  "made: the volume is read-only",
+                                  path);
+        return error_setf(reterr, -r, "cannot open the subPath '%s' in its volume: %s", path,
+                          strerror(-r));
+}
+
 int subpath_open(const char *path, const char *root, Error *reterr) {
         cleanup_close int root_fd = -EBADF;
         const char *rest;
@@ -63,8 +139,5 @@ int subpath_open(const char *path, const char *root, Error *reterr) {
         fd = open_beneath(root_fd, *rest ? rest : ".", O_PATH, 0);
         if (fd == -ENOENT)
                 fd = make_beneath(root_fd, rest);
-        if (fd < 0)
-                return error_setf(reterr, -fd, "cannot open '%s' beneath '%s': %s", rest, root,
-                                  strerror(-fd));
-        return fd;
+        return fd < 0 ? explain_subpath(fd, root_fd, rest, reterr) : fd;
 }

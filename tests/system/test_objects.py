@@ -41,6 +41,11 @@ def path_of_volume(node, name, path=""):
     return f"/proc/{node.init(name)}/root/v{path}"
 
 
+def unquoted(status):
+    """As a text, in which Python quotes no quotation mark."""
+    return str(status).replace("\\'", "'")
+
+
 def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
 
@@ -291,8 +296,31 @@ def test_a_sub_path_does_not_lead_out_of_its_volume(node):
     node.drop(volume_pod("out", {"hostPath": {"path": f"{node.data}/volume"}}, subPath="out"))
     node.launch(volume_pod("in", {"hostPath": {"path": f"{node.data}/volume"}}, subPath="in"))
     assert os.path.samefile(path_of_volume(node, "in"), f"{node.data}/volume/inside")
-    world.wait(lambda: "beneath" in str(node.pod("out")["status"]), "is refused")
+    world.wait(lambda: "the subPath 'out' leaves its volume: 'out' is a link to '..'" in unquoted(node.pod("out")["status"]), "is refused")
     assert not node.find_init("out")
+
+
+@pytest.mark.parametrize("path,says", [
+    ("out/below", "the subPath 'out/below' leaves its volume: 'out' is a link to '/etc'; a subPath must stay in the volume"),
+    ("dir/out", "the subPath 'dir/out' leaves its volume: 'dir/out' is a link to '../../x'; a subPath must stay in the volume"),
+    ("file/below", "the subPath 'file/below' goes through 'file', which is not a directory"),
+    ("dir/file/far/below", "the subPath 'dir/file/far/below' goes through 'dir/file', which is not a directory"),
+    ("nowhere/below", "the subPath 'nowhere/below' cannot be followed: 'nowhere' is a link to 'missing', which does not exist"),
+    ("loop", "the subPath 'loop' cannot be followed: 'loop' is a link to 'loop', which does not exist, or"),
+])
+@pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
+def test_a_sub_path_that_cannot_be_followed_says_where_and_why(node, field, path, says):
+    os.makedirs(f"{node.data}/dir")
+    for target, link in (("/etc", "out"), ("../../x", "dir/out"), ("missing", "nowhere"), ("loop", "loop")):
+        os.symlink(target, f"{node.data}/{link}")
+    for file in ("file", "dir/file"):
+        with open(f"{node.data}/{file}", "w", encoding="ascii"):
+            pass
+    written = path if field == "subPath" else path.replace("out", "$(OUT)")
+    node.drop(specs.pod("bad", specs.container(env=[{"name": "OUT", "value": "out"}], volumeMounts=[
+        specs.mount("v", "/v", **{field: written})]), volumes=[specs.host_path("v", node.data)]))
+    node.wait_pod("bad", lambda pod: f'volume "v": {says}' in unquoted(pod["status"]), "says where and why")
+    assert not node.find_init("bad")
 
 
 def test_the_same_object_in_two_files_belongs_to_the_first(node):
