@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Warnings about settings that Kubernetes accepts and ignores. */
+/* Warnings about settings that Kubernetes accepts, and ignores or cannot carry out. */
 
 #include "agent/manifest/rules.h"
+#include "agent/model/containers.h"
+#include "common/cleanup.h"
+#include "common/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,10 +45,102 @@ static int warn_of_grace_period(Decoder *d, const YamlNode *spec, const DecodePa
                            "is negative, which is treated as 1");
 }
 
+/* An emptyDir that no container of the pod may write: it stays empty. */
+static bool is_never_written(const PodSpec *spec, const char *name) {
+        const Volume *volume = pod_find_volume(spec, name);
+        const Container *container;
+
+        if (!volume || !volume->empty_dir)
+                return false;
+        pod_foreach_container(container, spec)
+                for (size_t i = 0; i < container->volume_mounts.n; i++)
+                        if (streq(container->volume_mounts.items[i].name, name) &&
+                            !container->volume_mounts.items[i].read_only)
+                                return false;
+        return true;
+}
+
+/* The mount that contains the nth one directly, or NULL. 0 or -ENOMEM. */
+static int find_enclosing_mount(const Container *container, size_t n, const VolumeMount **ret) {
+        cleanup_free char *path = path_clean(container->volume_mounts.items[n].mount_path);
+        size_t longest = 0;
+
+        if (!path)
+                return -ENOMEM;
+        *ret = NULL;
+        for (size_t i = 0; i < container->volume_mounts.n; i++) {
+                const VolumeMount *mount = &container->volume_mounts.items[i];
+                cleanup_free char *outer = path_clean(mount->mount_path);
+                size_t length = outer ? strlen(outer) : 0;
+
+                if (!outer)
+                        return -ENOMEM;
+                if (length > longest && strncmp(path, outer, length) == 0 && path[length] == '/') {
+                        longest = length;
+                        *ret = mount;
+                }
+        }
+        return 0;
+}
+
+/* The runtime cannot make a mount point in a volume that is read-only, and in this one there is
+ * none. */
+static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePath *parent,
+                                const PodSpec *spec, const Container *container, size_t n) {
+        const DecodePath item = { .parent = parent, .index = n };
+        const DecodePath path = { .parent = &item, .key = "mountPath" };
+        const VolumeMount *outer = NULL;
+        cleanup_free char *sentence = NULL;
+        int r = find_enclosing_mount(container, n, &outer);
+
+        if (r < 0 || !outer || !is_never_written(spec, outer->name) || n >= list->n)
+                return r;
+        if (asprintf(&sentence,
+                     "cannot be mounted: it is in the emptyDir \"%s\", which is read-only in all "
+                     "containers, so that no mount point can be made; mount one writable",
+                     outer->name) < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        return decode_warn(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
+}
+
+static int warn_of_mounts(Decoder *d, const YamlNode *node, const DecodePath *parent,
+                          const PodSpec *spec, const Container *container) {
+        const YamlNode *list = yaml_node_get(node, "volumeMounts");
+        const DecodePath path = { .parent = parent, .key = "volumeMounts" };
+        int r = 0;
+
+        if (!list || list->kind != YAML_NODE_SEQUENCE)
+                return 0;
+        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
+                r = warn_of_nested_mount(d, list, &path, spec, container, i);
+        return r;
+}
+
+static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const DecodePath *parent,
+                              const PodSpec *spec, const char *key, size_t first, size_t n) {
+        const YamlNode *list = yaml_node_get(spec_node, key);
+        const DecodePath path = { .parent = parent, .key = key };
+        int r = 0;
+
+        if (!list || list->kind != YAML_NODE_SEQUENCE)
+                return 0;
+        for (size_t i = 0; r >= 0 && i < n && i < list->n; i++) {
+                const DecodePath item = { .parent = &path, .index = i };
+
+                r = warn_of_mounts(d, list->items[i], &item, spec,
+                                   pod_nth_container(spec, first + i));
+        }
+        return r;
+}
+
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath map = { .parent = &metadata, .key = "annotations" };
         const DecodePath spec = { .parent = path, .key = "spec" };
+        const YamlNode *spec_node = yaml_node_get(root, "spec");
+        size_t n_init_containers = pod->spec.init_containers.n;
         int r;
 
         for (size_t i = 0; i < pod->metadata.annotations.n; i++) {
@@ -55,7 +150,15 @@ int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, con
                 if (r < 0)
                         return r;
         }
+        r = warn_of_containers(decoder, spec_node, &spec, &pod->spec, "initContainers", 0,
+                               n_init_containers);
+        if (r < 0)
+                return r;
+        r = warn_of_containers(decoder, spec_node, &spec, &pod->spec, "containers",
+                               n_init_containers, pod->spec.containers.n);
+        if (r < 0)
+                return r;
         if (pod->spec.termination_grace_period_seconds.value < 0)
-                return warn_of_grace_period(decoder, yaml_node_get(root, "spec"), &spec);
+                return warn_of_grace_period(decoder, spec_node, &spec);
         return 0;
 }
