@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/tar-name.h"
+#include "common/file.h"
 #include "common/strv.h"
 
 #include <signal.h>
@@ -139,15 +140,49 @@ static int clean_stop_signal(ImageConfig *config) {
         return r == -ENOMEM ? r : 0;
 }
 
+static int append_volume(ImageConfig *config, const char *path, Error *reterr) {
+        cleanup_free char *clean = NULL;
+
+        if (strlen(path) > STRING_LENGTH_MAX)
+                return error_setf(reterr, E2BIG, "a path in 'Volumes' is too long");
+        clean = path_clean(path);
+        if (!clean)
+                return -ENOMEM;
+        if (streq(clean, "/") || strv_contains(config->volumes, clean))
+                return 0;
+        return strv_append(&config->volumes, clean);
+}
+
+/* An object whose keys are paths in the image; the values mean nothing. */
+static int parse_volumes(ImageConfig *config, const json_t *volumes, Error *reterr) {
+        const char *path;
+        json_t *value;
+        int r;
+
+        if (!volumes || json_is_null(volumes))
+                return 0;
+        if (!json_is_object(volumes))
+                return error_setf(reterr, EBADMSG, "'Volumes' is not an object");
+        if (json_object_size(volumes) > IMAGE_VOLUMES_MAX)
+                return error_setf(reterr, E2BIG, "it has more than %d volumes", IMAGE_VOLUMES_MAX);
+        json_object_foreach((json_t *) (uintptr_t) volumes, path, value) {
+                r = append_volume(config, path, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 static int check_strings(const ImageConfig *config, Error *reterr) {
-        char *const *const arrays[] = { config->entrypoint, config->command, config->env };
+        char *const *const arrays[] = { config->entrypoint, config->command, config->env,
+                                        config->volumes };
         size_t n = 0, bytes = 0;
 
         for (size_t i = 0; i < N_ELEMENTS(arrays); i++)
                 for (char *const *item = arrays[i]; item && *item; item++, n++)
                         bytes += strlen(*item) + 1;
         if (n > STRINGS_MAX || bytes > STRINGS_BYTES_MAX)
-                return error_setf(reterr, E2BIG, "command and environment are too long");
+                return error_setf(reterr, E2BIG, "command, environment and volumes are too long");
         return 0;
 }
 
@@ -177,6 +212,9 @@ static int parse_process_config(ImageConfig *config, const json_t *process, Erro
                 if (r < 0)
                         return r;
         }
+        r = parse_volumes(config, json_object_get(process, "Volumes"), reterr);
+        if (r < 0)
+                return r;
         r = check_strings(config, reterr);
         if (r < 0)
                 return r;
@@ -231,6 +269,7 @@ ImageConfig *image_config_free(ImageConfig *config) {
         strv_free(config->entrypoint);
         strv_free(config->command);
         strv_free(config->env);
+        strv_free(config->volumes);
         free(config->working_dir);
         free(config->user);
         free(config->stop_signal);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* An image's configuration, application/vnd.oci.image.config.v1+json, as far as it is needed to run
- * the image. Labels, volumes, ports and history are ignored. */
+ * the image. Labels, ports and history are ignored. */
 
 #include "agent/image-helper/digest.h"
 #include "common/error.h"
@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 enum {
-        LAYERS_MAX = 256
+        LAYERS_MAX = 256,
+        IMAGE_VOLUMES_MAX = 256,
 };
 
 typedef struct ImageConfig {
@@ -22,6 +23,7 @@ typedef struct ImageConfig {
         char **env;        /* each "NAME=value", without duplicates */
         char *working_dir; /* absolute and plain, or NULL */
         char *user;        /* unparsed, or NULL */
+        char **volumes;    /* absolute and plain; without "/", which is writable anyway */
         char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; an unknown signal is dropped */
         char (*diff_ids)[DIGEST_SIZE]; /* lowest first */
         size_t n_diff_ids;

@@ -25,12 +25,13 @@ int image_record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE
                         const ImageUser *account, const char *user_error, char **ret) {
         const ImageConfig *settings = image->settings;
         cleanup_json json_t *record = json_pack(
-                "{s:i, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, s:o}",
+                "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, s:o}",
                 "version", 1, "digest", image->digest, "layers",
                 record_layer_array(chain_ids, settings->n_diff_ids), "entrypoint",
                 document_string_array(settings->entrypoint), "command",
                 document_string_array(settings->command), "env",
-                document_string_array(settings->env), "workingDir", settings->working_dir,
+                document_string_array(settings->env), "volumes",
+                document_string_array(settings->volumes), "workingDir", settings->working_dir,
                 "stopSignal", settings->stop_signal, "user", settings->user, "userError",
                 user_error, "uid", (json_int_t) account->uid, "gid", (json_int_t) account->gid,
                 "size", (json_int_t) catalog_image_size(image), "groups",

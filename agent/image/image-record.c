@@ -114,6 +114,7 @@ static int read_record_image(const json_t *record, Image *image) {
                 { "entrypoint", NULL, &image->entrypoint },
                 { "command", NULL, &image->command },
                 { "env", NULL, &image->env },
+                { "volumes", NULL, &image->volumes },
                 { "workingDir", &image->working_dir, NULL },
                 { "stopSignal", &image->stop_signal, NULL },
                 { "user", &image->user, NULL },

@@ -19,6 +19,7 @@ Image *image_unref(Image *image) {
         strv_free(image->entrypoint);
         strv_free(image->command);
         strv_free(image->env);
+        strv_free(image->volumes);
         free(image->working_dir);
         free(image->stop_signal);
         free(image->user);

@@ -17,6 +17,7 @@ typedef struct Image {
         char **entrypoint;
         char **command;
         char **env;
+        char **volumes;    /* absolute paths: directories that every container gets its own of */
         char *working_dir; /* NULL: "/" */
         char *stop_signal; /* NULL: SIGTERM */
         char *user;        /* as in the image; NULL: root */

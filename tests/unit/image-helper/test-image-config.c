@@ -45,6 +45,23 @@ TEST(a_configuration_is_parsed)
         image_config_free(config);
 }
 
+TEST(volumes_are_absolute_plain_and_each_once)
+{
+        static const char *const expected[] = { "/data", "/rel/x", "/up", NULL };
+        ImageConfig *config = parse_test_image_config(
+                "{\"Volumes\":{\"/data\":{},\"rel//x/\":null,\"/data/\":{},\"/\":{},\"\":{},"
+                "\"../a/../up\":{}}}",
+                NULL);
+
+        REQUIRE(config);
+        EXPECT(strv_equal(config->volumes, (char *const *) (uintptr_t) expected));
+        image_config_free(config);
+        config = parse_test_image_config("{\"Volumes\":null}", NULL);
+        REQUIRE(config);
+        EXPECT_EQ(strv_length(config->volumes), 0);
+        image_config_free(config);
+}
+
 TEST(unusable_environment_variables_are_dropped)
 {
         static const char *const expected[] = { "A=3", "B=two\nlines", "C=", "D==", NULL };
@@ -71,6 +88,7 @@ TEST(invalid_configurations_are_refused)
                 { "{\"WorkingDir\":\"/x/../proc/1\"}",
                   "the working directory '/x/../proc/1' is refused" },
                 { "{\"WorkingDir\":\"/../..\"}", "the working directory '/../..' is refused" },
+                { "{\"Volumes\":[\"/data\"]}", "'Volumes' is not an object" },
                 { "{\"WorkingDir\":7}", "'WorkingDir' is not a string" },
                 { "{\"Cmd\":\"sh\"}", "'Cmd' is not a list" },
                 { "{\"Cmd\":[1]}", "'Cmd' has an item that is not a string" },
