@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -37,6 +38,7 @@ void volume_payload_done(VolumePayload *payload) {
         for (size_t i = 0; i < payload->files.n; i++)
                 file_projection_done(&payload->files.items[i]);
         free(payload->files.items);
+        strv_free(payload->hidden);
         *payload = (VolumePayload){ 0 };
 }
 
@@ -233,6 +235,8 @@ static bool is_user_visible(const VolumePayload *payload, const char *name) {
         char directory[NAME_MAX + 2];
         int length = snprintf(directory, sizeof(directory), "%s/", name);
 
+        if (strv_contains(payload->hidden, name))
+                return false;
         return streq(find_first_path(payload, name), name) ||
                strncmp(find_first_path(payload, directory), directory, (size_t) length) == 0;
 }
@@ -244,6 +248,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
 
                 if (!name || asprintf(&target, "%s/%s", data_dir_name, name) < 0)
                         return -ENOMEM;
+                if (strv_contains(payload->hidden, name))
+                        continue;
                 if (symlinkat(target, dir_fd, name) < 0 && errno != EEXIST)
                         return -errno;
         }
@@ -251,7 +257,7 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
 }
 
 /* Made by this writer: an older set, or a link to a file that no longer exists. A directory that a
- * subPath mount created stays. */
+ * subPath mount created stays, and so does a mount point. */
 static bool is_stale_volume_entry(int dir_fd, const VolumePayload *payload, const char *name,
                                   const char *set) {
         char target[sizeof(data_dir_name)];

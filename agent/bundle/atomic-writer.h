@@ -25,6 +25,7 @@ typedef struct FileProjection {
 
 typedef struct VolumePayload {
         LIST_OF(FileProjection) files;
+        char **hidden; /* names in the volume that are mount points: they get no link */
         int64_t group; /* group that owns the files and may read them; < 0: root */
 } VolumePayload;
 

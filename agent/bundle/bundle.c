@@ -4,12 +4,14 @@
 
 #include "agent/bundle/bundle.h"
 
+#include "agent/bundle/anonymous-volumes.h"
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
+#include "agent/bundle/nested-mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
 #include "agent/bundle/preflight.h"
@@ -458,12 +460,14 @@ static int make_container_directories(const BundleConfig *config, const Pod *pod
         return make_log_directory(log_dir, reterr);
 }
 
-/* The fstab of one attempt: root filesystem, image volumes, and parts of volumes (subPath). */
+/* The fstab of one attempt: root filesystem, image volumes, parts of volumes (subPath), volumes
+ * that the image declares, and mount points in volumes. */
 static int compose_container_fstab(const RuntimeSpecInput *input, const char *bundle_dir,
                                    char **ret, Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
         cleanup_free char *root = NULL, *images = NULL, *labels = NULL, *sub_paths = NULL;
+        cleanup_free char *copies = NULL, *mount_points = NULL;
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
@@ -475,10 +479,17 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
+        r = anonymous_volumes_fstab(input, &copies);
+        if (r < 0)
+                return r;
+        r = nested_mounts_fstab(input, &mount_points);
+        if (r < 0)
+                return r;
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users,
                                            input->labels.file)
                          : NULL;
-        if (!root || asprintf(&fstab, "%s%s%s%s", root, images, labels, sub_paths) < 0)
+        if (!root || asprintf(&fstab, "%s%s%s%s%s%s", root, images, labels, sub_paths, copies,
+                              mount_points) < 0)
                 return -ENOMEM;
         *ret = fstab;
         return 0;
@@ -491,6 +502,16 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
 
         return directory ? write_bundle_file(directory, "termination-log", "", 0666, reterr)
                          : -ENOMEM;
+}
+
+/* The shim makes the volumes in it. */
+static int make_anonymous_volumes_dir(const RuntimeSpecInput *input, Error *reterr) {
+        cleanup_free char *directory = NULL;
+
+        if (anonymous_volume_count(input) == 0)
+                return 0;
+        directory = anonymous_volumes_dir(input);
+        return make_bundle_directory(directory, 0711, reterr);
 }
 
 /* The root directory is the top of the writable layer. */
@@ -537,6 +558,9 @@ static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *b
                 return r;
         if (input->container->target_container_name)
                 r = make_bundle_file(bundle->directory, "pid-namespace", reterr);
+        if (r < 0)
+                return r;
+        r = make_anonymous_volumes_dir(input, reterr);
         if (r < 0)
                 return r;
         r = make_termination_log(input, reterr);

@@ -70,6 +70,8 @@ typedef struct BundleConfig {
         bool has_selinux_labels;            /* the policy defines the labels below */
         const SeLinuxLabelDefaults *labels; /* of containers; NULL: the policy defines none */
         int (*check_selinux_label)(const char *label); /* -EINVAL: not in the policy; or NULL */
-        bool has_journal; /* container logs go to the journal, unless the pod's annotation differs
-                           */
+        bool has_old_shim; /* in a copy for one pod: its shim is from before an upgrade, and neither
+                              makes mount points in volumes nor copies content of images */
+        bool has_journal;  /* container logs go to the journal, unless the pod's annotation differs
+                            */
 } BundleConfig;

@@ -60,6 +60,24 @@ void fstab_put_whole(FILE *out, const char *root, const char *target, const char
         (void) fprintf(out, " 0 0\n");
 }
 
+void fstab_put_copy(FILE *out, const char *path, const char *directory, const char *rootfs) {
+        put_fstab_field(out, path);
+        put_fstab_field(out, directory);
+        (void) fprintf(out, "none x-mainstay.copy=%s 0 0\n", rootfs);
+}
+
+void fstab_put_mount_point(FILE *out, const char *source, const char *root, const char *path,
+                           const char *volume) {
+        cleanup_free char *target = path_join(root, path);
+
+        if (!target)
+                return; /* ferror() reports it too */
+        put_fstab_field(out, source);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none x-mainstay.volume=%s,x-mainstay.mountpoint=%s 0 0\n", volume,
+                       root);
+}
+
 static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathVolumeSource *source,
                                 const char *target) {
         const char *type = host_path_type_names[source->type];

@@ -35,6 +35,14 @@ void fstab_put_users(FILE *out, const char *users);
 void fstab_put_layers(FILE *out, const Image *image, const char *directory, const char *users);
 void fstab_put_lower(FILE *out, const Image *image, const char *directory, const char *users);
 
+/* Mounts nothing, but gives a directory the content that the path has in a root file system. */
+void fstab_put_copy(FILE *out, const char *path, const char *directory, const char *rootfs);
+
+/* Mounts nothing, but makes what 'source' can be mounted on: a directory or a file at 'path' below
+ * a volume's root. */
+void fstab_put_mount_point(FILE *out, const char *source, const char *root, const char *path,
+                           const char *volume);
+
 /* A line of the container's fstab: a path beneath a volume's root (subPath), which the shim binds
  * to the target. */
 void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/mounts.h"
 
+#include "agent/bundle/anonymous-volumes.h"
 #include "agent/bundle/environment.h"
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/image-volumes.h"
@@ -61,7 +62,7 @@ const char *rootfs_propagation(const Container *container) {
         return most == MOUNT_PROPAGATION_HOST_TO_CONTAINER ? "rslave" : NULL;
 }
 
-static bool has_sub_path(const VolumeMount *mount) {
+bool is_part_of_volume(const VolumeMount *mount) {
         return mount->sub_path || mount->sub_path_expr;
 }
 
@@ -69,7 +70,7 @@ static bool has_sub_path(const VolumeMount *mount) {
  * volume with mapped IDs. Image volumes are mapped already. */
 static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
                                  const Volume *volume) {
-        return has_sub_path(mount) || (input->users && !volume->image);
+        return is_part_of_volume(mount) || (input->users && !volume->image);
 }
 
 /* <bundle>/subpaths/<number of the mount> */
@@ -90,18 +91,11 @@ char *termination_log_path(const BundleConfig *config, const char *uid, const ch
         return directory ? path_join(directory, "termination-log") : NULL;
 }
 
-/* A relative mountPath is below the root, as in Kubernetes. */
-static char *make_absolute_path(const char *path) {
-        char *result;
-
-        return asprintf(&result, "%s%s", path[0] == '/' ? "" : "/", path) < 0 ? NULL : result;
-}
-
 /* Takes ownership of both strings. */
 static int append_mount(MountList *list, char *destination, char *source, const char *options) {
         MountEntry *entry = &list->items[list->n++];
 
-        *entry = (MountEntry){ destination, source, options };
+        *entry = (MountEntry){ .destination = destination, .source = source, .options = options };
         return destination && source ? 0 : -ENOMEM;
 }
 
@@ -119,13 +113,15 @@ static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) 
 
                 if (!volume)
                         continue; /* validated by manifest/ */
-                r = append_mount(list, make_absolute_path(mount->mount_path),
+                r = append_mount(list, path_clean(mount->mount_path),
                                  is_mounted_in_bundle(input, mount, volume)
                                          ? sub_path_target(input, i)
                                          : volume_mount_source(input, volume),
                                  volume_mount_options(volume, mount));
                 if (r < 0)
                         return r;
+                if (volume_is_data(volume) && !is_part_of_volume(mount))
+                        list->items[list->n - 1].data_volume = volume;
         }
         return 0;
 }
@@ -184,6 +180,34 @@ static int append_shared_memory(const RuntimeSpecInput *input, MountList *list) 
                             "rbind,rprivate,rw");
 }
 
+/* ---- the volumes of the image ---- */
+
+/* Whether the pod or the runtime mounts something at the path. */
+static int is_mount_point(const RuntimeSpecInput *input, const MountList *list, const char *path) {
+        cleanup_free char *message = path_clean(strna(input->container->termination_message_path));
+
+        if (!message)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->n; i++)
+                if (streq(list->items[i].destination, path))
+                        return 1;
+        return is_runtime_mount(path) || streq(message, path);
+}
+
+static int append_anonymous_volumes(const RuntimeSpecInput *input, MountList *list) {
+        for (size_t i = 0; i < anonymous_volume_count(input); i++) {
+                const char *path = input->image->volumes[i];
+                int r = is_mount_point(input, list, path);
+
+                if (r == 0)
+                        r = append_mount(list, strdup(path), anonymous_volume_path(input, i),
+                                         "rbind,rprivate,rw");
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 /* ---- all mounts ---- */
 
 static size_t path_depth(const char *path) {
@@ -212,7 +236,8 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         cleanup_with(mount_list_done) MountList list = { 0 };
         int r;
 
-        list.items = calloc(container->volume_mounts.n + POD_MOUNTS, sizeof(*list.items));
+        list.items = calloc(container->volume_mounts.n + anonymous_volume_count(input) + POD_MOUNTS,
+                            sizeof(*list.items));
         if (!list.items)
                 return -ENOMEM;
         r = append_shared_memory(input, &list);
@@ -224,9 +249,12 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         r = append_volume_mounts(input, &list);
         if (r < 0)
                 return r;
+        r = append_anonymous_volumes(input, &list);
+        if (r < 0)
+                return r;
         sort_by_depth(&list);
         if (container->termination_message_path)
-                r = append_mount(&list, make_absolute_path(container->termination_message_path),
+                r = append_mount(&list, path_clean(container->termination_message_path),
                                  termination_log_path(input->config, input->pod->metadata.uid,
                                                       container->name, input->attempt),
                                  "rbind,rprivate,rw");
@@ -275,7 +303,7 @@ static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i
                 r = expand_sub_path(mount, variables, &expanded, reterr);
         if (r < 0)
                 return r;
-        if (has_sub_path(mount))
+        if (is_part_of_volume(mount))
                 fstab_put_beneath(out, root, expanded ? expanded : mount->sub_path, target,
                                   volume->name, volume->image ? NULL : input->users);
         else

@@ -8,19 +8,24 @@
 
 /* One mount of config.json. */
 typedef struct MountEntry {
-        char *destination;
+        char *destination; /* absolute and plain: a relative mountPath is below the root */
         char *source;
-        const char *options; /* "rbind,rprivate,ro" */
+        const char *options;       /* "rbind,rprivate,ro" */
+        const Volume *data_volume; /* the whole of which it is, if of a ConfigMap, Secret or fields
+                                      of the pod; else NULL. Borrowed */
 } MountEntry;
 
 typedef LIST_OF(MountEntry) MountList;
 
 void mount_list_done(MountList *list);
 
-/* All volume mounts and, unless a volume is mounted there, the pod's /dev/shm and files of /etc;
- * sorted by depth, whatever their order in the manifest. Then the file of the termination message.
- * 0 or -ENOMEM. */
+/* All volume mounts and, unless a volume is mounted there, the pod's /dev/shm and files of /etc,
+ * and the volumes that the image declares; sorted by depth, whatever their order in the manifest.
+ * Then the file of the termination message. 0 or -ENOMEM. */
 int container_mounts(const RuntimeSpecInput *input, MountList *ret);
+
+/* subPath or subPathExpr. */
+bool is_part_of_volume(const VolumeMount *mount);
 
 /* linux.rootfsPropagation, for mounts with mount propagation; NULL: the runtime's default. */
 const char *rootfs_propagation(const Container *container);

@@ -2,6 +2,7 @@
 #include "agent/bundle/volumes.h"
 
 #include "agent/bundle/downward-api.h"
+#include "agent/bundle/nested-mounts.h"
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -152,6 +153,8 @@ int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volum
                 r = add_downward_api_files(&builder, volume->downward_api);
         else
                 r = add_projected_sources(&builder, volume->projected);
+        if (r >= 0)
+                r = nested_mount_names(pod, volume, &payload.hidden);
         if (r < 0)
                 volume_payload_done(&payload);
         else

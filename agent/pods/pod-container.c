@@ -153,6 +153,7 @@ static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle
                 config.pod_ips[i] = network_attachment_address(pod->attachment, i);
         config.volume_images = c->images.volumes;
         config.sandbox_pid = sandbox_pid(pod->sandbox);
+        config.has_old_shim = !sandbox_prepares_volumes(pod->sandbox);
         r = check_pod_run_dir(c, reterr);
         if (r < 0)
                 return r;

@@ -15,10 +15,11 @@
 #include <sys/types.h>
 
 enum {
-        SHIM_PROTOCOL_VERSION = 5, /* version 1 had neither exec-in nor note, nor a delayed stop;
+        SHIM_PROTOCOL_VERSION = 6, /* version 1 had neither exec-in nor note, nor a delayed stop;
                                       before 3 the greeting carried no network namespace; before 4
                                       there was no attach, and no target of a container; before 5
-                                      there was no usage */
+                                      there was no usage; before 6 fstab had neither copy nor
+                                      mountpoint */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,

@@ -34,6 +34,7 @@ enum {
                 3, /* protocol version since which a shim sends its network namespace */
         PROTOCOL_WITH_ATTACH = 4,
         PROTOCOL_WITH_USAGE = 5,
+        PROTOCOL_WITH_PREPARED_VOLUMES = 6,
 };
 
 struct Sandbox {
@@ -409,6 +410,10 @@ static StringList string_list_of_strv(char *const *strv) {
 /* The shim is from before an upgrade and does not support the request. */
 static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
         return sandbox->has_greeted && sandbox->version < version;
+}
+
+bool sandbox_prepares_volumes(const Sandbox *sandbox) {
+        return !is_shim_older_than(sandbox, PROTOCOL_WITH_PREPARED_VOLUMES);
 }
 
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {

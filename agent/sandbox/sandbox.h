@@ -174,6 +174,11 @@ int sandbox_teardown(Sandbox *sandbox);
 
 /* The shim's pid while it is connected and known, else 0. */
 pid_t sandbox_pid(const Sandbox *sandbox);
+
+/* Whether the shim makes mount points in volumes and copies content of images into them; one from
+ * before an upgrade does not know these lines of a container's fstab. */
+bool sandbox_prepares_volumes(const Sandbox *sandbox);
+
 bool sandbox_is_connected(const Sandbox *sandbox);
 
 /* A descriptor of the network namespace of a connected shim; -ENOENT if it is the node's; another

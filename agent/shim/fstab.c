@@ -56,6 +56,8 @@ static const struct {
         { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
         { "x-mainstay.label=",    offsetof(MountSpec, label)         },
         { "x-mainstay.group=",    offsetof(MountSpec, group)         },
+        { "x-mainstay.copy=",     offsetof(MountSpec, copy)          },
+        { "x-mainstay.mountpoint=", offsetof(MountSpec, mount_point) },
 };
 /* clang-format on */
 
@@ -157,14 +159,19 @@ static char *next_mount_option(char **rest) {
 }
 
 /* Options that contradict each other are refused: they would be ignored silently. */
-static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
-        bool is_none = spec->label || spec->group;
+static int check_fstab_entry_without_mount(const MountSpec *spec, Error *reterr) {
+        bool has_target = spec->copy || spec->mount_point;
 
-        if (is_none && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
+        if (spec->bind || spec->data || spec->mode || has_target == streq(spec->target, "none"))
                 return error_setf(reterr, EINVAL,
-                                  "a line with x-mainstay.label or .group must not be a mount");
-        if (is_none)
-                return 0;
+                                  "a line with x-mainstay.label, .group, .copy or .mountpoint must "
+                                  "not be a mount");
+        return 0;
+}
+
+static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
+        if (spec->label || spec->group || spec->copy || spec->mount_point)
+                return check_fstab_entry_without_mount(spec, reterr);
         if (spec->target[0] != '/')
                 return error_setf(reterr, EINVAL, "'%s' is not an absolute path", spec->target);
         if (spec->bind && spec->data)
@@ -207,6 +214,8 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->beneath);
         free(spec->label);
         free(spec->group);
+        free(spec->copy);
+        free(spec->mount_point);
 }
 
 void fstab_done(Fstab *fstab) {

@@ -15,7 +15,13 @@
  *
  * A line of kind "none", to the target "none", mounts nothing:
  *   x-mainstay.label=<label>     the source and everything in it get this SELinux label
- *   x-mainstay.group=<group>     or this group: volume-group.h */
+ *   x-mainstay.group=<group>     or this group: volume-group.h
+ *
+ * Two more lines of kind "none" mount nothing:
+ *   x-mainstay.copy=<rootfs>      the target is a directory that gets a copy of the source, a path
+ *                                 in that root file system: image-content.h
+ *   x-mainstay.mountpoint=<root>  the source can be mounted on the target, which is made below that
+ *                                 volume: mount-point.h */
 
 #include "common/error.h"
 
@@ -38,6 +44,8 @@ typedef struct MountSpec {
         char *beneath;
         char *label;
         char *group;
+        char *copy;
+        char *mount_point;
 } MountSpec;
 
 typedef struct Fstab {

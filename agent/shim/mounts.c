@@ -3,6 +3,8 @@
 
 #include "agent/shim/fstab.h"
 #include "agent/shim/hostpath.h"
+#include "agent/shim/image-content.h"
+#include "agent/shim/mount-point.h"
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/subpath.h"
 #include "agent/shim/volume-group.h"
@@ -237,6 +239,10 @@ static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
                 return label_mount_source(spec, reterr);
         if (spec->group)
                 return volume_set_fs_group(spec->source, spec->group, reterr);
+        if (spec->copy)
+                return image_content_copy(spec->copy, spec->source, spec->target, reterr);
+        if (spec->mount_point)
+                return mount_point_make(spec->source, spec->target, spec->mount_point, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
 }
 

@@ -183,3 +183,31 @@ def test_pod_with_device_claims_waits(make_member):
     event = wait(lambda: events_of(member, "web", "FailedPrepareDynamicResources"), "it says so")[0]
     assert "lacks a driver for the devices" in event["message"]
     assert member.reported("web")["status"]["phase"] == "Pending"
+
+
+def test_a_secret_is_mounted_above_and_below_the_token_of_the_pod_and_a_claim_below_it(make_member):
+    """Both stay when they are updated."""
+    member = make_member()
+    member.api.api.token_life = 12
+    tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
+    path = os.path.join(member.data, "disk")
+    os.makedirs(path)
+    with open(os.path.join(path, "word"), "w", encoding="utf-8") as file:
+        file.write("kept")
+    bound = claim(member, "c", "pv")
+    volume(member, "pv", bound, hostPath={"path": path})
+    secret = member.api.create("secrets", {"metadata": {"name": "s"}, "data": {"key": "b25l"}})
+    mounts = [specs.mount("claim", f"{tokens}/disk"), specs.mount("s", f"{tokens}/more"), specs.mount("s", "/var/run/secrets"),
+              specs.mount("claim", "/disk"), specs.mount("s", "/disk/s")]
+    member.bind("web", specs.container(volumeMounts=mounts), volumes=[
+        {"name": "s", "secret": {"secretName": "s"}}, {"name": "claim", "persistentVolumeClaim": {"claimName": "c"}}])
+    member.wait_reported_phase("web", "Running")
+    first = inside(member, "web", f"{tokens}/token")
+    assert first and inside(member, "web", f"{tokens}/disk/word") == "kept"
+    places = ("/var/run/secrets/key", f"{tokens}/more/key", "/disk/s/key")
+    assert [inside(member, "web", place) for place in places] == ["one"] * 3
+    assert os.path.isdir(f"{path}/s"), "in a writable volume the runtime makes the mount point"
+    member.api.replace("secrets", {**secret, "data": {"key": "dHdv"}})
+    wait(lambda: [inside(member, "web", place) for place in places] == ["two"] * 3, "the Secret is updated everywhere")
+    wait(lambda: inside(member, "web", f"{tokens}/token") not in (first, None, ""), "the token has changed")
+    assert inside(member, "web", f"{tokens}/disk/word") == "kept"

@@ -94,6 +94,33 @@ TEST(unchanged_files_are_not_rewritten_unless_untrusted)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
+TEST(names_of_mount_points_get_no_link_and_stay)
+{
+        static char name[] = "point";
+        char *hidden[] = { name, NULL };
+        char path[64];
+        cleanup_close int fd = open_scratch(path);
+        struct stat st;
+
+        for (unsigned round = 0; round < 3; round++) {
+                VolumePayload payload = { .group = -1, .hidden = hidden };
+                char text[] = { (char) ('0' + round), '\0' };
+
+                REQUIRE(volume_payload_add(&payload, "point/key", "x", 1, 0644) == 0);
+                REQUIRE(volume_payload_add(&payload, "key", text, 1, 0644) == 0);
+                EXPECT_EQ(atomic_writer_write(fd, &payload, false), 1);
+                expect_file(fd, "key", text);
+                if (round == 0) {
+                        EXPECT(fstatat(fd, "point", &st, AT_SYMLINK_NOFOLLOW) < 0);
+                        REQUIRE(mkdirat(fd, "point", 0755) >= 0);
+                }
+                EXPECT(fstatat(fd, "point", &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode));
+                payload.hidden = NULL;
+                volume_payload_done(&payload);
+        }
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}
+
 TEST(planted_links_are_not_followed)
 {
         char path[64], outside[64];

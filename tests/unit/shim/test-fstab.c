@@ -76,10 +76,15 @@ TEST(our_own_options_are_removed_from_the_mount_data)
         EXPECT_EQ(parse_test_fstab(
                           "/x /y none rbind,x-mainstay.volume=data,x-mainstay.hostpath= 0 0\n"
                           "/x /y none bind,x-mainstay.hostpath=DirectoryOrCreate 0 0\n"
-                          "/x /y none bind,x-mainstay.beneath=/x 0 0\n",
+                          "/x /y none bind,x-mainstay.beneath=/x 0 0\n"
+                          "/p\\040q /d none x-mainstay.copy=/r 0 0\n"
+                          "/s /v/p none x-mainstay.volume=v,x-mainstay.mountpoint=/v 0 0\n",
                           &fstab, NULL),
                   0);
-        EXPECT_EQ(fstab.n, 3);
+        EXPECT_EQ(fstab.n, 5);
+        EXPECT_STREQ(fstab.mounts[3].copy, "/r");
+        EXPECT_STREQ(fstab.mounts[3].source, "/p q");
+        EXPECT_STREQ(fstab.mounts[4].mount_point, "/v");
         EXPECT_STREQ(fstab.mounts[0].volume, "data");
         EXPECT_STREQ(fstab.mounts[0].hostpath_type, "");
         EXPECT_STREQ(fstab.mounts[1].hostpath_type, "DirectoryOrCreate");
@@ -103,9 +108,21 @@ TEST(an_invalid_line_is_reported_with_its_number)
                 { "a /b tmpfs x-mainstay.hostpath=File 0 0",
                   "line 1: x-mainstay.hostpath, .beneath and .idmap need a bind mount" },
                 { "/a /b none bind,x-mainstay.label=u:r:t 0 0",
-                  "line 1: a line with x-mainstay.label or .group must not be a mount" },
+                  "line 1: a line with x-mainstay.label, .group, .copy or .mountpoint must not be "
+                  "a "
+                  "mount" },
                 { "/a none none ,x-mainstay.label=u:r:t,c1 0 0",
-                  "line 1: a line with x-mainstay.label or .group must not be a mount" },
+                  "line 1: a line with x-mainstay.label, .group, .copy or .mountpoint must not be "
+                  "a "
+                  "mount" },
+                { "/a none none x-mainstay.copy=/r 0 0",
+                  "line 1: a line with x-mainstay.label, .group, .copy or .mountpoint must not be "
+                  "a "
+                  "mount" },
+                { "/a /b none rbind,x-mainstay.mountpoint=/b 0 0",
+                  "line 1: a line with x-mainstay.label, .group, .copy or .mountpoint must not be "
+                  "a "
+                  "mount" },
         };
         char nul[] = "a /b tmpfs rw\0 0 0";
 

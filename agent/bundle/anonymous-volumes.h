@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The volumes that an image declares (VOLUME of a Dockerfile): directories that each attempt of a
+ * container gets its own of, with a copy of what the image has there. They are below its state
+ * directory, so that they count as its storage and are removed with it. Computes only. */
+
+#include "agent/bundle/runtime-spec-input.h"
+
+/* How many there are: none where the shim is too old to copy their content. */
+size_t anonymous_volume_count(const RuntimeSpecInput *input);
+
+/* <state directory of the attempt>/volumes, and the nth directory in it; NULL: out of memory. */
+char *anonymous_volumes_dir(const RuntimeSpecInput *input);
+char *anonymous_volume_path(const RuntimeSpecInput *input, size_t i);
+
+/* Whether the runtime mounts something at that path by itself, which an image cannot replace. */
+bool is_runtime_mount(const char *path);
+
+/* The lines of fstab by which the shim fills them. 0 or -ENOMEM. */
+int anonymous_volumes_fstab(const RuntimeSpecInput *input, char **ret);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The volumes that an image declares: directories that get a copy of what the image has at their
+ * path. Blocks as long as copying takes: for tasks, not for the loop. */
+
+#include "common/error.h"
+
+/* Makes 'directory' anew, with the owner, mode and content of 'path' in the root file system
+ * 'rootfs': directories, files (holes are kept; names of one file stay names of one file, up to a
+ * limit), links, FIFOs, and their extended attributes. The path is resolved as in a container, and
+ * nothing outside the root file system is reached. If it does not exist there, the directory is
+ * empty and belongs to the owner of the root. Files are as stat() shows them: mapped if the root
+ * file system is. 0 or -errno with the place. */
+int image_content_copy(const char *rootfs, const char *path, const char *directory, Error *reterr);
