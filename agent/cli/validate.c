@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-/* mainstay validate: errors and warnings that the agent would report for these files; here warnings
- * are errors, too. */
+/* mainstay validate: errors and warnings that the agent would report for these files; here unknown
+ * fields are errors, too. */
 
 /* The node's name is a suffix of pod names; it is removed in output. */
 #define NODE_NAME "node"
@@ -89,10 +89,9 @@ static int add_seen_object_take(const char *file, char *label_taken, SeenObjects
         return 0;
 }
 
-static int report_manifest_warnings(const ManifestObjects *objects) {
+static void report_manifest_warnings(const ManifestObjects *objects) {
         strv_foreach(warning, objects->warnings)
-                print_line(stderr, "error: %s", *warning);
-        return objects->warnings ? -EINVAL : 0;
+                print_line(stderr, "warning: %s", *warning);
 }
 
 /* Prints the objects of the file. 0, or -errno after an error was printed. */
@@ -101,10 +100,11 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
         cleanup_free char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
-        int result = report_manifest_warnings(objects);
+        int result = 0;
 
         if (!out)
                 return -ENOMEM;
+        report_manifest_warnings(objects);
         for (size_t i = 0; i < objects->pods.n; i++) {
                 int r = add_seen_object_take(file, pod_label(objects->pods.items[i]), seen, out);
 
@@ -170,7 +170,7 @@ static int validate_file(const char *file, SeenObjects *seen) {
         int r = validate_manifest(file, NODE_NAME, &objects, &errors);
 
         if (r < 0) {
-                (void) report_manifest_warnings(&objects);
+                report_manifest_warnings(&objects);
                 strv_foreach(message, errors)
                         print_line(stderr, "error: %s", *message);
                 if (!errors)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Annotations for seccomp and AppArmor profiles, which are fields now. As in Kubernetes, an
- * annotation that contradicts its field is an error, and one without its field is ignored. */
+ * annotation that contradicts its field is an error; without the field, the annotation of an
+ * AppArmor profile sets it, and one of a seccomp profile is ignored. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct ProfileAnnotation {
@@ -118,6 +120,21 @@ static int check_profile_annotation(const Rules *rules, const ProfileAnnotation 
         return rules_at(rules, r, "%s.%s", field.context, kind->field);
 }
 
+int check_device_annotations(const Rules *rules) {
+        const char *key = pod_device_annotation(rules->pod);
+        char text[EXCERPT_SIZE];
+
+        /* Of an API server's pod it keeps the pod from starting, as with a device that is unknown.
+         */
+        if (!key || rules_are_of_api(rules))
+                return 0;
+        return rules_refuse(rules,
+                            "is not supported yet, so the pod would get no device; remove it, and "
+                            "mount the device files below /dev by hostPath into a privileged "
+                            "container",
+                            "metadata.annotations[%s]", excerpt(text, key));
+}
+
 int check_profile_annotations(const Rules *rules) {
         const StringMap *annotations = &rules->pod->metadata.annotations;
 
@@ -129,6 +146,57 @@ int check_profile_annotations(const Rules *rules) {
                         return r;
         }
         return 0;
+}
+
+/* Invalid ones are left to check_profile_annotations(). */
+static int set_app_armor_profile(const PodSecurityContext *pod_context, const char *value,
+                                 SecurityContext *context) {
+        static const char local[] = "localhost/";
+        bool is_local = strncmp(value, local, strlen(local)) == 0 && value[strlen(local)];
+        ProfileType type = streq(value, "runtime/default") ? PROFILE_RUNTIME_DEFAULT
+                           : streq(value, "unconfined")    ? PROFILE_UNCONFINED
+                           : is_local                      ? PROFILE_LOCALHOST
+                                                           : PROFILE_UNSET;
+        SecurityProfile *profile;
+
+        /* One that contradicts the pod's profile is an error, as in the kubelet. */
+        if (type == PROFILE_UNSET || pod_context->app_armor_profile)
+                return 0;
+        profile = calloc(1, sizeof(*profile));
+        if (!profile)
+                return -ENOMEM;
+        context->app_armor_profile = profile;
+        profile->type = type;
+        if (!is_local)
+                return 0;
+        profile->localhost_profile = strdup(value + strlen(local));
+        return profile->localhost_profile ? 0 : -ENOMEM;
+}
+
+static int take_app_armor_annotation(const Pod *pod, Container *container) {
+        static const ProfileAnnotation *const kind = &kinds[0];
+        char key[256];
+        const char *value;
+
+        (void) snprintf(key, sizeof(key), "%s%s", kind->key, strna(container->name));
+        value = string_map_get(&pod->metadata.annotations, key);
+        if (!value || container->security_context.app_armor_profile)
+                return 0;
+        return set_app_armor_profile(&pod->spec.security_context, value,
+                                     &container->security_context);
+}
+
+int pod_take_app_armor_annotations(Pod *pod) {
+        PodSpec *spec = &pod->spec;
+        int r = 0;
+
+        for (size_t i = 0; i < spec->init_containers.n && r >= 0; i++)
+                r = take_app_armor_annotation(pod, &spec->init_containers.items[i]);
+        for (size_t i = 0; i < spec->containers.n && r >= 0; i++)
+                r = take_app_armor_annotation(pod, &spec->containers.items[i]);
+        for (size_t i = 0; i < spec->ephemeral_containers.n && r >= 0; i++)
+                r = take_app_armor_annotation(pod, &spec->ephemeral_containers.items[i]);
+        return r;
 }
 
 const char *find_unset_profile_field(const Pod *pod, const char *key) {

@@ -282,7 +282,7 @@ static int decode_template_defaults(Decoder *d, const YamlNode *node, const Deco
 
         pod->metadata.name = set->metadata.name;
         pod->metadata.namespace = set->metadata.namespace;
-        r = decode_keep_error(d, pod_take_affinity_annotation(d, root, &template, pod));
+        r = pod_take_old_forms(d, root, &template, pod);
         if (r >= 0)
                 r = pod_warn(d, root, &template, pod);
         if (r >= 0)

@@ -62,15 +62,11 @@ int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *pa
                              node->column, text[0] ? ": " : "", text);
 }
 
-int decode_keep_error(const Decoder *d, int r) {
+/* 0 or -ENOMEM. */
+static int keep_message(const Decoder *d) {
         DecodeErrors *errors = d->errors;
+        int r = 0;
 
-        if (r != -EINVAL || !errors)
-                return r;
-        if (!d->reterr->message) /* it was kept further down */
-                return errors->n > 0 ? 0 : r;
-        r = 0;
-        errors->n++;
         if (!errors->messages || !strv_contains(errors->messages, d->reterr->message)) {
                 if (strv_length(errors->messages) < DECODE_ERRORS_MAX)
                         r = strv_append(&errors->messages, d->reterr->message);
@@ -81,8 +77,23 @@ int decode_keep_error(const Decoder *d, int r) {
         return r;
 }
 
+int decode_keep_error(const Decoder *d, int r) {
+        DecodeErrors *errors = d->errors;
+
+        if (r != -EINVAL || !errors)
+                return r;
+        if (!d->reterr->message) /* it was kept further down */
+                return errors->n > 0 ? 0 : r;
+        errors->n++;
+        return keep_message(d);
+}
+
 size_t decode_count_errors(const Decoder *d) {
         return d->errors ? d->errors->n : 0;
+}
+
+bool decode_has_errors(const Decoder *d) {
+        return d->errors && d->errors->messages;
 }
 
 int decode_result(const Decoder *d, size_t n_errors, int r) {
@@ -108,6 +119,12 @@ int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const 
                 return 0;
         return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s", d->file, node->line,
                             node->column, decode_path_format(path, text), sentence);
+}
+
+int decode_warn_of_file(Decoder *d, const char *sentence) {
+        if (++d->n_warnings > DECODE_WARNINGS_MAX)
+                return 0;
+        return strv_appendf(&d->warnings, "%s: %s", d->file, sentence);
 }
 
 int decode_take_warnings(Decoder *d, char ***ret) {
@@ -616,26 +633,36 @@ static int decode_map(Decoder *d, const Field *field, const YamlNode *node, cons
         return r;
 }
 
+static bool has_room_for_hints(const Decoder *d) {
+        return d->errors ? strv_length(d->errors->messages) < DECODE_ERRORS_MAX
+                         : d->n_warnings < DECODE_WARNINGS_MAX;
+}
+
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const DecodePath *path) {
         char sentence[256];
-        /* Hints are expensive; warnings beyond the limit are only counted. */
-        const char *hint =
-                d->n_warnings < DECODE_WARNINGS_MAX ? suggest_field_key(schema, key->text) : NULL;
+        /* Hints are expensive; messages beyond the limit are only counted. */
+        const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
+
+        const char *closed = strchr(key->text, '/') && schema->closed_domain ? schema->closed_domain
+                                                                             : schema->closed;
 
         /* A resource with a domain is given by a device plugin, of which this node has none: like a
-         * kubelet without the plugin, it runs the pod without it. */
-        if (d->mode == DECODE_API && (!schema->closed || strchr(key->text, '/')))
+         * kubelet without the plugin, it runs the pod without it. The scheduler knows that this
+         * node has no huge pages of other sizes. */
+        if (d->mode == DECODE_API)
                 return 0;
-        if (schema->closed || d->mode == DECODE_RECORD) {
+        if (closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",
-                                   schema->closed ? schema->closed
-                                                  : "is not known to this version");
+                                   closed ? closed : "is not known to this version");
                 return decode_error_at(d, key, path, r);
         }
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
                         hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
-        return decode_warn(d, key, path, sentence);
+        if (!d->errors)
+                return decode_warn(d, key, path, sentence);
+        (void) decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
+        return keep_message(d);
 }
 
 static const Field *find_field(const Schema *schema, const char *key) {

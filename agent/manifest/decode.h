@@ -24,17 +24,19 @@ struct DecodePath {
 };
 
 typedef enum DecodeMode {
-        DECODE_MANIFEST, /* unknown keys are warnings, refused fields are errors */
+        DECODE_MANIFEST, /* refused fields are errors; unknown keys are warnings, and errors for a
+                            caller that takes all errors */
         DECODE_API,      /* of an API server, which may be newer: unknown keys are ignored */
         DECODE_RECORD,   /* our own records: both are errors */
         DECODE_CONFIG, /* unknown keys are warnings, refused fields are named in 'without_effect' */
 } DecodeMode;
 
-/* All errors of a file, for a caller that does not stop at the first one. */
+/* All errors of a file, for a caller that does not stop at the first one. Unknown fields are among
+ * them, but do not count: an object with one is validated further. */
 typedef struct DecodeErrors {
         char **messages; /* the first DECODE_ERRORS_MAX, each once */
         size_t n_more;   /* that were not added for that limit */
-        size_t n;        /* all */
+        size_t n;        /* all but unknown fields */
 } DecodeErrors;
 
 typedef struct Decoder {
@@ -66,12 +68,18 @@ int decode_keep_error(const Decoder *decoder, int r);
 size_t decode_count_errors(const Decoder *decoder);
 int decode_result(const Decoder *decoder, size_t n_errors, int r);
 
+/* Whether any have been kept, unknown fields included. */
+bool decode_has_errors(const Decoder *decoder);
+
 /* Moves the errors out, the last of them being how many more there were. 0 or -ENOMEM. */
 int decode_take_errors(const Decoder *decoder, char ***ret);
 
 /* Adds a warning, or counts it. 0 or -ENOMEM. */
 int decode_warn(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                 const char *sentence);
+
+/* The same about the file as a whole. */
+int decode_warn_of_file(Decoder *decoder, const char *sentence);
 
 /* Moves the warnings out; the last one says how many more there were. 0 or -ENOMEM. */
 int decode_take_warnings(Decoder *decoder, char ***ret);

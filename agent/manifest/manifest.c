@@ -6,6 +6,7 @@
 #include "agent/manifest/manifest.h"
 
 #include "agent/manifest/decode.h"
+#include "agent/manifest/foreign-kinds.h"
 #include "agent/manifest/rules.h"
 #include "agent/model/names.h"
 #include "agent/model/pod-source.h"
@@ -22,7 +23,8 @@
 typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
-        const char *kind; /* of all objects, whatever their manifests say; NULL: as they say */
+        const char *kind;     /* of all objects, whatever their manifests say; NULL: as they say */
+        ForeignKinds foreign; /* of a manifest */
         ManifestObjects objects;
 } ManifestParser;
 
@@ -60,23 +62,36 @@ static const char *read_word(const Decoder *d, const YamlNode *node, const Decod
         return NULL;
 }
 
-static int refuse_kind(const Decoder *d, const YamlNode *node, const DecodePath *parent,
-                       const char *kind) {
+/* A kind that only differs in its letters' case, or NULL. */
+static const char *find_similar_kind(const char *kind) {
         static const char *const known[] = { "Pod",           "ConfigMap",    "Secret",   "List",
                                              "PriorityClass", "RuntimeClass", "DaemonSet" };
-        const DecodePath path = { .parent = parent, .key = "kind" };
-        const YamlNode *value = yaml_node_get(node, "kind");
-        char text[EXCERPT_SIZE];
 
         for (size_t i = 0; i < N_ELEMENTS(known); i++)
                 if (strcasecmp(kind, known[i]) == 0)
-                        return decode_error_at(d, value, &path,
-                                               error_setf(d->reterr, EINVAL, "must be %s, not '%s'",
-                                                          known[i], excerpt(text, kind)));
-        return decode_error_at(d, value, &path,
-                               error_setf(d->reterr, EINVAL,
-                                          "is %s, which a node does not run; it runs a Pod",
-                                          excerpt(text, kind)));
+                        return known[i];
+        return NULL;
+}
+
+static int refuse_kind(const Decoder *d, const YamlNode *node, const DecodePath *parent,
+                       const char *kind) {
+        const DecodePath path = { .parent = parent, .key = "kind" };
+        const char *similar = find_similar_kind(kind), *advice;
+        char text[EXCERPT_SIZE];
+        int r;
+
+        (void) excerpt(text, kind);
+        if (similar)
+                r = error_setf(d->reterr, EINVAL, "must be %s, not '%s'", similar, text);
+        else if (kind_is_workload(kind, &advice))
+                r = error_setf(d->reterr, EINVAL,
+                               "is %s, which only a controller of a cluster runs; %s; a node "
+                               "runs " RUNNABLE_KINDS,
+                               text, advice);
+        else
+                r = error_setf(d->reterr, EINVAL,
+                               "is %s, which a node does not run; it runs " RUNNABLE_KINDS, text);
+        return decode_error_at(d, yaml_node_get(node, "kind"), &path, r);
 }
 
 static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePath *parent,
@@ -144,8 +159,11 @@ static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
  * relies on are validated again. */
 static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                             Pod *pod) {
-        int r = pod_set_defaults(pod);
+        int r = pod_take_old_forms(&parser->decoder, node, path, pod);
 
+        if (r < 0)
+                return r;
+        r = pod_set_defaults(pod);
         if (r < 0)
                 return r;
         r = pod_validate_template(&parser->decoder, node, path, pod);
@@ -159,7 +177,7 @@ static int complete_pod(ManifestParser *parser, const YamlNode *node, const Deco
         Decoder *d = &parser->decoder;
         bool is_fetched = pod_source_of_file(d->file).kind != POD_SOURCE_FILE;
         size_t n_errors = decode_count_errors(d);
-        int r = decode_keep_error(d, pod_take_affinity_annotation(d, node, path, pod));
+        int r = pod_take_old_forms(d, node, path, pod);
 
         if (r < 0)
                 return r;
@@ -338,9 +356,17 @@ static bool is_list_kind(const char *kind) {
         return streq(kind, "List") || streq(kind, "PodList");
 }
 
+/* An object of another kind, or of another version. */
+static int skip_or_refuse(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                          const char *version, const char *kind) {
+        if (parser->decoder.mode != DECODE_API && version &&
+            foreign_kinds_can_skip(&parser->foreign, version, kind))
+                return foreign_kinds_skip(&parser->foreign, version, kind);
+        return refuse_kind(&parser->decoder, node, path, kind);
+}
+
 static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                       const char *version, const char *kind) {
-        const char *expected;
         ObjectKind data = 0;
 
         parser->decoder.hides_values = streq(kind, "Secret") || streq(kind, "List");
@@ -348,16 +374,13 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
                 return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
                 data++;
-        if (data < N_OBJECT_KINDS && object_kind_is_api_only(data) &&
-            parser->decoder.mode != DECODE_API)
-                return refuse_kind(&parser->decoder, node, path, kind);
-        if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !is_list_kind(kind))
-                return refuse_kind(&parser->decoder, node, path, kind);
-        expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
-        if (version && !streq(version, expected))
-                return refuse_version(&parser->decoder, node, path, version, kind, expected);
-        if (data < N_OBJECT_KINDS)
+        if (data < N_OBJECT_KINDS && (!version || streq(version, object_kind_versions[data])) &&
+            (!object_kind_is_api_only(data) || parser->decoder.mode == DECODE_API))
                 return parse_data_object(parser, node, path, data);
+        if (!streq(kind, "Pod") && !is_list_kind(kind))
+                return skip_or_refuse(parser, node, path, version, kind);
+        if (version && !streq(version, "v1"))
+                return refuse_version(&parser->decoder, node, path, version, kind, "v1");
         return streq(kind, "Pod") ? parse_pod(parser, node, path)
                                   : parse_list(parser, node, path, streq(kind, "PodList"));
 }
@@ -383,19 +406,39 @@ static int parse_object(ManifestParser *parser, const YamlNode *node, const Deco
         return parse_kind(parser, node, path, version, kind);
 }
 
-static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
-        for (size_t i = 0; i < tree->n_documents; i++) {
-                int r = 0;
+static bool has_objects(const ManifestParser *parser) {
+        return parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n > 0;
+}
 
+/* One warning for all that was left out. */
+static int warn_of_skipped_kinds(ManifestParser *parser) {
+        cleanup_free char *sentence = NULL;
+
+        if (!parser->foreign.skipped)
+                return 0;
+        sentence = foreign_kinds_explain(&parser->foreign);
+        return sentence ? decode_warn_of_file(&parser->decoder, sentence) : -ENOMEM;
+}
+
+static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
+        int r = foreign_kinds_find(tree, &parser->foreign);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < tree->n_documents; i++) {
+                r = 0;
                 if (tree->documents[i]->kind != YAML_NODE_NULL)
                         r = parse_object(parser, tree->documents[i], NULL);
                 r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
-        if (decode_count_errors(&parser->decoder) > 0)
+        r = warn_of_skipped_kinds(parser);
+        if (r < 0)
+                return r;
+        if (decode_has_errors(&parser->decoder))
                 return -EINVAL;
-        if (parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n == 0)
+        if (!has_objects(parser) && !parser->foreign.skipped)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
@@ -408,6 +451,7 @@ static int parse_manifest_file(ManifestParser *parser, const char *data, size_t 
 
         if (r >= 0)
                 r = parse_documents(parser, &tree);
+        foreign_kinds_done(&parser->foreign);
         yaml_tree_done(&tree);
         if (r < 0) {
                 manifest_objects_done(&parser->objects);

@@ -34,11 +34,17 @@ int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath 
 int pod_validate_template(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                           const Pod *pod);
 
-/* The affinity annotation of 2016, scheduler.alpha.kubernetes.io/affinity: moved into the spec,
- * unless that has an affinity. 'root' is the node of the pod or template. 0, -EINVAL with the
- * place, -ENOMEM. */
+/* Turns the forms of a pod that Kubernetes reads for older manifests into those of today. 'root' is
+ * the node of the pod or template. 0, -EINVAL with the place, -ENOMEM. */
+int pod_take_old_forms(Decoder *decoder, const YamlNode *root, const DecodePath *path, Pod *pod);
+
+/* One of them: the affinity annotation of 2016, scheduler.alpha.kubernetes.io/affinity, moved into
+ * the spec, unless that has an affinity. */
 int pod_take_affinity_annotation(const Decoder *decoder, const YamlNode *root,
                                  const DecodePath *path, Pod *pod);
+
+/* And the AppArmor annotations of containers that have no profile in their fields. 0 or -ENOMEM. */
+int pod_take_app_armor_annotations(Pod *pod);
 
 /* A DaemonSet: decoded, defaulted by its API version, validated, with the UID that it has on this
  * node. 0, -EINVAL with the place, -ENOMEM. */

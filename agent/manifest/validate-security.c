@@ -4,14 +4,13 @@
  * between fields. */
 
 #include "agent/manifest/validate.h"
-#include "agent/model/capability.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/sysctl.h"
+#include "common/strv.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,11 +45,9 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         return 0;
 }
 
+/* Kubernetes compares the text: published manifests say SYS_ADMIN, and are accepted. */
 static bool adds_sys_admin(const Capabilities *capabilities) {
-        for (size_t i = 0; capabilities->add && capabilities->add[i]; i++)
-                if (capability_from_name(capabilities->add[i]) == CAP_SYS_ADMIN)
-                        return true;
-        return false;
+        return capabilities->add && strv_contains(capabilities->add, "CAP_SYS_ADMIN");
 }
 
 static int check_container_context(const Rules *rules, size_t n) {
@@ -148,21 +145,6 @@ static int check_overhead(const Rules *rules) {
         return rules_refuse(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }
 
-/* Without an API server there are no accounts: the name alone does no harm where the pod says that
- * it wants no token. */
-static int check_service_account(const Rules *rules) {
-        const PodSpec *spec = &rules->pod->spec;
-        bool wants_token = !spec->automount_token.is_set || spec->automount_token.value;
-
-        if (rules->decoder->mode != DECODE_MANIFEST || !strna(spec->service_account_name)[0] ||
-            !wants_token)
-                return 0;
-        return rules_refuse(rules,
-                            "needs a cluster: service accounts are objects of its API server; to "
-                            "use it only as a name, set automountServiceAccountToken: false",
-                            "spec.serviceAccountName");
-}
-
 /* A pod of the API server for another system is rejected when it is to start. */
 static int check_pod_os(const Rules *rules) {
         const PodOs *os = rules->pod->spec.os;
@@ -207,9 +189,6 @@ int check_security(const Rules *rules) {
         if (r < 0)
                 return r;
         r = check_pod_os(rules);
-        if (r < 0)
-                return r;
-        r = check_service_account(rules);
         if (r < 0)
                 return r;
         return check_overhead(rules);

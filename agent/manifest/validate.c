@@ -94,12 +94,7 @@ static int check_static_pod_identity(const Rules *rules, const char *node_name) 
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
-        int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
-                (volume->config_map != NULL) + (volume->secret != NULL) +
-                (volume->downward_api != NULL) + (volume->projected != NULL) +
-                (volume->image != NULL) + (volume->persistent_volume_claim != NULL) +
-                volume->ephemeral + (volume->nfs != NULL) + (volume->csi != NULL) +
-                (volume_unmountable_kind(volume) != NULL);
+        size_t n = volume_count_sources(volume);
         int r;
 
         if (n == 0) {
@@ -337,9 +332,9 @@ int pod_validate_template(const Decoder *decoder, const YamlNode *root, const De
                 .reterr = decoder->reterr,
         };
         static int (*const checks[])(const Rules *rules) = {
-                check_pod_metadata, check_pod_order,  check_placement,     check_volumes,
-                check_dns,          check_containers, check_pod_resources, check_pod_storage,
-                check_security,     check_users,
+                check_pod_metadata, check_pod_order,  check_placement,          check_volumes,
+                check_dns,          check_containers, check_pod_resources,      check_pod_storage,
+                check_security,     check_users,      check_device_annotations,
         };
         size_t n_errors = decode_count_errors(decoder);
         int r = 0;

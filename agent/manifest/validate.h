@@ -55,6 +55,9 @@ int check_pod_order(const Rules *rules);
 /* Profile annotations, against the fields that replaced them. */
 int check_profile_annotations(const Rules *rules);
 
+/* Annotations that ask for devices. */
+int check_device_annotations(const Rules *rules);
+
 /* Pod-level resources, against those of the containers. */
 int check_pod_resources(const Rules *rules);
 

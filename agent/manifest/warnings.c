@@ -135,13 +135,33 @@ static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const Decod
         return r;
 }
 
+/* A node has no accounts: it is a name, which a variable may refer to. */
+static int warn_of_service_account(Decoder *d, const YamlNode *spec, const DecodePath *parent,
+                                   const Pod *pod) {
+        static const char *const keys[] = { "serviceAccountName", "serviceAccount" };
+        const OptionalBool *automount = &pod->spec.automount_token;
+        size_t i = yaml_node_get(spec, keys[0]) ? 0 : 1;
+        const DecodePath path = { .parent = parent, .key = keys[i] };
+
+        if (d->mode != DECODE_MANIFEST || !pod->spec.service_account_name ||
+            (automount->is_set && !automount->value))
+                return 0;
+        return decode_warn(d, yaml_node_get(spec, keys[i]), &path,
+                           "is only a name here: service accounts are objects of a cluster, so the "
+                           "pod gets no token; set automountServiceAccountToken: false, or use a "
+                           "kubeconfig in a Secret");
+}
+
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath map = { .parent = &metadata, .key = "annotations" };
         const DecodePath spec = { .parent = path, .key = "spec" };
         const YamlNode *spec_node = yaml_node_get(root, "spec");
         size_t n_init_containers = pod->spec.init_containers.n;
-        int r;
+        int r = warn_of_service_account(decoder, spec_node, &spec, pod);
+
+        if (r < 0)
+                return r;
 
         for (size_t i = 0; i < pod->metadata.annotations.n; i++) {
                 r = warn_of_annotation(

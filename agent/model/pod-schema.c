@@ -38,6 +38,9 @@ const Schema resource_list_schema = {
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
         .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
                   "hugepages-1Gi and hugepages-2Mi",
+        .closed_domain = "is not a resource of this node: device plugins of a cluster provide such "
+                         "resources; remove it, and mount the device files below /dev by hostPath "
+                         "into a privileged container",
 };
 
 static const Field resource_requirements_fields[] = {
@@ -378,7 +381,7 @@ static const Field volume_projection_fields[] = {
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
         FIELD("serviceAccountToken",    OPTIONAL,   VolumeProjection, service_account_token,
-              .schema = &token_projection_schema, OF_CLUSTER("its API server issues the tokens of service accounts")),
+              .schema = &token_projection_schema, OF_CLUSTER("its API server issues the tokens of service accounts; remove this source, or use a secret source with a token that a Secret of a file has")),
         PRESENT("clusterTrustBundle", VolumeProjection, cluster_trust_bundle, NEEDS_CLUSTER "its API server stores the trust bundles"),
         PRESENT("podCertificate", VolumeProjection, pod_certificate, NEEDS_CLUSTER "its signers issue the certificates"),
 };
@@ -541,7 +544,7 @@ static const Field pod_spec_fields[] = {
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               CHECK(check_dns_subdomain)),
-        FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "service accounts are objects of its API server"),
+        IGNORED_BUT("serviceAccount", "the old name of serviceAccountName"), /* manifest/ reads it */
         /* The API server's admission has added the volumes for it. */
         FIELD("automountServiceAccountToken", OPTIONAL_BOOL, PodSpec, automount_token),
         FIELD("nodeName",               STRING,     PodSpec, node_name),

@@ -153,6 +153,29 @@ bool pod_has_own_users(const PodSpec *spec) {
         return spec->host_users.is_set && !spec->host_users.value;
 }
 
+const char *pod_device_annotation(const Pod *pod) {
+        static const char prefix[] = "cdi.k8s.io/";
+        const StringMap *annotations = &pod->metadata.annotations;
+
+        for (size_t i = 0; i < annotations->n; i++)
+                if (strncmp(annotations->items[i].key, prefix, strlen(prefix)) == 0)
+                        return annotations->items[i].key;
+        return NULL;
+}
+
+size_t volume_count_sources(const Volume *volume) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < volume_schema.n_fields; i++) {
+                const Field *field = &volume_schema.fields[i];
+                const void *at = field_at_const(field, volume);
+
+                n += (field->type == FIELD_PRESENT && *(const bool *) at) ||
+                     (field->type == FIELD_OPTIONAL && *(const void *const *) at);
+        }
+        return n;
+}
+
 const char *volume_unmountable_kind(const Volume *volume) {
         for (size_t i = 0; i < volume_schema.n_fields; i++) {
                 const Field *field = &volume_schema.fields[i];

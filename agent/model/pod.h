@@ -540,8 +540,15 @@ extern const char config_hash_annotation[];
  * file does not have. */
 size_t pod_plain_name_length(const Pod *pod);
 
+/* The key of an annotation that asks a container runtime for devices (the Container Device
+ * Interface), or NULL. */
+const char *pod_device_annotation(const Pod *pod);
+
 /* Annotations that the agent sets itself. */
 bool is_agent_annotation(const char *key);
+
+/* How many kinds of volume it is; one, in a valid pod. */
+size_t volume_count_sources(const Volume *volume);
 
 /* "iscsi": the kind of a volume that no node agent without plugins can mount; NULL: another. */
 const char *volume_unmountable_kind(const Volume *volume);

@@ -52,7 +52,8 @@ typedef struct Field {
         const char *accepts; /* FIELD_REFUSED: the one value without effect, such as "false"; NULL:
                                 none, then empty values ({}, [], "") are accepted */
         const char *reason;  /* FIELD_REFUSED: the reason for the message; NULL: it is not supported
-                                yet */
+                                yet. FIELD_IGNORED: what it is, if it has an effect outside of the
+                                table */
         bool is_required;
         bool is_api_only;     /* read from our records and from an API server; in a manifest like
                                  FIELD_REFUSED */
@@ -70,7 +71,8 @@ struct Schema {
         size_t size;
         const Field *fields;
         size_t n_fields;
-        const char *closed; /* why an unknown key is an error; NULL: it is a warning */
+        const char *closed;        /* why an unknown key is an error; NULL: it is a warning */
+        const char *closed_domain; /* the same of a key with a domain, "example.com/key" */
 };
 
 /* Rows. Further designated initialisers may follow the member. */
@@ -88,6 +90,8 @@ struct Schema {
         FIELD(name, PRESENT, object, member, .is_api_only = true, .reason = why)
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
+#define IGNORED_BUT(name, what) \
+        { .key = name, .type = FIELD_IGNORED, .reason = what }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)
 #define SCHEMA(type, table) \
         { .name = #type, .size = sizeof(type), .fields = (table), .n_fields = N_ELEMENTS(table) }

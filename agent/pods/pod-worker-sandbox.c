@@ -608,6 +608,10 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         if (pod->pod->spec.has_resource_claims)
                 return error_setf(reterr, EOPNOTSUPP,
                                   "this node lacks a driver for the devices of resourceClaims");
+        if (pod_device_annotation(pod->pod))
+                return error_setf(reterr, EOPNOTSUPP,
+                                  "this node has no devices for the annotation '%.100s'",
+                                  pod_device_annotation(pod->pod));
         worker->sandbox.start_stage = START_SANDBOX;
         r = bundle_prepare_pod(context->bundle, pod->pod, reterr);
         if (r < 0)

@@ -55,13 +55,15 @@ TEST(all_fields_of_wrong_types_are_reported)
 
 TEST(all_broken_rules_are_reported)
 {
-        expect_errors(HEAD "  volumes: [{name: a}, {name: b, emptyDir: {}}]\n"
+        expect_errors(HEAD "  volumes: [{name: a, hostpath: {}}, {name: b, emptyDir: {}}]\n"
                            "  tolerations: [{value: x}, {effect: NoExecute, key: a, operator: "
                            "Exists, value: z}]\n"
                            "  containers:\n"
                            "  - {name: c, image: i, volumeMounts: [{name: x, mountPath: /x}, "
                            "{name: z, mountPath: /z}]}\n"
                            "  - {name: c, image: i}\n",
+                      "f:5:23: spec.volumes[0].hostpath: is not a field of Volume; did you mean "
+                      "'hostPath'?\n"
                       "f:6:17: spec.tolerations[0].operator: must be Exists when `key` is empty, "
                       "which means \"match all values and all keys\"\n"
                       "f:6:82: spec.tolerations[1].value: must be empty when `operator` is "
@@ -78,12 +80,12 @@ TEST(all_broken_rules_are_reported)
 TEST(all_documents_are_looked_at)
 {
         expect_errors("kind: Pod\n---\n" HEAD "  containers: []\n---\n"
-                      "apiVersion: v1\nkind: List\nitems: [1, {apiVersion: v1, kind: Node}]\n",
+                      "apiVersion: v1\nkind: List\nitems: [1, {apiVersion: v1, kind: Pot}]\n",
                       "f:1:1: apiVersion: is required\n"
                       "f:7:15: spec.containers: is required\n"
                       "f:11:9: items[0]: must be an object with kind and apiVersion\n"
-                      "f:11:35: items[1].kind: is Node, which a node does not run; it runs a "
-                      "Pod\n");
+                      "f:11:35: items[1].kind: is Pot, which a node does not run; it runs "
+                      "Pod, DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List\n");
 }
 
 TEST(a_file_without_structure_has_one_error)

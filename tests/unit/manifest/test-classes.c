@@ -83,9 +83,6 @@ TEST(invalid_classes_are_refused_in_kubernetes_words)
                            "metadata: {name: b}\nvalue: 2\nglobalDefault: true\n",
                   "f:11:16: globalDefault: may be true in only one PriorityClass, but two in this "
                   "file set it" },
-                { "apiVersion: v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n",
-                  "f:1:13: apiVersion: must be scheduling.k8s.io/v1 for a PriorityClass, not "
-                  "'v1'" },
                 { RUNTIME "metadata: {name: a}\n", "f:1:1: handler: is required" },
                 { RUNTIME "metadata: {name: a}\nhandler: Kata\n",
                   "f:4:10: handler: must be a DNS label, not 'Kata'" },

@@ -139,7 +139,7 @@ TEST(containers_are_checked)
                   "allowPrivilegeEscalation: false}}",
                   "web.yaml:6:42: spec.containers[0].securityContext: cannot set "
                   "`allowPrivilegeEscalation` to false and `privileged` to true" },
-                { "{name: c, image: i, securityContext: {capabilities: {add: [cap_sys_admin]}, "
+                { "{name: c, image: i, securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}, "
                   "allowPrivilegeEscalation: false}}",
                   "web.yaml:6:42: spec.containers[0].securityContext: cannot set "
                   "`allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN" },
@@ -291,8 +291,10 @@ TEST(resources_are_checked)
                   "equal to hugepages-2Mi limit of 4Mi" },
                 { "{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}",
                   "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
-                  "resource of this node; it has cpu, memory, ephemeral-storage, hugepages-1Gi and "
-                  "hugepages-2Mi" },
+                  "resource of this node: device plugins of a cluster provide such resources; "
+                  "remove "
+                  "it, and mount the device files below /dev by hostPath into a privileged "
+                  "container" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
                   "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: its "
                   "scheduler allocates the claimed devices" },
@@ -480,10 +482,12 @@ TEST(volumes_are_checked)
         static const Case cases[] = {
                 { "volumes: [{name: v, emptyDir: {}}, {name: w, hostPath: {path: /x}}]", "" },
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]", "" },
-                { "volumes: [{name: v}]", "web.yaml:6:13: spec.volumes[0]: must have a source, "
-                                          "such as hostPath or emptyDir" },
-                { "volumes: [{name: v, emptyDir: }]", "web.yaml:6:13: spec.volumes[0]: must have a "
-                                                      "source, such as hostPath or emptyDir" },
+                { "volumes: [{name: v, hostpath: {}}]",
+                  "web.yaml:6:13: spec.volumes[0]: must have a source, such as hostPath or "
+                  "emptyDir" },
+                { "volumes: [{name: v}]",
+                  "warning: web.yaml:6:13: spec.volumes[0]: has no source, so it is an emptyDir; "
+                  "write 'emptyDir: {}'" },
                 { "volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}]",
                   "web.yaml:6:13: spec.volumes[0]: must have one source, not several" },
                 { "volumes: [{name: V, emptyDir: {}}]",

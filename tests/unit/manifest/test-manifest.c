@@ -406,14 +406,18 @@ TEST(unsupported_kinds_are_refused)
                 { "apiVersion: v2\nkind: Pod",
                   "f:1:13: apiVersion: must be v1 for a Pod, not 'v2'" },
                 { "apiVersion: apps/v1\nkind: Deployment",
-                  "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
+                  "f:2:7: kind: is Deployment, which only a controller of a cluster runs; to run "
+                  "its pods "
+                  "here, make its template a Pod or a DaemonSet; a node runs Pod, DaemonSet, "
+                  "ConfigMap, Secret, PriorityClass, RuntimeClass and List" },
+                { "apiVersion: example.com/v1\nkind: Widget",
+                  "f:2:7: kind: is Widget, which a node does not run; it runs Pod, DaemonSet, "
+                  "ConfigMap, Secret, PriorityClass, RuntimeClass and List" },
                 { "apiVersion: apps/v1\nkind: DaemonSet", "f:1:1: metadata: is required" },
                 { "apiVersion: v1\nkind: DaemonSet",
                   "f:1:13: apiVersion: must be apps/v1 for a DaemonSet (or apps/v1beta2, "
                   "apps/v1beta1, extensions/v1beta1), not 'v1'" },
                 { "apiVersion: v1\nkind: ConfigMap", "f:1:1: metadata: is required" },
-                { "apiVersion: apps/v1\nkind: Secret",
-                  "f:1:13: apiVersion: must be v1 for a Secret" },
                 { "apiVersion: v1\nkind: pod", "f:2:7: kind: must be Pod, not 'pod'" },
                 { "apiVersion: v1\nkind: List\nitems: x", "f:3:8: items: must be a list" },
                 { "apiVersion: v1\nkind: Pod", "f:1:1: metadata: is required" },

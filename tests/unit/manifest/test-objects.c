@@ -275,7 +275,8 @@ TEST(references_of_a_pod_are_validated)
                   "type per source" },
                 { VOLUME("projected: {sources: [{serviceAccountToken: {path: token}}]}"),
                   "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: needs a "
-                  "cluster: its API server issues the tokens of service accounts" },
+                  "cluster: its API server issues the tokens of service accounts; remove this "
+                  "source, or use a secret source with a token that a Secret of a file has" },
                 { MOUNT("subPath: /a"), "f:6:85: spec.containers[0].volumeMounts[0].subPath: must "
                                         "be a relative path, not "
                                         "'/a'" },

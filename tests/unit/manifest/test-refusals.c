@@ -36,8 +36,6 @@ TEST(fields_that_need_a_cluster_are_refused_with_that_reason)
         static const struct {
                 const char *spec, *field;
         } cases[] = {
-                { CONTAINERS ", serviceAccountName: default", "spec.serviceAccountName" },
-                { CONTAINERS ", serviceAccount: default", "spec.serviceAccount" },
                 { CONTAINERS ", resourceClaims: [{name: gpu}]", "spec.resourceClaims" },
                 { CONTAINERS ", schedulingGates: [{name: g}]", "spec.schedulingGates" },
                 { CONTAINERS ", evictionResponders: [{name: n}]", "spec.evictionResponders" },

@@ -97,6 +97,8 @@ static void print_type(FILE *out, const Field *field) {
                 print_names(out, field);
         else if (field->type == FIELD_REFUSED || field->type == FIELD_PRESENT)
                 print_refusal(out, field);
+        else if (field->type == FIELD_IGNORED && field->reason)
+                fputs(field->reason, out);
         else if (field->schema)
                 fprintf(out, "%s%s",
                         field->type == FIELD_LIST  ? "list of "

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/foreign-kinds.h"
+
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+        SKIPPED_MAX = 24 /* kinds named in the warning */
+};
+
+/* Kinds of Kubernetes that make no pods, of the past, too. Their group is not compared: old
+ * manifests have them in other groups. */
+static const char *const cluster_kinds[] = {
+        "APIService",
+        "Binding",
+        "CSIDriver",
+        "CSINode",
+        "CSIStorageCapacity",
+        "CertificateSigningRequest",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ClusterTrustBundle",
+        "ControllerRevision",
+        "CustomResourceDefinition",
+        "DeviceClass",
+        "DeviceTaintRule",
+        "EndpointSlice",
+        "Endpoints",
+        "Event",
+        "FlowSchema",
+        "HorizontalPodAutoscaler",
+        "IPAddress",
+        "Ingress",
+        "IngressClass",
+        "Lease",
+        "LimitRange",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "NetworkPolicy",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "PodDisruptionBudget",
+        "PodPreset",
+        "PodSecurityPolicy",
+        "PodTemplate",
+        "PriorityLevelConfiguration",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceQuota",
+        "ResourceSlice",
+        "Role",
+        "RoleBinding",
+        "SecurityContextConstraints",
+        "Service",
+        "ServiceAccount",
+        "ServiceCIDR",
+        "StorageClass",
+        "StorageVersion",
+        "StorageVersionMigration",
+        "ThirdPartyResource",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+        "VolumeAttachment",
+        "VolumeAttributesClass",
+};
+
+/* Kinds that a node reads, in versions that it does not: the object is for something else. */
+static const char *const read_kinds[] = { "ConfigMap", "PriorityClass", "RuntimeClass", "Secret" };
+
+/* API groups of extensions that are installed apart from the manifests that use them. None of their
+ * kinds has a pod template. */
+static const char *const extension_groups[] = {
+        "autoscaling.k8s.io",
+        "cert-manager.io",
+        "cilium.io",
+        "constraints.gatekeeper.sh",
+        "crd.projectcalico.org",
+        "external-secrets.io",
+        "gateway.networking.k8s.io",
+        "k8s.cni.cncf.io",
+        "kyverno.io",
+        "metallb.io",
+        "monitoring.coreos.com",
+        "networking.istio.io",
+        "nfd.k8s-sigs.io",
+        "operator.tigera.io",
+        "policy.networking.k8s.io",
+        "projectcalico.org",
+        "route.openshift.io",
+        "secrets-store.csi.x-k8s.io",
+        "security.istio.io",
+        "security.openshift.io",
+        "snapshot.storage.k8s.io",
+        "traefik.io",
+};
+
+#define RUN_TEMPLATE "to run its pods here, make its template a Pod or a DaemonSet"
+#define RUN_ONCE \
+        "to run it here once, make its template a Pod with the restartPolicy Never or OnFailure"
+
+static const struct {
+        const char *kind;
+        const char *advice;
+} workloads[] = {
+        { "CronJob", RUN_ONCE },
+        { "Deployment", RUN_TEMPLATE },
+        { "DeploymentConfig", RUN_TEMPLATE },
+        { "Job", RUN_ONCE },
+        { "ReplicaSet", RUN_TEMPLATE },
+        { "ReplicationController", RUN_TEMPLATE },
+        { "StatefulSet", RUN_TEMPLATE },
+};
+
+bool kind_is_workload(const char *kind, const char **ret_advice) {
+        for (size_t i = 0; i < N_ELEMENTS(workloads); i++)
+                if (streq(workloads[i].kind, kind)) {
+                        *ret_advice = workloads[i].advice;
+                        return true;
+                }
+        return false;
+}
+
+static const char *node_text(const YamlNode *mapping, const char *key) {
+        const YamlNode *node = mapping ? yaml_node_get(mapping, key) : NULL;
+
+        return node && node->kind == YAML_NODE_STRING ? node->text : "";
+}
+
+/* The definition in a document, unless it is of another kind. */
+static CustomKind read_definition(const YamlNode *document) {
+        const YamlNode *spec = yaml_node_get(document, "spec");
+
+        if (!streq(node_text(document, "kind"), "CustomResourceDefinition") || !spec)
+                return (CustomKind){ 0 };
+        return (CustomKind){
+                .group = node_text(spec, "group"),
+                .kind = node_text(yaml_node_get(spec, "names"), "kind"),
+        };
+}
+
+static int add_definition(const YamlNode *document, ForeignKinds *foreign) {
+        const CustomKind custom = read_definition(document);
+        CustomKind *longer;
+
+        if (!custom.kind || !custom.kind[0])
+                return 0;
+        longer = reallocarray(foreign->defined, foreign->n_defined + 1, sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        foreign->defined = longer;
+        longer[foreign->n_defined++] = custom;
+        return 0;
+}
+
+static int compare_custom_kinds(const void *a, const void *b) {
+        const CustomKind *left = a, *right = b;
+        int r = strcmp(left->group, right->group);
+
+        return r != 0 ? r : strcmp(left->kind, right->kind);
+}
+
+int foreign_kinds_find(const YamlTree *tree, ForeignKinds *ret) {
+        int r = 0;
+
+        for (size_t i = 0; i < tree->n_documents && r >= 0; i++) {
+                const YamlNode *items = yaml_node_get(tree->documents[i], "items");
+
+                r = add_definition(tree->documents[i], ret);
+                for (size_t j = 0; items && items->kind == YAML_NODE_SEQUENCE && j < items->n; j++)
+                        if (r >= 0)
+                                r = add_definition(items->items[j], ret);
+        }
+        if (ret->n_defined > 0)
+                qsort(ret->defined, ret->n_defined, sizeof(*ret->defined), compare_custom_kinds);
+        return r;
+}
+
+void foreign_kinds_done(ForeignKinds *foreign) {
+        free(foreign->defined);
+        strv_free(foreign->skipped);
+        *foreign = (ForeignKinds){ 0 };
+}
+
+/* "ServiceAccount" or "ServiceAccountList". */
+static bool is_cluster_kind(const char *kind) {
+        for (size_t i = 0; i < N_ELEMENTS(cluster_kinds); i++) {
+                size_t length = strlen(cluster_kinds[i]);
+
+                if (strncmp(kind, cluster_kinds[i], length) == 0 &&
+                    (!kind[length] || streq(kind + length, "List")))
+                        return true;
+        }
+        return false;
+}
+
+static bool is_among(const char *text, const char *const *texts, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(text, texts[i]))
+                        return true;
+        return false;
+}
+
+bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind) {
+        cleanup_free char *group = strndup(version, strcspn(version, "/"));
+        const CustomKind custom = { .group = group, .kind = kind };
+
+        if (is_cluster_kind(kind) || is_among(kind, read_kinds, N_ELEMENTS(read_kinds)))
+                return true;
+        if (!group || !strchr(version, '/'))
+                return false;
+        if (is_among(group, extension_groups, N_ELEMENTS(extension_groups)))
+                return true;
+        return foreign->n_defined > 0 && bsearch(&custom, foreign->defined, foreign->n_defined,
+                                                 sizeof(custom), compare_custom_kinds) != NULL;
+}
+
+int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind) {
+        char name[EXCERPT_SIZE], group[EXCERPT_SIZE], text[2 * EXCERPT_SIZE + 4];
+        bool is_read = is_among(kind, read_kinds, N_ELEMENTS(read_kinds));
+
+        (void) snprintf(text, sizeof(text), "%s%s%s", excerpt(name, kind), is_read ? " of " : "",
+                        is_read ? excerpt(group, version) : "");
+        if (strv_contains(foreign->skipped, text))
+                return 0;
+        if (strv_length(foreign->skipped) < SKIPPED_MAX)
+                return strv_append(&foreign->skipped, text);
+        foreign->n_more++;
+        return 0;
+}
+
+char *foreign_kinds_explain(const ForeignKinds *foreign) {
+        char *text = NULL;
+        size_t size = 0, n = strv_length(foreign->skipped);
+        FILE *out = open_memstream(&text, &size);
+
+        if (!out)
+                return NULL;
+        fputs("skips ", out);
+        for (size_t i = 0; i < n; i++)
+                fprintf(out, "%s%s",
+                        i == 0                               ? ""
+                        : i + 1 == n && foreign->n_more == 0 ? " and "
+                                                             : ", ",
+                        foreign->skipped[i]);
+        if (foreign->n_more > 0)
+                fprintf(out, " and others");
+        fputs(", which a node does not run; it runs " RUNNABLE_KINDS, out);
+        if (fclose(out) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kinds of objects that a file may have in addition to those a node runs: published manifests
+ * have a DaemonSet together with its ServiceAccount, its roles and its custom resources. */
+
+#include "agent/manifest/yaml-tree.h"
+
+#define RUNNABLE_KINDS "Pod, DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List"
+
+/* A custom resource that the file defines itself. */
+typedef struct CustomKind {
+        const char *group; /* borrowed from the tree, like the kind */
+        const char *kind;
+} CustomKind;
+
+/* What a file is found to have besides objects that a node runs. */
+typedef struct ForeignKinds {
+        CustomKind *defined; /* by its CustomResourceDefinitions; sorted */
+        size_t n_defined;
+        char **skipped; /* kinds, each once, in the order of the file */
+        size_t n_more;  /* that were not added to 'skipped' for its limit */
+} ForeignKinds;
+
+/* Finds the CustomResourceDefinitions of a file. 0 or -ENOMEM. The result borrows from the tree;
+ * the caller frees it with foreign_kinds_done(). */
+int foreign_kinds_find(const YamlTree *tree, ForeignKinds *ret);
+void foreign_kinds_done(ForeignKinds *foreign);
+
+/* Whether objects of that kind are of no use to a node and can be left out: Kubernetes' own kinds
+ * that run nothing, those of widely used extensions, and those that the file defines. */
+bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind);
+
+/* Whether a controller of a cluster makes pods of objects of that kind: then leaving one out would
+ * leave out what the file is for. '*ret_advice' says what a node runs instead. */
+bool kind_is_workload(const char *kind, const char **ret_advice);
+
+/* Notes that an object was left out. 0 or -ENOMEM. */
+int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind);
+
+/* The sentence about what was left out; the caller frees it. NULL: out of memory. */
+char *foreign_kinds_explain(const ForeignKinds *foreign);
