@@ -157,6 +157,9 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                                   "driver name %s not found in the list of registered CSI drivers: "
                                   "this node has none",
                                   strna(volume->csi->driver));
+        if (volume->host_path && volume->host_path->path[0] != '/')
+                return error_setf(reterr, EINVAL, "hostPath '%.200s' is not an absolute path",
+                                  volume->host_path->path);
         if (volume->persistent_volume_claim || volume->ephemeral)
                 return find_claimed_directory(config, pod, volume, &source, reterr);
         if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES &&

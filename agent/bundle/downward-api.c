@@ -119,24 +119,32 @@ static int64_t limit_of_pod_or_node(const BundleConfig *config, const Pod *pod, 
         return 0;
 }
 
-char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
-                                  const Container *asking, const ResourceFieldSelector *selector) {
+int downward_api_resource_value(const BundleConfig *config, const Pod *pod, const Container *asking,
+                                const ResourceFieldSelector *selector, char **ret, Error *reterr) {
         bool is_limit = strncmp(selector->resource, "limits.", strlen("limits.")) == 0;
         const Container *container = selector->container_name
                                              ? pod_find_container(pod, selector->container_name)
                                              : asking;
         ResourceType type = RESOURCE_CPU;
-        const Quantity *quantity = resource_find(&container->resources, selector->resource, &type);
+        const Quantity *quantity =
+                container ? resource_find(&container->resources, selector->resource, &type) : NULL;
         int64_t value, divisor;
-        char *text;
 
+        if (!container)
+                return error_setf(reterr, EINVAL, "container %s not found",
+                                  strna(selector->container_name));
         if (!quantity)
-                return NULL; /* validated by manifest/ */
+                return error_setf(reterr, EINVAL, "unsupported container resource : %s",
+                                  selector->resource);
         value = type == RESOURCE_CPU ? quantity->milli : quantity->value;
         divisor = type == RESOURCE_CPU ? selector->divisor.milli : selector->divisor.value;
         if (is_limit && value == 0)
                 value = limit_of_pod_or_node(config, pod, type);
         if (divisor == 0)
                 divisor = type == RESOURCE_CPU ? 1000 : 1;
-        return asprintf(&text, "%" PRId64, divide_up_by_divisor(value, divisor)) < 0 ? NULL : text;
+        if (asprintf(ret, "%" PRId64, divide_up_by_divisor(value, divisor)) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return 0;
 }

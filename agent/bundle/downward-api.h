@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths and resources
- * were validated by manifest/. */
+/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths were
+ * validated by manifest/. */
 
 #include "agent/bundle/config.h"
 
@@ -11,6 +11,8 @@
 char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path);
 
 /* A resource of a container in units of the divisor, rounded up. For an unset limit, the capacity
- * of the node. 'asking' is used where the selector names no container. */
-char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
-                                  const Container *asking, const ResourceFieldSelector *selector);
+ * of the node. 'asking' is used where the selector names no container; NULL in a volume. 0,
+ * -ENOMEM, or -EINVAL for a container that does not exist or a resource that no node has, which an
+ * API server accepts. */
+int downward_api_resource_value(const BundleConfig *config, const Pod *pod, const Container *asking,
+                                const ResourceFieldSelector *selector, char **ret, Error *reterr);

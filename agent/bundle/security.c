@@ -222,6 +222,8 @@ static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *sec
                 profile = input->pod->spec.security_context.seccomp_profile;
         if (security->is_privileged || (profile && profile->type == PROFILE_UNCONFINED))
                 return 0;
+        if (profile && profile->type == PROFILE_LOCALHOST && !profile->localhost_profile)
+                return error_setf(reterr, EINVAL, "localhost profile name is empty");
         if (profile && profile->type == PROFILE_LOCALHOST)
                 r = load_localhost_seccomp(input, profile->localhost_profile, &own, reterr);
         else if (!input->config->seccomp)
@@ -307,6 +309,10 @@ int pod_check_sysctls(const BundleConfig *config, const PodSpec *spec, Error *re
                     !sysctl_is_listed(name, config->allowed_unsafe_sysctls))
                         return error_setf(reterr, EPERM, "forbidden sysctl: \"%s\" not allowlisted",
                                           name);
+                if (strchr(strna(spec->security_context.sysctls.items[i].value), '\n'))
+                        return error_setf(reterr, EPERM,
+                                          "forbidden sysctl: \"%s\" has a value of several lines",
+                                          name);
         }
         return 0;
 }
@@ -320,7 +326,7 @@ char *pod_sysctls(const PodSpec *spec) {
                 return NULL;
         for (size_t i = 0; i < spec->security_context.sysctls.n; i++)
                 (void) fprintf(out, "%s = %s\n", spec->security_context.sysctls.items[i].name,
-                               spec->security_context.sysctls.items[i].value);
+                               strna(spec->security_context.sysctls.items[i].value));
         if (fclose(out) != 0) {
                 free(text);
                 return NULL;

@@ -111,10 +111,13 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
                                ? env_file_value(v->config, v->pod, source->file_key_ref, ret,
                                                 v->reterr)
                                : 0;
-        *ret = source->field_ref
-                       ? downward_api_field_value(v->config, v->pod, source->field_ref->field_path)
-                       : downward_api_resource_value(v->config, v->pod, v->container,
-                                                     source->resource_field_ref);
+        if (source->resource_field_ref) {
+                int r = downward_api_resource_value(v->config, v->pod, v->container,
+                                                    source->resource_field_ref, ret, v->reterr);
+
+                return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
+        }
+        *ret = downward_api_field_value(v->config, v->pod, source->field_ref->field_path);
         return *ret ? 0 : -ENOMEM;
 }
 

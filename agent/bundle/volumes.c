@@ -69,14 +69,17 @@ static int add_downward_api_files(const VolumePayloadBuilder *builder,
         for (size_t i = 0; i < source->items.n; i++) {
                 const DownwardAPIVolumeFile *file = &source->items.items[i];
                 cleanup_free char *value = NULL;
-                int r;
+                int r = 0;
 
                 if (file->field_ref)
                         value = downward_api_field_value(builder->config, builder->pod,
                                                          file->field_ref->field_path);
                 else
-                        value = downward_api_resource_value(builder->config, builder->pod, NULL,
-                                                            file->resource_field_ref);
+                        r = downward_api_resource_value(builder->config, builder->pod, NULL,
+                                                        file->resource_field_ref, &value,
+                                                        builder->reterr);
+                if (r < 0)
+                        return r;
                 r = value ? volume_payload_add(builder->payload, file->path, value, strlen(value),
                                                file_mode_or_default(builder, &file->mode))
                           : -ENOMEM;

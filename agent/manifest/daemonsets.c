@@ -236,7 +236,7 @@ static int check_deadline(const Rules *rules, const DaemonSet *set) {
 }
 
 static int check_set_progress_deadline(const Rules *rules, const DaemonSet *set) {
-        return check_progress_deadline(rules, &set->metadata);
+        return rules_are_of_api(rules) ? 0 : check_progress_deadline(rules, &set->metadata);
 }
 
 static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {

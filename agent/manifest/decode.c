@@ -175,6 +175,11 @@ static bool is_absent_text(const Decoder *d, const Field *field, const YamlNode 
         return !node->text[0] && !(field->is_not_empty && d->mode == DECODE_MANIFEST);
 }
 
+/* An API server has admitted what its object says, of which there may be a record. */
+static bool is_checked(const Decoder *d, const Field *field) {
+        return field->check && (!field->is_manifest_check || d->mode == DECODE_MANIFEST);
+}
+
 static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
                          const DecodePath *path, void *at) {
         char *copy;
@@ -185,7 +190,7 @@ static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
                 return decode_error_at(d, node, path, r);
         if (is_absent_text(d, field, node))
                 return 0;
-        if (field->check && !(field->is_reference && d->mode == DECODE_API))
+        if (is_checked(d, field))
                 r = field->check(node->text, d->reterr);
         if (r < 0)
                 return decode_error_at(d, node, path, r);
@@ -352,7 +357,7 @@ static int expect_sequence(const Decoder *d, const YamlNode *node, const DecodeP
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
-/* Limits lists to a length far above practical use. */
+/* Limits lists to more than an object of an API server holds. */
 static int expect_list(const Decoder *d, const YamlNode *node, const DecodePath *path) {
         int r = expect_sequence(d, node, path);
 
@@ -412,7 +417,7 @@ static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
                         r = 0;
                 else
                         r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
-                if (r >= 0 && field->check)
+                if (r >= 0 && is_checked(d, field))
                         r = field->check(text, d->reterr);
                 strings[i] = strdup(r < 0 ? "" : text);
                 if (!strings[i])
@@ -733,11 +738,12 @@ static int check_required(const Decoder *d, const YamlNode *node, const Schema *
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
                 const DecodePath path = { .parent = parent, .key = field->key };
-                const YamlNode *value = field->is_required ? yaml_node_get(node, field->key) : NULL;
-
+                bool is_required = field->is_required ||
+                                   (field->is_manifest_required && d->mode == DECODE_MANIFEST);
+                const YamlNode *value = is_required ? yaml_node_get(node, field->key) : NULL;
                 int r;
 
-                if (!field->is_required || !is_required_missing(field, value))
+                if (!is_required || !is_required_missing(field, value))
                         continue;
                 r = decode_keep_error(d, refuse_missing(d, node, schema, &path));
                 if (r < 0)

@@ -10,7 +10,7 @@
 enum {
         DECODE_WARNINGS_MAX = 32, /* further warnings are only counted */
         DECODE_ERRORS_MAX = 100,  /* likewise */
-        DECODE_LIST_MAX = 1000,   /* items of a list of objects */
+        DECODE_LIST_MAX = 20000,  /* items of a list of objects: rules compare each with each */
         DECODE_PATH_SIZE = 512,
 };
 

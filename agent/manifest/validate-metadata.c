@@ -73,7 +73,7 @@ int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
         r = check_annotations(rules, &metadata->annotations);
         if (r < 0)
                 return r;
-        return check_own_annotations(rules, &metadata->annotations);
+        return rules_are_of_api(rules) ? 0 : check_own_annotations(rules, &metadata->annotations);
 }
 
 int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata) {

@@ -142,6 +142,8 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         const ResourceFieldSelector *resource = reference->resource;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
+        if (rules_are_of_api(rules)) /* the variable or the volume fails, as in the kubelet */
+                return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.containerName", path);
         if (reference->is_file && !resource->container_name)
                 return reference_error(rules, where, "is required");

@@ -14,7 +14,7 @@ enum {
 
 static int check_user_namespace_id(const Rules *rules, const OptionalInt *id, const char *path,
                                    const char *field) {
-        if (!id->is_set || id->value <= ID_MAX)
+        if (!id->is_set || id->value <= ID_MAX || rules_are_of_api(rules))
                 return 0;
         return rules_refuse(rules, "must be between 0 and 65535 when `hostUsers` is false",
                             "%s.securityContext.%s", path, field);
@@ -32,7 +32,7 @@ static int check_pod_ids(const Rules *rules) {
         r = check_user_namespace_id(rules, &context->fs_group, "spec", "fsGroup");
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < context->supplemental_groups.n; i++)
+        for (size_t i = 0; i < context->supplemental_groups.n && !rules_are_of_api(rules); i++)
                 if (context->supplemental_groups.items[i] > ID_MAX)
                         return rules_refuse(rules,
                                             "must be between 0 and 65535 when `hostUsers` is false",
@@ -59,7 +59,7 @@ static int check_container_users(const Rules *rules, const ContainerAt *at) {
         if (r < 0)
                 return r;
         /* The kernel does not propagate mounts out of a less privileged user namespace. */
-        for (size_t i = 0; i < container->volume_mounts.n; i++)
+        for (size_t i = 0; i < container->volume_mounts.n && !rules_are_of_api(rules); i++)
                 if (container->volume_mounts.items[i].mount_propagation ==
                     MOUNT_PROPAGATION_BIDIRECTIONAL)
                         return rules_refuse(rules,

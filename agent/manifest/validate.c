@@ -244,7 +244,8 @@ static int check_port(const Rules *rules, const ContainerAt *at, size_t j) {
         const ContainerPort *port = &at->container->ports.items[j];
         int r = check_port_names(rules, at, j);
 
-        if (r < 0 || !port->host_port.is_set)
+        /* An API server compares the ports of sidecars with no others: the second one fails. */
+        if (r < 0 || !port->host_port.is_set || rules_are_of_api(rules))
                 return r;
         if (rules->pod->spec.host_network && port->host_port.value != port->container_port.value)
                 r = error_setf(rules->reterr, EINVAL,

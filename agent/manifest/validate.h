@@ -19,7 +19,8 @@ typedef struct Rules {
 /* The pod is an API server's, which has admitted it: some fields are set by its admission and
  * defaults, and what only a manifest must not do is not an error. */
 static inline bool rules_are_of_api(const Rules *rules) {
-        return rules->decoder->mode == DECODE_API;
+        return rules->decoder->mode == DECODE_API ||
+               (rules->decoder->mode == DECODE_RECORD && rules->pod && pod_is_of_api(rules->pod));
 }
 
 /* One of the pod's containers, and its path: "spec.initContainers[0]". */

@@ -33,7 +33,8 @@ static const Field label_requirement_fields[] = {
               CHECK(check_label_key)),
         FIELD("operator",               ENUM,       SelectorRequirement, op, REQUIRED,
               .names = selector_operator_names, .n_names = SELECTOR_GT),
-        FIELD("values",                 STRINGS,    SelectorRequirement, values, CHECK(check_label_value)),
+        FIELD("values",                 STRINGS,    SelectorRequirement, values,
+              CHECK(check_label_value), .is_manifest_check = true),
 };
 static const Schema label_requirement_schema = {
         .name = "LabelSelectorRequirement", .size = sizeof(SelectorRequirement),

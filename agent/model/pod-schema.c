@@ -25,6 +25,9 @@
 
 #define ZERO .null_is_zero = true
 
+/* Only a manifest is checked, see schema.h. */
+#define LENIENT .is_manifest_check = true
+
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu, ZERO),
@@ -59,7 +62,7 @@ static const Field container_port_fields[] = {
         FIELD("containerPort",          INT,        ContainerPort, container_port, REQUIRED,
               .min = 1, .max = 65535),
         FIELD("protocol",               ENUM,       ContainerPort, protocol, ENUM_NAMES(protocol_names)),
-        FIELD("hostIP",                 STRING,     ContainerPort, host_ip, CHECK(check_ip_address)),
+        FIELD("hostIP",                 STRING,     ContainerPort, host_ip, CHECK(check_ip_address), LENIENT),
 };
 static const Schema container_port_schema = SCHEMA(ContainerPort, container_port_fields);
 
@@ -80,7 +83,7 @@ static const Schema resource_field_selector_schema =
 
 static const Field key_selector_fields[] = {
         FIELD("name",                   STRING,     KeySelector, name, REQUIRED,
-              CHECK(check_dns_subdomain), .is_reference = true),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("key",                    STRING,     KeySelector, key, REQUIRED, CHECK(check_data_key)),
         FIELD("optional",               BOOL,       KeySelector, optional),
 };
@@ -90,7 +93,7 @@ static const Field file_key_selector_fields[] = {
         FIELD("volumeName",             STRING,     FileKeySelector, volume_name, REQUIRED,
               CHECK(check_dns_label)),
         FIELD("path",                   STRING,     FileKeySelector, path, REQUIRED,
-              CHECK(check_file_path)),
+              CHECK(check_file_path), LENIENT),
         FIELD("key",                    STRING,     FileKeySelector, key, REQUIRED, CHECK(check_env_name)),
         FIELD("optional",               BOOL,       FileKeySelector, optional),
 };
@@ -120,7 +123,7 @@ static const Schema env_var_schema = SCHEMA(EnvVar, env_var_fields);
 
 static const Field env_source_fields[] = {
         FIELD("name",                   STRING,     EnvSource, name, REQUIRED,
-              CHECK(check_dns_subdomain), .is_reference = true),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("optional",               BOOL,       EnvSource, optional),
 };
 static const Schema env_source_schema = SCHEMA(EnvSource, env_source_fields);
@@ -140,7 +143,7 @@ static const Field volume_mount_fields[] = {
         FIELD("recursiveReadOnly",      ENUM,       VolumeMount, recursive_read_only,
               ENUM_NAMES(recursive_read_only_names), .is_not_empty = true),
         FIELD("mountPath",              STRING,     VolumeMount, mount_path, REQUIRED,
-              CHECK(check_mount_path)),
+              CHECK(check_mount_path), LENIENT),
         FIELD("subPath",                STRING,     VolumeMount, sub_path,
               CHECK(check_descending_path)),
         FIELD("mountPropagation",       ENUM,       VolumeMount, mount_propagation,
@@ -209,7 +212,7 @@ static const Field container_fields[] = {
         FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),
         FIELD("lifecycle",              OPTIONAL,   Container, lifecycle, .schema = &lifecycle_schema),
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
-              CHECK(check_mount_path)),
+              CHECK(check_mount_path), LENIENT),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
               ENUM_NAMES(termination_message_policy_names)),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
@@ -246,7 +249,7 @@ static const Field ephemeral_container_fields[] = {
         REFUSED_FOR("startupProbe", NOT_EPHEMERAL),
         REFUSED_FOR("lifecycle", NOT_EPHEMERAL),
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
-              CHECK(check_mount_path)),
+              CHECK(check_mount_path), LENIENT),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
               ENUM_NAMES(termination_message_policy_names)),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
@@ -266,7 +269,7 @@ const Schema ephemeral_container_schema = {
 
 static const Field host_path_fields[] = {
         FIELD("path",                   STRING,     HostPathVolumeSource, path, REQUIRED,
-              CHECK(check_host_path)),
+              CHECK(check_host_path), LENIENT),
         FIELD("type",                   ENUM,       HostPathVolumeSource, type,
               ENUM_NAMES(host_path_type_names)),
 };
@@ -281,7 +284,8 @@ static const Field empty_dir_fields[] = {
 static const Schema empty_dir_schema = SCHEMA(EmptyDirVolumeSource, empty_dir_fields);
 
 static const Field key_to_path_fields[] = {
-        FIELD("key",                    STRING,     KeyToPath, key, REQUIRED, CHECK(check_data_key)),
+        FIELD("key",                    STRING,     KeyToPath, key, REQUIRED,
+              CHECK(check_data_key), LENIENT),
         FIELD("path",                   STRING,     KeyToPath, path, REQUIRED, CHECK(check_file_path)),
         FIELD("mode",                   INT,        KeyToPath, mode, .min = 0, .max = 0777),
 };
@@ -289,7 +293,7 @@ static const Schema key_to_path_schema = SCHEMA(KeyToPath, key_to_path_fields);
 
 static const Field secret_volume_fields[] = {
         FIELD("secretName",             STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain), .is_reference = true),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
@@ -303,7 +307,7 @@ static const Schema secret_volume_schema = {
 
 static const Field config_map_volume_fields[] = {
         FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain), .is_reference = true),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
@@ -338,7 +342,7 @@ static const Schema downward_api_volume_schema =
 
 static const Field object_projection_fields[] = {
         FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain), .is_reference = true),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("optional",               BOOL,       ObjectVolumeSource, optional),
@@ -405,7 +409,7 @@ static const Schema image_volume_schema = SCHEMA(ImageVolumeSource, image_volume
 
 static const Field claim_volume_fields[] = {
         FIELD("claimName",              STRING,     ClaimVolumeSource, claim_name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), LENIENT),
         FIELD("readOnly",               BOOL,       ClaimVolumeSource, read_only),
 };
 static const Schema claim_volume_schema = {
@@ -478,14 +482,14 @@ static const Field volume_fields[] = {
 const Schema volume_schema = SCHEMA(Volume, volume_fields);
 
 static const Field host_alias_fields[] = {
-        FIELD("ip",                     STRING,     HostAlias, ip, REQUIRED, CHECK(check_ip_address)),
+        FIELD("ip",                     STRING,     HostAlias, ip, REQUIRED, CHECK(check_ip_address), LENIENT),
         FIELD("hostnames",              STRINGS,    HostAlias, hostnames, CHECK(check_dns_subdomain)),
 };
 static const Schema host_alias_schema = SCHEMA(HostAlias, host_alias_fields);
 
 static const Field pod_dns_option_fields[] = {
-        FIELD("name",                   STRING,     PodDnsOption, name, REQUIRED, CHECK(check_dns_option)),
-        FIELD("value",                  STRING,     PodDnsOption, value, CHECK(check_dns_option)),
+        FIELD("name",                   STRING,     PodDnsOption, name, REQUIRED, CHECK(check_dns_option), LENIENT),
+        FIELD("value",                  STRING,     PodDnsOption, value, CHECK(check_dns_option), LENIENT),
 };
 static const Schema pod_dns_option_schema = {
         .name = "PodDNSConfigOption", .size = sizeof(PodDnsOption),
@@ -493,7 +497,7 @@ static const Schema pod_dns_option_schema = {
 };
 
 static const Field pod_dns_config_fields[] = {
-        FIELD("nameservers",            STRINGS,    PodDnsConfig, nameservers, CHECK(check_ip_address)),
+        FIELD("nameservers",            STRINGS,    PodDnsConfig, nameservers, CHECK(check_ip_address), LENIENT),
         FIELD("searches",               STRINGS,    PodDnsConfig, searches, CHECK(check_dns_search)),
         FIELD("options",                LIST,       PodDnsConfig, options, .schema = &pod_dns_option_schema),
 };

@@ -25,7 +25,7 @@ static const Schema exec_action_schema = SCHEMA(ExecAction, exec_action_fields);
 
 static const Field http_header_fields[] = {
         FIELD("name",                   STRING,     HttpHeader, name, REQUIRED, CHECK(check_header_name)),
-        FIELD("value",                  STRING,     HttpHeader, value, CHECK(check_header_value)),
+        FIELD("value",                  STRING,     HttpHeader, value, CHECK(check_header_value), .is_manifest_check = true),
 };
 static const Schema http_header_schema = {
         .name = "HTTPHeader", .size = sizeof(HttpHeader),
@@ -33,9 +33,9 @@ static const Schema http_header_schema = {
 };
 
 static const Field http_get_action_fields[] = {
-        FIELD("path",                   STRING,     HttpGetAction, path, CHECK(check_url_path)),
+        FIELD("path",                   STRING,     HttpGetAction, path, CHECK(check_url_path), .is_manifest_check = true),
         FIELD("port",                   PORT,       HttpGetAction, port, REQUIRED),
-        FIELD("host",                   STRING,     HttpGetAction, host, CHECK(check_host)),
+        FIELD("host",                   STRING,     HttpGetAction, host, CHECK(check_host), .is_manifest_check = true),
         FIELD("scheme",                 ENUM,       HttpGetAction, scheme, ENUM_NAMES(uri_scheme_names)),
         FIELD("httpHeaders",            LIST,       HttpGetAction, http_headers,
               .schema = &http_header_schema),
@@ -47,7 +47,7 @@ static const Schema http_get_action_schema = {
 
 static const Field tcp_socket_action_fields[] = {
         FIELD("port",                   PORT,       TcpSocketAction, port, REQUIRED),
-        FIELD("host",                   STRING,     TcpSocketAction, host, CHECK(check_host)),
+        FIELD("host",                   STRING,     TcpSocketAction, host, CHECK(check_host), .is_manifest_check = true),
 };
 static const Schema tcp_socket_action_schema = {
         .name = "TCPSocketAction", .size = sizeof(TcpSocketAction),

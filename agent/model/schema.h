@@ -62,8 +62,9 @@ typedef struct Field {
         bool is_secret;       /* no message may show its value */
         bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: in a manifest an empty text is an error */
         bool null_is_zero; /* FIELD_QUANTITY: as a server reads it where a map has the key */
-        bool is_reference; /* FIELD_STRING: the name of an object, which an API server does not
-                              check: with another name there is none */
+        bool is_manifest_check;    /* .check is stricter than an API server, and not applied to its
+                                      objects: with another value the pod fails when it is used */
+        bool is_manifest_required; /* likewise .is_required */
 } Field;
 
 struct Schema {

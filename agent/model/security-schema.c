@@ -40,8 +40,8 @@ const char *const se_linux_change_policy_names[N_SE_LINUX_CHANGE_POLICIES] = {
 
 /* clang-format off */
 static const Field capabilities_fields[] = {
-        FIELD("add",                    STRINGS,    Capabilities, add, CHECK(check_capability)),
-        FIELD("drop",                   STRINGS,    Capabilities, drop, CHECK(check_capability)),
+        FIELD("add",                    STRINGS,    Capabilities, add, CHECK(check_capability), .is_manifest_check = true),
+        FIELD("drop",                   STRINGS,    Capabilities, drop, CHECK(check_capability), .is_manifest_check = true),
 };
 static const Schema capabilities_schema = SCHEMA(Capabilities, capabilities_fields);
 
@@ -101,7 +101,7 @@ const Schema security_context_schema = SCHEMA(SecurityContext, security_context_
 
 static const Field sysctl_fields[] = {
         FIELD("name",                   STRING,     Sysctl, name, REQUIRED, CHECK(check_sysctl_name)),
-        FIELD("value",                  STRING,     Sysctl, value, REQUIRED),
+        FIELD("value",                  STRING,     Sysctl, value, .is_manifest_required = true),
 };
 static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
 

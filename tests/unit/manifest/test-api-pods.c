@@ -4,6 +4,7 @@
  * controllers fill in, and with what it accepts and a manifest may not have. */
 
 #include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 
@@ -153,4 +154,81 @@ TEST(grace_period_of_more_than_32_bits_is_the_longest_one)
 
         REQUIRE(pod);
         EXPECT_EQ(pod->spec.termination_grace_period_seconds.value, INT32_MAX);
+}
+
+/* ---- rules of this agent that an API server does not have ---- */
+
+#define MAIN(fields) "\"containers\":[{\"name\":\"main\",\"image\":\"busybox:1\"," fields "}]"
+#define POD_VOLUME(source, mount)                                                        \
+        "\"volumes\":[{\"name\":\"v\"," source "}]," MAIN("\"volumeMounts\":[{\"name\":" \
+                                                          "\"v\",\"mountPath\":\"" mount "\"}]")
+#define PROBE(action) MAIN("\"livenessProbe\":{\"successThreshold\":1," action "}")
+#define ENV(source)   MAIN("\"env\":[{\"name\":\"A\",\"valueFrom\":{" source "}}]")
+
+TEST(rules_of_manifests_do_not_apply_to_pods_of_an_api_server)
+{
+        static const char *const specs[] = {
+                POD_VOLUME("\"hostPath\":{\"path\":\"relative\"}", "/v"),
+                POD_VOLUME("\"emptyDir\":{}", "/a:b"),
+                POD_VOLUME("\"persistentVolumeClaim\":{\"claimName\":\"Not_A_Name\"}", "/v"),
+                POD_VOLUME("\"configMap\":{\"name\":\"m\",\"items\":[{\"key\":\"a b\",\"path\":"
+                           "\"f\"}]}",
+                           "/v"),
+                POD_VOLUME("\"downwardAPI\":{\"items\":[{\"path\":\"f\",\"resourceFieldRef\":{"
+                           "\"containerName\":\"none\",\"resource\":\"limits.cpu\"}}]}",
+                           "/v"),
+                ENV("\"resourceFieldRef\":{\"containerName\":\"none\",\"resource\":\"limits."
+                    "cpu\"}"),
+                ENV("\"resourceFieldRef\":{\"resource\":\"limits.hugepages-64Ki\"}"),
+                MAIN("\"resources\":{\"limits\":{\"hugepages-64Ki\":\"64Ki\",\"cpu\":\"1\"}}"),
+                MAIN("\"terminationMessagePath\":\"/a:b\""),
+                MAIN("\"securityContext\":{\"capabilities\":{\"add\":[\"FLY\"],\"drop\":[\"X\"]}}"),
+                MAIN("\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{"
+                     "\"add\":[\"SYS_ADMIN\"]}}"),
+                MAIN("\"securityContext\":{\"seccompProfile\":{\"type\":\"Localhost\","
+                     "\"localhostProfile\":\"\"}}"),
+                PROBE("\"httpGet\":{\"port\":80,\"path\":\"/a\\nb\",\"host\":\"a/b\","
+                      "\"httpHeaders\":[{\"name\":\"A\",\"value\":\"a\\nb\"}]}"),
+                PROBE("\"tcpSocket\":{\"port\":\"no-port\",\"host\":\"a/b\"}"),
+                "\"hostUsers\":false,\"securityContext\":{\"runAsUser\":70000,\"fsGroup\":70000,"
+                "\"supplementalGroups\":[70000]}," CONTAINER,
+                "\"securityContext\":{\"sysctls\":[{\"name\":\"kernel.shmmax\",\"value\":\"\"},"
+                "{\"name\":\"kernel.shmall\",\"value\":\"1\\n2\"}]}," CONTAINER,
+                "\"dnsConfig\":{\"nameservers\":[\"010.0.0.1\"],\"options\":[{\"name\":\"a b\","
+                "\"value\":\"c d\"}]},\"hostAliases\":[{\"ip\":\"010.0.0.1\"}]," CONTAINER,
+                "\"initContainers\":[{\"name\":\"s\",\"image\":\"i\",\"restartPolicy\":\"Always\","
+                "\"ports\":[{\"containerPort\":80,\"hostPort\":80}]}]," MAIN(
+                        "\"ports\":[{\"containerPort\":80,\"hostPort\":80}]"),
+                "\"affinity\":{\"podAffinity\":{"
+                "\"preferredDuringSchedulingIgnoredDuringExecution\":"
+                "[{\"weight\":1,\"podAffinityTerm\":{\"topologyKey\":\"a\",\"labelSelector\":{"
+                "\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"a "
+                "b\"]}]}}}]"
+                "}}," CONTAINER,
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(specs); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                cleanup_with(pod_freep) Pod *pod = parse_api_pod("", specs[i], &error),
+                                            *again = NULL;
+                cleanup_free char *record = NULL;
+
+                if (!pod) {
+                        test_fail(__FILE__, __LINE__, specs[i], "is refused: %s", error.message);
+                        continue;
+                }
+                record = pod_to_json(pod, NULL);
+                REQUIRE(record);
+                if (manifest_parse_record(record, strlen(record), &again, &error) < 0)
+                        test_fail(__FILE__, __LINE__, record, "is no record: %s", error.message);
+        }
+}
+
+TEST(annotations_of_this_agent_are_not_read_in_pods_of_an_api_server)
+{
+        EXPECT(is_accepted(",\"annotations\":{\"mainstay.dev/critical\":\"maybe\","
+                           "\"mainstay.dev/after\":\"No Name\","
+                           "\"mainstay.dev/progress-deadline-seconds\":\"x\","
+                           "\"cdi.k8s.io/gpu\":\"vendor.com/gpu=0\"}",
+                           CONTAINER));
 }

@@ -120,7 +120,7 @@ static char *describe_field(const Field *field) {
                 fputs("; from an API server: the pod waits", out);
         else if (field->is_api_only)
                 fputs("; in a file: not supported", out);
-        else if (field->is_required)
+        else if (field->is_required || field->is_manifest_required)
                 fputs(", required", out);
         fclose(out);
         return text;
