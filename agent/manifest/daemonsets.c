@@ -54,54 +54,6 @@ static int check_daemonset_version(const Decoder *d, const YamlNode *node,
                                           excerpt(text, version->text)));
 }
 
-static bool is_spec_key(const char *key) {
-        for (size_t i = 0; i < pod_spec_schema.n_fields; i++)
-                if (streq(pod_spec_schema.fields[i].key, key))
-                        return true;
-        return false;
-}
-
-/* Where spec is indented at the level of the template's metadata, the error would only be that spec
- * is missing; this finds the misplaced field. */
-static int check_daemonset_field_depth(const Decoder *d, const YamlNode *node,
-                                       const DecodePath *parent) {
-        const DecodePath spec = { .parent = parent, .key = "spec" };
-        const DecodePath template = { .parent = &spec, .key = "template" };
-        const DecodePath metadata = { .parent = &template, .key = "metadata" };
-        const YamlNode *spec_node = yaml_node_get(node, "spec");
-        const YamlNode *template_node = spec_node ? yaml_node_get(spec_node, "template") : NULL;
-        const YamlNode *metadata_node =
-                template_node ? yaml_node_get(template_node, "metadata") : NULL;
-        const struct {
-                const YamlNode *node;
-                const DecodePath *path;
-                const char *where;
-        } places[] = {
-                { template_node, &template, "template" },
-                { metadata_node, &metadata, "metadata" },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(places); i++) {
-                const YamlNode *map = places[i].node;
-
-                if (!map || map->kind != YAML_NODE_MAPPING)
-                        continue;
-                for (size_t j = 0; j < map->n; j++) {
-                        const YamlNode *key = yaml_node_key(map, j);
-                        const DecodePath path = { .parent = places[i].path, .key = key->text };
-
-                        if (is_spec_key(key->text))
-                                return decode_error_at(
-                                        d, key, &path,
-                                        error_setf(d->reterr, EINVAL,
-                                                   "is a field of the pod's spec; it belongs below "
-                                                   "spec.template.spec, not below %s",
-                                                   places[i].where));
-                }
-        }
-        return 0;
-}
-
 static void default_number(OptionalInt *number, int64_t value) {
         if (!number->is_set)
                 *number = (OptionalInt){ .is_set = true, .value = value };
@@ -322,9 +274,6 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
                 return -ENOMEM;
         if (!is_of_api)
                 r = check_daemonset_version(d, node, path);
-        if (r < 0)
-                return r;
-        r = check_daemonset_field_depth(d, node, path);
         if (r < 0)
                 return r;
         r = decode_object(d, node, &daemonset_schema, path, set);

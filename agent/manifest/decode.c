@@ -2,6 +2,7 @@
 #include "agent/manifest/decode.h"
 
 #include "agent/manifest/hint.h"
+#include "agent/manifest/misplaced.h"
 #include "agent/manifest/scalar.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
@@ -13,131 +14,6 @@
 enum {
         FILE_MODE_MAX = 0777 /* an integer with this limit is a file mode */
 };
-
-const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
-        char key[EXCERPT_SIZE];
-        size_t n;
-
-        if (!path) {
-                buffer[0] = '\0';
-                return buffer;
-        }
-        decode_path_format(path->parent, buffer);
-        n = strlen(buffer);
-        if (!path->key)
-                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "[%zu]", path->index);
-        else
-                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n,
-                                path->is_map_key ? "[%s]"
-                                : n > 0          ? ".%s"
-                                                 : "%s",
-                                excerpt(key, path->key));
-        return buffer;
-}
-
-/* All messages that quote a value do it at their end: "must be a mapping, not the string 'x'". */
-static void hide_value(Error *error) {
-        static const char *const harmless[] = { ", not a list", ", not a mapping",
-                                                ", not nothing" };
-        char *end = error && error->message ? strstr(error->message, ", not ") : NULL;
-
-        for (size_t i = 0; end && i < N_ELEMENTS(harmless); i++)
-                if (streq(end, harmless[i]))
-                        return;
-        if (end) {
-                explicit_bzero(end, strlen(end));
-                *end = '\0';
-        }
-}
-
-int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *path, int r) {
-        char text[DECODE_PATH_SIZE];
-
-        if (d->hides_values)
-                hide_value(d->reterr);
-        decode_path_format(path, text);
-        if (!d->file)
-                return text[0] ? error_prefixf(d->reterr, r, "%s", text) : r;
-        return error_prefixf(d->reterr, r, "%s:%" PRIu32 ":%" PRIu32 "%s%s", d->file, node->line,
-                             node->column, text[0] ? ": " : "", text);
-}
-
-/* 0 or -ENOMEM. */
-static int keep_message(const Decoder *d) {
-        DecodeErrors *errors = d->errors;
-        int r = 0;
-
-        if (!errors->messages || !strv_contains(errors->messages, d->reterr->message)) {
-                if (strv_length(errors->messages) < DECODE_ERRORS_MAX)
-                        r = strv_append(&errors->messages, d->reterr->message);
-                else
-                        errors->n_more++;
-        }
-        error_done(d->reterr);
-        return r;
-}
-
-int decode_keep_error(const Decoder *d, int r) {
-        DecodeErrors *errors = d->errors;
-
-        if (r != -EINVAL || !errors)
-                return r;
-        if (!d->reterr->message) /* it was kept further down */
-                return errors->n > 0 ? 0 : r;
-        errors->n++;
-        return keep_message(d);
-}
-
-size_t decode_count_errors(const Decoder *d) {
-        return d->errors ? d->errors->n : 0;
-}
-
-bool decode_has_errors(const Decoder *d) {
-        return d->errors && d->errors->messages;
-}
-
-int decode_result(const Decoder *d, size_t n_errors, int r) {
-        return r >= 0 && decode_count_errors(d) > n_errors ? -EINVAL : r;
-}
-
-int decode_take_errors(const Decoder *d, char ***ret) {
-        int r = 0;
-
-        if (d->errors->n_more > 0)
-                r = strv_appendf(&d->errors->messages, "%s: and %zu more", d->file,
-                                 d->errors->n_more);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(d->errors->messages);
-        return 0;
-}
-
-int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const char *sentence) {
-        char text[DECODE_PATH_SIZE];
-
-        if (++d->n_warnings > DECODE_WARNINGS_MAX)
-                return 0;
-        return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s", d->file, node->line,
-                            node->column, decode_path_format(path, text), sentence);
-}
-
-int decode_warn_of_file(Decoder *d, const char *sentence) {
-        if (++d->n_warnings > DECODE_WARNINGS_MAX)
-                return 0;
-        return strv_appendf(&d->warnings, "%s: %s", d->file, sentence);
-}
-
-int decode_take_warnings(Decoder *d, char ***ret) {
-        if (d->n_warnings > DECODE_WARNINGS_MAX) {
-                int r = strv_appendf(&d->warnings, "%s: and %zu more", d->file,
-                                     d->n_warnings - DECODE_WARNINGS_MAX);
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(d->warnings);
-        d->n_warnings = 0;
-        return 0;
-}
 
 /* "must be <what>, not <what it is>", with advice where quotes are the cause. */
 static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
@@ -643,14 +519,63 @@ static bool has_room_for_hints(const Decoder *d) {
                          : d->n_warnings < DECODE_WARNINGS_MAX;
 }
 
-static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
-                          const DecodePath *path) {
-        char sentence[256];
+static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, const YamlNode *value,
+                       const DecodePath *parent, void *object);
+
+/* The last key above a field, "template": "" for the document. */
+static const char *parent_key(const DecodePath *path) {
+        const DecodePath *parent = path->parent;
+
+        while (parent && !parent->key)
+                parent = parent->parent;
+        return parent ? parent->key : "the document";
+}
+
+/* Finds the errors below a misplaced field, as if it were where it belongs. */
+static int decode_misplaced_value(Decoder *d, const FieldHome *home, const YamlNode *key,
+                                  const YamlNode *value, const DecodePath *path) {
+        void *object = calloc(1, home->schema->size);
+        int r = object ? decode_pair(d, home->schema, key, value, path->parent, object) : -ENOMEM;
+
+        if (object)
+                schema_done(home->schema, object);
+        free(object);
+        return decode_keep_error(d, r);
+}
+
+static int refuse_misplaced(Decoder *d, const FieldHome *home, const YamlNode *key,
+                            const YamlNode *value, const DecodePath *path) {
+        int r = decode_error_at(d, key, path,
+                                error_setf(d->reterr, EINVAL,
+                                           "is a field of %s; it belongs below %s, not below %s",
+                                           home->noun, home->place, parent_key(path)));
+
+        if (!d->errors)
+                return r;
+        d->has_misplaced = true;
+        r = decode_keep_error(d, r);
+        return r < 0 ? r : decode_misplaced_value(d, home, key, value, path);
+}
+
+static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
+                           const DecodePath *path) {
         /* Hints are expensive; messages beyond the limit are only counted. */
         const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
+        char sentence[256];
 
+        (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
+                        hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
+        if (!d->errors)
+                return decode_warn(d, key, path, sentence);
+        (void) decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
+        return decode_keep_uncounted(d);
+}
+
+static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
+                          const YamlNode *value, const DecodePath *path) {
         const char *closed = strchr(key->text, '/') && schema->closed_domain ? schema->closed_domain
                                                                              : schema->closed;
+        FieldHome home;
 
         /* A resource with a domain is given by a device plugin, of which this node has none: like a
          * kubelet without the plugin, it runs the pod without it. The scheduler knows that this
@@ -662,12 +587,10 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                                    closed ? closed : "is not known to this version");
                 return decode_error_at(d, key, path, r);
         }
-        (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
-                        hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
-        if (!d->errors)
-                return decode_warn(d, key, path, sentence);
-        (void) decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
-        return keep_message(d);
+        if (d->mode == DECODE_MANIFEST && find_field_home(schema, path, &home) &&
+            (home.is_error || d->errors))
+                return refuse_misplaced(d, &home, key, value, path);
+        return warn_of_unknown(d, schema, key, path);
 }
 
 static const Field *find_field(const Schema *schema, const char *key) {
@@ -683,7 +606,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
         const Field *field = find_field(schema, key->text);
 
         if (!field)
-                return decode_unknown(d, schema, key, &path);
+                return decode_unknown(d, schema, key, value, &path);
         if (field->type == FIELD_IGNORED || (value->kind == YAML_NODE_NULL && !field->null_is_zero))
                 return 0;
         if (field->type == FIELD_REFUSED || (field->is_api_only && d->mode == DECODE_MANIFEST))
@@ -744,6 +667,9 @@ static int check_required(const Decoder *d, const YamlNode *node, const Schema *
                 int r;
 
                 if (!is_required || !is_required_missing(field, value))
+                        continue;
+                /* What is missing has been found in the wrong place. */
+                if (d->has_misplaced && (field->type == FIELD_OBJECT || field->type == FIELD_LIST))
                         continue;
                 r = decode_keep_error(d, refuse_missing(d, node, schema, &path));
                 if (r < 0)

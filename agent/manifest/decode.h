@@ -47,6 +47,7 @@ typedef struct Decoder {
         char **warnings;
         size_t n_warnings;    /* total number, reported or not */
         char *without_effect; /* DECODE_CONFIG: the refused fields with a value: "a, b" */
+        bool has_misplaced;   /* a field that belongs to another object was found */
         DecodeErrors *errors; /* NULL: the first error ends the walk */
         Error *reterr;
 } Decoder;
@@ -63,6 +64,9 @@ int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePa
 /* Takes the error of a field, an item or a rule, after which the walk can continue: 0, or -ENOMEM.
  * Without a list of errors it is r. */
 int decode_keep_error(const Decoder *decoder, int r);
+
+/* Keeps the error of an unknown field, which does not count. 0 or -ENOMEM. */
+int decode_keep_uncounted(const Decoder *decoder);
 
 /* How many errors have been kept; and r, or -EINVAL where more have been kept since. */
 size_t decode_count_errors(const Decoder *decoder);

@@ -370,6 +370,7 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
         ObjectKind data = 0;
 
         parser->decoder.hides_values = streq(kind, "Secret") || streq(kind, "List");
+        parser->decoder.has_misplaced = false;
         if (streq(kind, "DaemonSet"))
                 return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))

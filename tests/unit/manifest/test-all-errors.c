@@ -115,3 +115,34 @@ TEST(a_hundred_errors_are_enough)
         EXPECT_EQ(n, 101);
         EXPECT(strstr(errors, "\nf: and 3 more\n"));
 }
+
+TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
+{
+        expect_errors("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n"
+                      "  selector: {matchLabels: {a: b}}\n  template:\n"
+                      "    metadata: {labels: {a: b}}\n"
+                      "    tolerations: [{operator: Sometimes}]\n"
+                      "    containers: [{name: C, image: i}]\n"
+                      "    volumes: []\n",
+                      "f:8:5: spec.template.tolerations: is a field of the pod's spec; it belongs "
+                      "below spec.template.spec, not below template\n"
+                      "f:8:30: spec.template.tolerations[0].operator: must be Exists or Equal, not "
+                      "'Sometimes'\n"
+                      "f:9:5: spec.template.containers: is a field of the pod's spec; it belongs "
+                      "below spec.template.spec, not below template\n"
+                      "f:9:25: spec.template.containers[0].name: must be a DNS label, not 'C'\n"
+                      "f:10:5: spec.template.volumes: is a field of the pod's spec; it belongs "
+                      "below spec.template.spec, not below template\n");
+        expect_errors(
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p, hostNetwork: 1}\n"
+                "containers: [{name: c, image: i, runAsUser: 0, limits: {cpu: 1}}]\n",
+                "f:3:21: metadata.hostNetwork: is a field of the pod's spec; it belongs below "
+                "spec, not below metadata\n"
+                "f:3:34: metadata.hostNetwork: must be true or false, not the number 1\n"
+                "f:4:1: containers: is a field of the pod's spec; it belongs below spec, not "
+                "below the document\n"
+                "f:4:34: containers[0].runAsUser: is a field of the security context; it "
+                "belongs below securityContext, not below containers\n"
+                "f:4:48: containers[0].limits: is a field of the resources; it belongs below "
+                "resources, not below containers\n");
+}

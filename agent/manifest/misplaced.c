@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/misplaced.h"
+
+#include <string.h>
+
+static const char of_pod_spec[] = "the pod's spec";
+
+/* By the name of the object that has the key. The first row that knows the key counts. */
+static const struct {
+        const char *found_in;
+        FieldHome home;
+} homes[] = {
+        { "PodTemplateSpec", { &pod_spec_schema, of_pod_spec, "spec.template.spec", true } },
+        { "ObjectMeta", { &pod_spec_schema, of_pod_spec, NULL, false } },
+        { "DaemonSetSpec", { &pod_spec_schema, of_pod_spec, "spec.template.spec", false } },
+        { "DaemonSet", { &pod_spec_schema, of_pod_spec, "spec.template.spec", false } },
+        { "Pod", { &pod_spec_schema, of_pod_spec, "spec", false } },
+        { "PodSpec", { &container_schema, "a container", "containers[]", false } },
+        { "PodSpec",
+          { &pod_security_context_schema, "the pod's security context", "securityContext",
+            false } },
+        { "Container", { &pod_spec_schema, of_pod_spec, NULL, false } },
+        { "Container",
+          { &security_context_schema, "the security context", "securityContext", false } },
+        { "Container", { &resource_requirements_schema, "the resources", "resources", false } },
+};
+
+static bool has_key(const Schema *schema, const char *key) {
+        for (size_t i = 0; i < schema->n_fields; i++)
+                if (streq(schema->fields[i].key, key))
+                        return true;
+        return false;
+}
+
+static bool is_in_template(const DecodePath *path) {
+        for (; path; path = path->parent)
+                if (path->key && streq(path->key, "template"))
+                        return true;
+        return false;
+}
+
+bool find_field_home(const Schema *schema, const DecodePath *path, FieldHome *ret) {
+        for (size_t i = 0; i < N_ELEMENTS(homes); i++) {
+                if (!streq(homes[i].found_in, schema->name) ||
+                    !has_key(homes[i].home.schema, path->key))
+                        continue;
+                *ret = homes[i].home;
+                if (!ret->place) {
+                        bool in_template = is_in_template(path);
+
+                        ret->place = in_template ? "spec.template.spec" : "spec";
+                        ret->is_error = in_template && streq(schema->name, "ObjectMeta");
+                }
+                return true;
+        }
+        return false;
+}
