@@ -42,9 +42,7 @@ int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr) {
                                   "the cluster",
                                   agent->paths.kubeconfig);
         r = find_lone_node(agent);
-        return r < 0 ? r
-                     : lone_node_make_kubeconfig(agent->lone, agent->config.tls_cert_file, ret_json,
-                                                 reterr);
+        return r < 0 ? r : lone_node_make_kubeconfig(agent->lone, &agent->config, ret_json, reterr);
 }
 
 int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr) {
@@ -58,6 +56,8 @@ int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr) 
                         .config = &agent->config,
                         .node_name = agent->node.name,
                         .manifest_dir = agent->paths.manifest_dir,
+                        .config_file = agent->paths.config,
+                        .created = node_creation_time(agent->paths.state_dir),
                         .issued_pair =
                                 agent->apiserver ? apiserver_serving_pair(agent->apiserver) : NULL,
                         .self_signed = agent->self_signed,

@@ -3,21 +3,10 @@
 
 #include "agent/kubeclient/node-status-json.h"
 #include "agent/model/json.h"
+#include "agent/node/paths.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-
-/* Since when the directory of the agent's state exists; 0: not known. */
-static uint64_t find_node_creation(const char *state_dir) {
-        struct statx st;
-
-        if (statx(AT_FDCWD, state_dir, 0, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
-                return 0;
-        return (uint64_t) st.stx_btime.tv_sec * USEC_PER_SEC;
-}
 
 static json_t *print_node_time(uint64_t realtime) {
         char buffer[RFC3339_SIZE];
@@ -69,6 +58,6 @@ char *node_object_to_json(const NodeObjectSpec *spec) {
         if (!node || add_node_status(spec, node) < 0)
                 return NULL;
         (void) json_object_set_new(json_object_get(node, "metadata"), "creationTimestamp",
-                                   print_node_time(find_node_creation(spec->state_dir)));
+                                   print_node_time(node_creation_time(spec->state_dir)));
         return json_to_text(node, JSON_COMPACT);
 }

@@ -113,7 +113,7 @@ static const Option images_options[] = {
 };
 
 static const Option kubeconfig_options[] = {
-        OPTION("server", 0, "URL", "address of mainstay-api (default: https://127.0.0.1:10250)", server),
+        OPTION("server", 0, "URL", "address of mainstay-api (default: by the configuration)", server),
 };
 
 static const Option source_options[] = {

@@ -12,8 +12,6 @@
 
 /* mainstay kubeconfig: for kubectl on a node that has joined no API server. */
 
-#define LOCAL_SERVER "https://127.0.0.1:10250"
-
 enum {
         KUBECONFIG_PARTS_MAX = 256 * 1024,
 };
@@ -57,14 +55,15 @@ static int print_kubeconfig_data(const char *member, const char *pem) {
         return 0;
 }
 
-/* The certificate is for the node's name, by whatever address the server is reached. */
+/* The certificate is for the node's name, by whatever address the server is reached. 'server' is
+ * its URL; NULL: that of the configuration. */
 static int print_kubeconfig(const json_t *parts, const char *server) {
         const char *name = strna(json_text(parts, "nodeName"));
         int r;
 
         printf("apiVersion: v1\nkind: Config\nclusters:\n- name: %s\n  cluster:\n    server: %s\n"
                "    tls-server-name: %s\n",
-               name, server, name);
+               name, server ? server : strna(json_text(parts, "server")), name);
         r = print_kubeconfig_data("certificate-authority-data",
                                   json_text(parts, "certificateAuthority"));
         if (r < 0)
@@ -92,7 +91,7 @@ int run_kubeconfig(const Options *options) {
         if (r < 0)
                 return fail_with_error(r, &error);
         parts = json_loads(strna(reply.text), 0, NULL);
-        r = parts ? print_kubeconfig(parts, options->server ? options->server : LOCAL_SERVER)
+        r = parts ? print_kubeconfig(parts, options->server)
                   : error_setf(&error, EBADMSG, "the agent's reply is not JSON");
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

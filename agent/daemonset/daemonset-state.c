@@ -200,14 +200,16 @@ int daemonset_state_each_revision(const DaemonSetState *state,
                                   int (*each)(const char *key, const char *json, void *context),
                                   void *context) {
         const ObjectMeta *metadata = &state->set->metadata;
-        int r = 0;
+        cleanup_free char *source = print_daemonset_source(&state->source);
+        int r = source ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < state->history.revisions.n && r >= 0; i++) {
                 const ControllerRevision *revision = &state->history.revisions.items[i];
                 cleanup_free char *key = NULL, *json = NULL;
 
                 json = revision_to_json(state->set, revision->hash, revision->number,
-                                        revision->created, revision->cause, revision->template);
+                                        revision->created, revision->cause, revision->template,
+                                        source);
                 if (asprintf(&key, "%s/%s-%s", metadata->namespace, metadata->name,
                              revision->hash) < 0)
                         key = NULL;

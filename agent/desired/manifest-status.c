@@ -5,6 +5,7 @@
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
+#include "agent/model/pod-source.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -28,9 +29,10 @@ int find_next_manifest_object(const ManifestDirectory *sources, const char *dire
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json) {
         const Manifest *const *manifests;
         size_t n = manifest_directory_list(sources, &manifests);
-        cleanup_free char *first = NULL;
+        cleanup_free char *first = NULL, *source_text = NULL;
         const DataObject *found = NULL;
         const char *file = NULL;
+        PodSource source;
 
         for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < manifests[i]->data.n; j++) {
@@ -50,7 +52,11 @@ int find_next_manifest_object(const ManifestDirectory *sources, const char *dire
                 }
         if (!found)
                 return 0;
-        *ret_json = data_object_to_json(found, manifest_mtime_usec(directory, file));
+        source = pod_source_of_file(file);
+        source_text = print_daemonset_source(&source);
+        if (!source_text)
+                return -ENOMEM;
+        *ret_json = data_object_to_json(found, manifest_mtime_usec(directory, file), source_text);
         if (!*ret_json)
                 return -ENOMEM;
         *ret_key = TAKE_PTR(first);

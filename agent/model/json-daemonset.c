@@ -96,7 +96,7 @@ static json_t *revision_labels(const json_t *template, const char *hash) {
 }
 
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
-                       const char *cause, const char *template) {
+                       const char *cause, const char *template, const char *source) {
         cleanup_json json_t *json = NULL, *data = json_loads(template, 0, NULL);
         cleanup_free char *name = NULL;
 
@@ -106,15 +106,15 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
                 name = NULL;
                 return NULL;
         }
-        json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:o, s:{s:s*}, s:[{s:s, s:s, s:s, s:s, "
-                         "s:b}]}, s:{s:{s:O}}, s:I}",
+        json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:o, s:{s:s*, s:s}, s:[{s:s, s:s, s:s, "
+                         "s:s, s:b}]}, s:{s:{s:O}}, s:I}",
                          "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",
                          name, "namespace", set->metadata.namespace, "creationTimestamp",
                          rfc3339_to_json(created), "labels", revision_labels(data, hash),
-                         "annotations", "kubernetes.io/change-cause", cause, "ownerReferences",
-                         "apiVersion", "apps/v1", "kind", "DaemonSet", "name", set->metadata.name,
-                         "uid", set->metadata.uid, "controller", 1, "data", "spec", "template",
-                         data, "revision", (json_int_t) number);
+                         "annotations", "kubernetes.io/change-cause", cause, SOURCE_ANNOTATION,
+                         source, "ownerReferences", "apiVersion", "apps/v1", "kind", "DaemonSet",
+                         "name", set->metadata.name, "uid", set->metadata.uid, "controller", 1,
+                         "data", "spec", "template", data, "revision", (json_int_t) number);
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 

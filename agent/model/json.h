@@ -31,9 +31,9 @@ int is_json_object(const char *data, size_t length);
  * are conditions. */
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 
-/* An apps/v1 ControllerRevision. 'template' is its JSON. */
+/* An apps/v1 ControllerRevision. 'template' is its JSON, 'source' that of its DaemonSet. */
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
-                       const char *cause, const char *template);
+                       const char *cause, const char *template, const char *source);
 
 /* A v1.Node with labels, taints, images and conditions; 'not_ready' is NULL if it is Ready. For a
  * node that has joined an API server, the state of that connection is in further conditions and
@@ -42,5 +42,6 @@ char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *
                    const char *not_ready, const NodeApiServerConnection *connection,
                    const NodeSources *sources);
 /* A v1.ConfigMap with its values; a v1.Secret with keys and lengths of its values only; or a class.
- * 'created_at' is realtime; 0: unknown. The caller frees it; NULL: out of memory. */
-char *data_object_to_json(const DataObject *object, uint64_t created_at);
+ * 'created_at' is realtime; 0: unknown. An annotation has the source, as of
+ * print_daemonset_source(). The caller frees it; NULL: out of memory. */
+char *data_object_to_json(const DataObject *object, uint64_t created_at, const char *source);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps, Secrets, PriorityClasses and RuntimeClasses as JSON of the API. */
 
+#include "agent/model/hidden-value.h"
 #include "agent/model/json.h"
 
 #include "common/base64.h"
@@ -13,10 +14,9 @@
 
 /* Shows the length instead of the value. */
 static json_t *redacted_value_to_json(const ObjectValue *value) {
-        char text[48];
+        char text[HIDDEN_VALUE_SIZE];
 
-        (void) snprintf(text, sizeof(text), "<hidden, %zu bytes>", value->length);
-        return json_string(text);
+        return json_string(hidden_value_format(text, value->length));
 }
 
 static json_t *base64_value_to_json(const ObjectValue *value) {
@@ -45,7 +45,21 @@ static json_t *object_map_to_json(const StringMap *map) {
         return object;
 }
 
-static json_t *object_metadata_to_json(const ObjectMeta *metadata, uint64_t created_at) {
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+/* kubectl apply leaves a copy of the whole object in an annotation, with the values of a Secret. */
+static json_t *object_annotations_to_json(const DataObject *object, const char *source) {
+        json_t *annotations = object_map_to_json(&object->metadata.annotations);
+
+        if (object->kind == OBJECT_SECRET)
+                (void) json_object_del(annotations, LAST_APPLIED);
+        (void) json_object_set_new(annotations, SOURCE_ANNOTATION, json_string(source));
+        return annotations;
+}
+
+static json_t *object_metadata_to_json(const DataObject *object, uint64_t created_at,
+                                       const char *source) {
+        const ObjectMeta *metadata = &object->metadata;
         char created[RFC3339_SIZE];
         json_t *json = json_pack("{s:s}", "name", metadata->name);
 
@@ -56,9 +70,7 @@ static json_t *object_metadata_to_json(const ObjectMeta *metadata, uint64_t crea
                                            json_string(format_rfc3339(created, created_at)));
         if (metadata->labels.n > 0)
                 (void) json_object_set_new(json, "labels", object_map_to_json(&metadata->labels));
-        if (metadata->annotations.n > 0)
-                (void) json_object_set_new(json, "annotations",
-                                           object_map_to_json(&metadata->annotations));
+        (void) json_object_set_new(json, "annotations", object_annotations_to_json(object, source));
         return json;
 }
 
@@ -104,10 +116,10 @@ static void put_object_fields(json_t *json, const DataObject *object) {
         json_decref(fields);
 }
 
-char *data_object_to_json(const DataObject *object, uint64_t created_at) {
+char *data_object_to_json(const DataObject *object, uint64_t created_at, const char *source) {
         json_t *json = json_pack("{s:s, s:s, s:o}", "kind", object_kind_names[object->kind],
                                  "apiVersion", object_kind_versions[object->kind], "metadata",
-                                 object_metadata_to_json(&object->metadata, created_at));
+                                 object_metadata_to_json(object, created_at, source));
         char *text;
 
         if (!json)

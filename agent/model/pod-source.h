@@ -48,9 +48,9 @@ int pod_source_parse(const char *text, PodSource *ret);
 /* In a message: "web.yaml", "the API server", "the DaemonSet of the API server". Borrowed. */
 const char *pod_source_describe(const PodSource *source);
 
-/* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "url",
- * "index web.yaml", "api". Of a pod: the same; "api (as logd-x2x4z)" where it was adopted for a pod
- * of the API server; "evaluated (file logd.yaml)", "evaluated (api)" of a DaemonSet's; "left by a
- * DaemonSet". */
+/* For display. The caller frees it; NULL: out of memory. Of a DaemonSet, ConfigMap, Secret or
+ * class: "file web.yaml", "url", "index web.yaml", "api". Of a pod: the same; "api (as logd-x2x4z)"
+ * where it was adopted for a pod of the API server; "evaluated (file logd.yaml)", "evaluated (api)"
+ * of a DaemonSet's; "left by a DaemonSet". */
 char *print_daemonset_source(const PodSource *source);
 char *print_pod_source(const PodSource *source, const Pod *pod);

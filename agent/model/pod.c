@@ -3,6 +3,7 @@
 
 #include "agent/model/eviction.h"
 #include "agent/model/schema.h"
+#include "agent/model/system-class.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,17 +118,9 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
 }
 
 int64_t system_priority_class_value(const char *class_name) {
-        static const struct {
-                const char *name;
-                int64_t priority;
-        } classes[] = {
-                { "system-cluster-critical", 2000000000 },
-                { "system-node-critical", 2000001000 },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(classes); i++)
-                if (streq(classes[i].name, class_name))
-                        return classes[i].priority;
+        for (size_t i = 0; i < SYSTEM_CLASSES; i++)
+                if (streq(system_classes[i].name, class_name))
+                        return system_classes[i].value;
         return 0;
 }
 

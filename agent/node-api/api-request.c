@@ -14,7 +14,7 @@
 #define BODY_USEC (10 * USEC_PER_SEC)
 
 enum {
-        BODY_MAX = 1024 * 1024,          /* of a request */
+        BODY_MAX = 4 * 1024 * 1024,      /* of a request; an API server takes 3 MiB */
         KUBERNETES_BODY_MAX = 64 * 1024, /* that is looked at, of the Kubernetes API */
 };
 
@@ -46,9 +46,13 @@ static ApiRequest *api_request_new(NodeApi *server, struct MHD_Connection *http,
         request->connection = api_connection_of(http);
         request->reply_fd = -EBADF;
         request->method = strdup(method);
-        request->path = strdup(url);
+        if (server->settings.is_alone)
+                request->path = api_node_proxy_path(url, strna(server->settings.node_name));
+        request->is_kubernetes =
+                server->settings.is_alone && !request->path && api_is_kubernetes_path(url);
+        if (!request->path)
+                request->path = strdup(url);
         request->is_upgrade = has_connection_option(http, "upgrade");
-        request->is_kubernetes = server->settings.is_alone && api_is_kubernetes_path(url);
         if (request->connection && request->method && request->path)
                 return request;
         api_request_free(request);
@@ -73,6 +77,7 @@ void api_request_free(ApiRequest *request) {
         free(request->container);
         free(request->body);
         json_decref(request->object);
+        json_decref(request->manifest_pod);
         json_decref(request->labels);
         free(request);
 }

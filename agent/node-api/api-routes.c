@@ -6,6 +6,7 @@
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 
 /* The path goes to the agent, escaped again, without the query. */
 static ApiStepResult pass_on_to_agent(ApiRequest *request, const char *path) {
@@ -36,14 +37,59 @@ static ApiStepResult handle_pass_on(ApiRequest *request, const char *rest) {
         return pass_on_to_agent(request, path);
 }
 
-/* The agent has one check; the kubelet's are names of it. */
-static ApiStepResult handle_healthz(ApiRequest *request, const char *rest) {
-        static const char *const checks[] = { "", "/", "/ping", "/log", "/syncloop" };
+/* The agent has one check; the kubelet's and the API server's are names of it. */
+static const char *const health_checks[] = { "ping", "log", "syncloop" };
 
-        for (size_t i = 0; i < N_ELEMENTS(checks); i++)
-                if (streq(rest, checks[i]))
-                        return pass_on_to_agent(request, "/healthz");
-        return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404 page not found");
+static bool is_health_check(const char *rest) {
+        if (streq(rest, "") || streq(rest, "/"))
+                return true;
+        for (size_t i = 0; i < N_ELEMENTS(health_checks); i++)
+                if (rest[0] == '/' && streq(rest + 1, health_checks[i]))
+                        return true;
+        return false;
+}
+
+/* As the API server prints it. */
+static ApiStepResult reply_health_checks(ApiRequest *request, const char *name) {
+        cleanup_free char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        if (!out)
+                return API_STEP_ABORT;
+        for (size_t i = 0; i < N_ELEMENTS(health_checks); i++)
+                fprintf(out, "[+]%s ok\n", health_checks[i]);
+        fprintf(out, "%s check passed\n", name);
+        return memstream_finish(out, &text) ? api_reply_text(request, MHD_HTTP_OK, text)
+                                            : API_STEP_ABORT;
+}
+
+/* 'name' is how the client calls it, 'path' the agent's. */
+static ApiStepResult reply_health(ApiRequest *request, const char *name, const char *path,
+                                  const char *rest) {
+        bool is_kubelets = streq(name, "healthz");
+
+        if (!is_health_check(rest) || (!is_kubelets && !request->server->settings.is_alone))
+                return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404 page not found");
+        if (!request->has_reply)
+                return api_request_ask_agent(
+                        request, &(AgentRequestSpec){ .kind = AGENT_COLLECT, .path = path });
+        if (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK)
+                return api_reply_agent_error(request);
+        return api_parameter(request->http, "verbose") ? reply_health_checks(request, name)
+                                                       : api_reply_text(request, MHD_HTTP_OK, "ok");
+}
+
+static ApiStepResult handle_healthz(ApiRequest *request, const char *rest) {
+        return reply_health(request, "healthz", "/healthz", rest);
+}
+
+static ApiStepResult handle_livez(ApiRequest *request, const char *rest) {
+        return reply_health(request, "livez", "/healthz", rest);
+}
+
+static ApiStepResult handle_readyz(ApiRequest *request, const char *rest) {
+        return reply_health(request, "readyz", "/readyz", rest);
 }
 
 static ApiStepResult handle_pods(ApiRequest *request, const char *rest) {
@@ -83,6 +129,8 @@ static const struct {
         ApiStepResult (*handler)(ApiRequest *request, const char *rest);
 } api_routes[] = {
         { "/healthz",        true,  false, API_GET,            handle_healthz            },
+        { "/livez",          true,  false, API_GET,            handle_livez              },
+        { "/readyz",         true,  false, API_GET,            handle_readyz             },
         { "/pods",           false, false, API_GET,            handle_pods               },
         { "/runningpods",    false, true,  API_GET,            handle_running_pods       },
         { "/stats/",         true,  false, API_GET | API_POST, handle_stats              },

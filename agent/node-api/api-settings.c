@@ -19,6 +19,8 @@ void api_settings_done(ApiSettings *settings) {
         free(settings->tls12_rsa_priorities);
         free(settings->version);
         free(settings->manifest_directory);
+        free(settings->config_file);
+        free(settings->node_created);
         free(settings->address);
         *settings = (ApiSettings){ 0 };
 }
@@ -79,6 +81,12 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         if (r < 0)
                 return r;
         r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "configurationFile", &settings.config_file);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "nodeCreated", &settings.node_created);
         if (r < 0)
                 return r;
         r = copy_setting(object, "address", &settings.address);

@@ -16,7 +16,8 @@ typedef struct ApiSettings {
          * key, NULL: the same, "": none */
         char *tls_priorities, *tls12_ecdsa_priorities, *tls12_rsa_priorities;
         char *version; /* of Kubernetes, such as "v1.35.0+mainstay.1.0" */
-        char *manifest_directory;
+        char *manifest_directory, *config_file;
+        char *node_created;      /* since when the node exists, RFC 3339; NULL: not known */
         char *address;           /* of the kubelet's API, by the configuration; NULL: all */
         unsigned port;           /* likewise; 0: not known */
         bool is_alone;           /* the node has joined no API server: it answers kubectl */

@@ -217,6 +217,11 @@ static int read_client_watch(ApiRequest *request, const ServedResource *resource
         r = read_watch_number(request, "resourceVersion", &watch->since, reterr);
         if (r < 0)
                 return r;
+        if (request->server->settings.node_created) {
+                watch->node_created = strdup(request->server->settings.node_created);
+                if (!watch->node_created)
+                        return -ENOMEM;
+        }
         r = copy_watch_place(watch, path);
         if (r < 0)
                 return r;

@@ -2,7 +2,7 @@
 
 /* What a client may write on a node without an API server: that a pod stops, and starts again; an
  * ephemeral container; the restart and the undoing of a DaemonSet's rollout. Files are the only
- * source of objects: all else is refused with the file to edit. */
+ * source of objects: api-refusals.c refuses all else. */
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/node-api-private.h"
@@ -15,55 +15,13 @@
 
 #include <inttypes.h>
 
-/* ---- refusals ---- */
-
-#define SOURCE_PREFIX "file "
-
-/* The name of an object's file; NULL: it is of none. */
-static const char *find_source_file(const json_t *object) {
-        const char *source = json_text(object, "metadata", "annotations", "mainstay.dev/source");
-
-        return source && strncmp(source, SOURCE_PREFIX, sizeof(SOURCE_PREFIX) - 1) == 0
-                       ? source + sizeof(SOURCE_PREFIX) - 1
-                       : NULL;
-}
-
-ApiStepResult api_reply_read_only(ApiRequest *request, const json_t *object) {
-        const char *file = find_source_file(object);
-
-        return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                          "this node is without an API server: its objects are files; edit %s%s%s",
-                          strna(request->server->settings.manifest_directory), file ? "/" : "",
-                          strna(file));
-}
-
-/* kubectl cordon and drain start with this. */
-static ApiStepResult refuse_node_change(ApiRequest *request) {
-        return api_replyf(
-                request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                "this node is without an API server: it cannot be cordoned or drained, as "
-                "nothing else would run its pods; to stop pods, remove their files from "
-                "%s; labels and taints are in the configuration of mainstayd",
-                strna(request->server->settings.manifest_directory));
-}
-
-static ApiStepResult refuse_eviction(ApiRequest *request, const json_t *pod) {
-        const char *file = find_source_file(pod);
-
-        return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                          "pod %s cannot be evicted: it would start again, as it is of a file; "
-                          "remove %s%s%s",
-                          strna(json_text(pod, "metadata", "name")),
-                          strna(request->server->settings.manifest_directory), file ? "/" : "",
-                          strna(file));
-}
-
 /* ---- the body ---- */
 
-/* An empty one is an empty object. */
-static json_t *parse_request_body(const ApiRequest *request) {
+json_t *api_parse_body(const ApiRequest *request) {
         json_t *body;
 
+        if (request->is_body_too_large)
+                return NULL;
         if (request->n_body == 0)
                 return json_object();
         if (is_protobuf_body(request->body, request->n_body))
@@ -76,6 +34,9 @@ static json_t *parse_request_body(const ApiRequest *request) {
 }
 
 static ApiStepResult refuse_body(ApiRequest *request) {
+        if (request->is_body_too_large)
+                return api_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE,
+                                      "the body of the request is too large");
         return api_reply_text(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
                               "the body of the request is not a known object in JSON or protobuf");
 }
@@ -121,6 +82,7 @@ static ApiStepResult reply_written_object(ApiRequest *request, const ServedResou
                 return api_reply_agent_error(request);
         if (!request->is_written) {
                 request->is_written = true;
+                request->has_looked = false;
                 json_decref(TAKE_PTR(request->object));
                 api_request_clear_reply(request);
         }
@@ -187,13 +149,13 @@ static ApiStepResult start_pod_deletion(ApiRequest *request, const ResourcePath 
 
 static ApiStepResult delete_pod(ApiRequest *request, const ServedResource *pods,
                                 const ResourcePath *path) {
-        cleanup_json json_t *options = parse_request_body(request);
+        cleanup_json json_t *options = api_parse_body(request);
         ApiStepResult result;
 
         if (!options)
                 return refuse_body(request);
-        if (!api_require_object(request, pods, path, &result))
-                return result;
+        if (!api_find_object(request, pods, path, &result))
+                return result == API_STEP_NEXT ? api_refuse_any_write(request, pods, path) : result;
         if (!request->has_reply)
                 return start_pod_deletion(request, path, options);
         return has_agent_agreed(request) ? reply_pod_deleted(request, path)
@@ -253,7 +215,7 @@ static ApiStepResult request_ephemeral_container(ApiRequest *request, const Serv
 
 static ApiStepResult add_ephemeral_container(ApiRequest *request, const ServedResource *pods,
                                              const ResourcePath *path) {
-        cleanup_json json_t *body = parse_request_body(request);
+        cleanup_json json_t *body = api_parse_body(request);
         ApiStepResult result;
 
         if (!body)
@@ -275,8 +237,8 @@ ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *po
                 return add_ephemeral_container(request, pods, path);
         if (!api_require_object(request, pods, path, &result))
                 return result;
-        return streq(path->subresource, "eviction") ? refuse_eviction(request, request->object)
-                                                    : api_reply_read_only(request, request->object);
+        return streq(path->subresource, "eviction") ? api_refuse_eviction(request)
+                                                    : api_refuse_write(request, pods, path);
 }
 
 /* ---- DaemonSets ---- */
@@ -329,8 +291,8 @@ static ApiStepResult act_on_daemonset(ApiRequest *request, const ResourcePath *p
         return ask_agent_to_write(request, "POST", agent_path);
 }
 
-static ApiStepResult undo_patched_rollout(ApiRequest *request, const ResourcePath *path,
-                                          const json_t *patch) {
+static ApiStepResult undo_patched_rollout(ApiRequest *request, const ServedResource *sets,
+                                          const ResourcePath *path, const json_t *patch) {
         json_int_t revision;
 
         if (!request->has_reply)
@@ -339,14 +301,14 @@ static ApiStepResult undo_patched_rollout(ApiRequest *request, const ResourcePat
                 return api_reply_agent_error(request);
         revision = find_patched_revision(request->object, patch, request->reply_body);
         if (revision == 0)
-                return api_reply_read_only(request, request->object);
+                return api_refuse_write(request, sets, path);
         api_request_clear_reply(request);
         return act_on_daemonset(request, path, "undo", revision);
 }
 
 static ApiStepResult patch_daemonset(ApiRequest *request, const ServedResource *sets,
                                      const ResourcePath *path) {
-        cleanup_json json_t *patch = parse_request_body(request);
+        cleanup_json json_t *patch = api_parse_body(request);
         ApiStepResult result;
 
         if (request->is_written)
@@ -354,41 +316,28 @@ static ApiStepResult patch_daemonset(ApiRequest *request, const ServedResource *
         if (!api_find_object(request, sets, path, &result) && result != API_STEP_NEXT)
                 return result;
         if (!request->object || !patch || is_dry_run(request, NULL))
-                return api_reply_read_only(request, request->object);
+                return api_refuse_write(request, sets, path);
         if (request->is_acting)
                 return reply_written_object(request, sets, path);
         return is_restart_patch(patch) ? act_on_daemonset(request, path, "restart", 0)
-                                       : undo_patched_rollout(request, path, patch);
+                                       : undo_patched_rollout(request, sets, path, patch);
 }
 
 /* ---- all ---- */
 
-/* Also of an object that is to be made. */
-static ApiStepResult refuse_write(ApiRequest *request, const ServedResource *resource,
-                                  const ResourcePath *path) {
-        ApiStepResult result;
-        const json_t *object = api_find_object(request, resource, path, &result);
-
-        return object || result == API_STEP_NEXT ? api_reply_read_only(request, object) : result;
-}
-
 ApiStepResult api_handle_write(ApiRequest *request, const ServedResource *resource,
                                const ResourcePath *path) {
-        if (streq(resource->plural, "nodes") && !resource->group[0] && path->name)
-                return refuse_node_change(request);
-        if (!path->name)
-                return api_reply_read_only(request, NULL);
-        if (path->namespace && streq(resource->plural, "pods") && !resource->group[0] &&
-            streq(request->method, "DELETE"))
+        if (path->name && path->namespace && streq(resource->plural, "pods") &&
+            !resource->group[0] && streq(request->method, "DELETE"))
                 return delete_pod(request, resource, path);
-        if (path->namespace && streq(resource->plural, "daemonsets") &&
+        if (path->name && path->namespace && streq(resource->plural, "daemonsets") &&
             streq(request->method, "PATCH"))
                 return patch_daemonset(request, resource, path);
-        return refuse_write(request, resource, path);
+        return api_refuse_any_write(request, resource, path);
 }
 
 ApiStepResult api_handle_self_review(ApiRequest *request, const ResourcePath *path) {
-        cleanup_json json_t *review = parse_request_body(request), *reply = NULL;
+        cleanup_json json_t *review = api_parse_body(request), *reply = NULL;
         cleanup_free char *text = NULL;
 
         if (!review)

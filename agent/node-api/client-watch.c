@@ -19,6 +19,7 @@ void client_watch_done(ClientWatch *watch) {
         list_query_done(&watch->query);
         free(watch->namespace);
         free(watch->name);
+        free(watch->node_created);
         json_decref(watch->selected);
         json_decref(watch->present);
         json_decref(watch->namespaces);
@@ -172,6 +173,7 @@ static int take_served_object(ClientWatch *watch, const char *type, json_t *obje
         if (!key)
                 return -ENOMEM;
         complete_served_object(watch->resource, object);
+        set_creation_time(object, watch->node_created);
         if (streq(type, "DELETED")) {
                 (void) json_object_del(watch->present, key);
                 return take_deleted_object(watch, key, object, now_usec, out);
@@ -239,9 +241,25 @@ static int take_agent_object(ClientWatch *watch, const char *type, json_t *objec
                        : take_served_object(watch, type, object, now_usec, out);
 }
 
-static int take_agent_bookmark(ClientWatch *watch, uint64_t now_usec, FILE *out) {
-        int r = is_watch_of_namespaces(watch) ? take_permanent_namespaces(watch, now_usec, out) : 0;
+static int take_system_classes(ClientWatch *watch, uint64_t now_usec, FILE *out) {
+        int r = 0;
 
+        for (size_t i = 0; i < SYSTEM_CLASSES && r >= 0; i++) {
+                cleanup_json json_t *class = make_system_class_object(&system_classes[i]);
+
+                r = class ? take_served_object(watch, "ADDED", class, now_usec, out) : -ENOMEM;
+        }
+        return r;
+}
+
+/* The agent has sent all its objects: those that always exist follow. */
+static int take_agent_bookmark(ClientWatch *watch, uint64_t now_usec, FILE *out) {
+        int r = 0;
+
+        if (is_watch_of_namespaces(watch))
+                r = take_permanent_namespaces(watch, now_usec, out);
+        else if (streq(watch->resource->kind, "PriorityClass"))
+                r = take_system_classes(watch, now_usec, out);
         if (r < 0)
                 return r;
         finish_first_list(watch, now_usec, out);

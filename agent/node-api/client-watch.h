@@ -20,6 +20,7 @@ typedef struct ClientWatch {
         uint64_t since;       /* what the client has; 0: nothing */
         bool has_end_of_list; /* the client waits for a bookmark behind what exists */
         bool has_bookmarks;   /* it takes others, too */
+        char *node_created;   /* for objects without a time of creation; or NULL */
 
         json_t *selected;      /* the versions of the objects that the client has, by key */
         json_t *namespaces;    /* of namespaces: the keys of the pods in each */

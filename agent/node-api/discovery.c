@@ -128,6 +128,26 @@ json_t *discovery_document(const char *path) {
         return strncmp(path, "/apis/", 6) == 0 ? describe_one_group(path + 6) : NULL;
 }
 
+json_t *discovery_paths(void) {
+        static const char *const paths[] = { "/api",    "/api/v1",  "/apis",       "/healthz",
+                                             "/livez",  "/metrics", "/openapi/v2", "/openapi/v3",
+                                             "/readyz", "/version", NULL };
+        json_t *list = list_words(paths);
+
+        for (size_t i = 0; i < n_served_resources; i++) {
+                char version[API_VERSION_SIZE];
+
+                if (!is_first_of_group(i) || !served_resources[i].group[0])
+                        continue;
+                (void) json_array_append_new(list,
+                                             json_sprintf("/apis/%s", served_resources[i].group));
+                (void) json_array_append_new(
+                        list, json_sprintf("/apis/%s",
+                                           served_api_version(&served_resources[i], version)));
+        }
+        return json_pack("{s:o}", "paths", list);
+}
+
 /* ---- all groups in one document ---- */
 
 static json_t *describe_kind(SubresourceKind kind) {

@@ -11,6 +11,9 @@
  * APIResourceList; NULL: nothing is there. */
 json_t *discovery_document(const char *path);
 
+/* The document at "/", which the caller releases. */
+json_t *discovery_paths(void);
+
 /* All of /api or /apis in one APIGroupDiscoveryList; NULL for another path. */
 json_t *discovery_aggregated(const char *path);
 #define DISCOVERY_AGGREGATED_TYPE \

@@ -21,9 +21,15 @@ static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *j
         return text ? api_reply_typed(request, MHD_HTTP_OK, type, text) : API_STEP_ABORT;
 }
 
+/* kubectl create makes objects of kinds that are not in discovery, too. */
 static ApiStepResult reply_no_resource(ApiRequest *request) {
         return api_reply_text(request, MHD_HTTP_NOT_FOUND,
-                              "the server could not find the requested resource");
+                              streq(request->method, "GET")
+                                      ? "the server could not find the requested resource"
+                                      : "the server could not find the requested resource: this "
+                                        "node is without an API server, and runs Pods and "
+                                        "DaemonSets of files, with their ConfigMaps, Secrets, "
+                                        "PriorityClasses and RuntimeClasses");
 }
 
 /* Of a flag of the API: "true" and "1" are true. */
@@ -117,6 +123,7 @@ static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *r
         else
                 (void) served_objects_parse(resource, request->reply_body, &objects);
         set_labels(objects, request->labels);
+        set_creation_times(objects, request->server->settings.node_created);
         versions = objects ? api_object_versions(request->server, resource) : NULL;
         if (versions)
                 object_versions_observe_all(versions, objects);
@@ -134,10 +141,26 @@ static json_t *find_object(const json_t *objects, const ResourcePath *path) {
         return NULL;
 }
 
-static ApiStepResult reply_no_object(ApiRequest *request, const ServedResource *resource,
-                                     const char *name) {
-        return api_replyf(request, MHD_HTTP_NOT_FOUND, "%s%s%s \"%s\" not found", resource->plural,
-                          resource->group[0] ? "." : "", resource->group, name);
+/* A static pod has the name of its manifest and, behind it, that of the node. */
+static json_t *find_manifest_pod(const ApiRequest *request, const json_t *objects,
+                                 const ServedResource *resource, const ResourcePath *path) {
+        cleanup_free char *name = NULL;
+
+        if (!streq(resource->kind, "Pod") ||
+            asprintf(&name, "%s-%s", path->name, strna(request->server->settings.node_name)) < 0) {
+                name = NULL;
+                return NULL;
+        }
+        return find_object(objects, &(ResourcePath){ .namespace = path->namespace, .name = name });
+}
+
+ApiStepResult api_reply_no_object(ApiRequest *request, const ServedResource *resource,
+                                  const char *name) {
+        const char *pod = json_text(request->manifest_pod, "metadata", "name");
+
+        return api_replyf(request, MHD_HTTP_NOT_FOUND, "%s%s%s \"%s\" not found%s%s",
+                          resource->plural, resource->group[0] ? "." : "", resource->group, name,
+                          pod ? "; the pod of this manifest is " : "", strna(pod));
 }
 
 int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
@@ -187,12 +210,17 @@ json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
                         const ResourcePath *path, ApiStepResult *ret) {
         cleanup_json json_t *objects = NULL;
 
-        if (request->object)
+        *ret = API_STEP_NEXT;
+        if (request->has_looked)
                 return request->object;
         objects = fetch_served_objects(request, resource, ret);
         if (!objects)
                 return NULL;
         request->object = json_incref(find_object(objects, path));
+        if (!request->object)
+                request->manifest_pod =
+                        json_incref(find_manifest_pod(request, objects, resource, path));
+        request->has_looked = true;
         *ret = API_STEP_NEXT;
         api_request_clear_reply(request);
         return request->object;
@@ -203,7 +231,7 @@ json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
         json_t *object = api_find_object(request, resource, path, ret);
 
         if (!object && *ret == API_STEP_NEXT)
-                *ret = reply_no_object(request, resource, path->name);
+                *ret = api_reply_no_object(request, resource, path->name);
         return object;
 }
 
@@ -311,17 +339,47 @@ static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const Se
         return pod_subresources[i].handler(request, rest);
 }
 
+/* A read of these gives the object itself. */
+static bool is_part_of_object(const char *subresource) {
+        return streq(subresource, "status") || streq(subresource, "resize") ||
+               streq(subresource, "ephemeralcontainers");
+}
+
 static ApiStepResult handle_subresource(ApiRequest *request, const ServedResource *resource,
                                         const ResourcePath *path) {
         bool is_session = streq(request->method, "GET") || streq(request->method, "POST");
 
+        if (streq(request->method, "GET") && is_part_of_object(path->subresource))
+                return api_handle_get(request, resource, path);
+        if (streq(path->subresource, "scale") && streq(resource->plural, "daemonsets"))
+                return api_refuse_any_write(request, resource, path);
         if (!streq(resource->plural, "pods") || resource->group[0] || !path->namespace)
-                return reply_no_resource(request);
+                return is_session && streq(request->method, "GET")
+                               ? reply_no_resource(request)
+                               : api_refuse_any_write(request, resource, path);
         for (size_t i = 0; i < N_ELEMENTS(pod_subresources); i++)
                 if (streq(path->subresource, pod_subresources[i].name) && is_session)
                         return run_pod_subresource(request, i, resource, path);
         return streq(request->method, "GET") ? reply_no_resource(request)
                                              : api_handle_pod_write(request, resource, path);
+}
+
+/* ---- OpenAPI ---- */
+
+/* Without its documents kubectl validates nothing that it sends; and it decodes them as they are,
+ * whatever their type says. An empty one is an empty message of protobuf. */
+static ApiStepResult reply_openapi_v2(ApiRequest *request) {
+        const char *accept = strna(api_header(request->http, MHD_HTTP_HEADER_ACCEPT));
+
+        if (strstr(accept, "proto-openapi"))
+                return api_reply_typed(request, MHD_HTTP_OK,
+                                       "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+                                       "");
+        return reply_json(request, "application/json",
+                          json_pack("{s:s, s:{s:s, s:s}, s:{}, s:{}}", "swagger", "2.0", "info",
+                                    "title", "Mainstay", "version",
+                                    strna(request->server->settings.version), "paths",
+                                    "definitions"));
 }
 
 /* ---- routes ---- */
@@ -335,10 +393,31 @@ static bool is_beneath(const char *path, const char *parent) {
 bool api_is_kubernetes_path(const char *path) {
         static const char *const parents[] = { "/api", "/apis", "/version", "/openapi" };
 
+        if (streq(path, "/"))
+                return true;
         for (size_t i = 0; i < N_ELEMENTS(parents); i++)
                 if (is_beneath(path, parents[i]))
                         return true;
         return false;
+}
+
+char *api_node_proxy_path(const char *path, const char *node) {
+        static const char parent[] = "/api/v1/nodes/";
+        size_t length = strlen(node);
+        const char *rest = path + sizeof(parent) - 1;
+
+        if (strncmp(path, parent, sizeof(parent) - 1) != 0)
+                return NULL;
+        if (strncmp(rest, "https:", 6) == 0)
+                rest += 6;
+        if (strncmp(rest, node, length) != 0)
+                return NULL;
+        rest += length;
+        if (*rest == ':')
+                rest += 1 + strspn(rest + 1, "0123456789");
+        if (strncmp(rest, "/proxy", 6) != 0 || (rest[6] != '\0' && rest[6] != '/'))
+                return NULL;
+        return strdup(rest[6] ? rest + 6 : "/");
 }
 
 static ApiStepResult route_self_review(ApiRequest *request, const ResourcePath *path) {
@@ -356,13 +435,14 @@ ApiStepResult api_route_kubernetes(ApiRequest *request) {
 
         if (is_read && streq(request->path, "/version"))
                 return reply_version(request);
+        if (is_read && streq(request->path, "/openapi/v2"))
+                return reply_openapi_v2(request);
+        if (is_read && streq(request->path, "/"))
+                return reply_json(request, "application/json", discovery_paths());
         if (is_read && streq(request->path, "/openapi/v3"))
                 return reply_json(request, "application/json", json_pack("{s:{}}", "paths"));
-        if (request->is_body_too_large)
-                return api_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE,
-                                      "the body of the request is too large");
         if (resource_path_parse(request->path, &path) < 0 || !path.resource)
-                return is_read ? reply_discovery(request) : api_reply_read_only(request, NULL);
+                return is_read ? reply_discovery(request) : api_refuse_write(request, NULL, &path);
         resource = find_served_resource(&path);
         if (!resource)
                 return route_self_review(request, &path);

@@ -3,8 +3,8 @@
 
 /* What the files of the server share: node-api.c (settings, accepting), api-http.c (HTTP),
  * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-reviews.c
- * (how many the API server is asked for), api-routes.c (paths), kubernetes-api.c, api-watch.c and
- * api-write.c (a node without an API server), api-upgrade.c (sessions). */
+ * (how many the API server is asked for), api-routes.c (paths), kubernetes-api.c, api-watch.c,
+ * api-write.c and api-refusals.c (a node without an API server), api-upgrade.c (sessions). */
 
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/api-settings.h"
@@ -135,10 +135,12 @@ struct ApiRequest {
         bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
         char *container;    /* of a session or log, where the API has chosen it; NULL: not yet */
 
-        json_t *object;  /* that it is about, once it was found; NULL: not yet */
-        json_t *labels;  /* of what metrics are of, by namespace and name; NULL: not yet */
-        bool is_acting;  /* the agent was asked to change something */
-        bool is_written; /* the agent has changed it */
+        bool has_looked;      /* for the object that it is about */
+        json_t *object;       /* that object; NULL: not yet, or there is none */
+        json_t *manifest_pod; /* without one: the pod whose manifest has the name; or NULL */
+        json_t *labels;       /* of what metrics are of, by namespace and name; NULL: not yet */
+        bool is_acting;       /* the agent was asked to change something */
+        bool is_written;      /* the agent has changed it */
 
         ApiUser user;
         RequestAttributes attributes;
@@ -211,6 +213,10 @@ ApiStepResult api_route(ApiRequest *request);
 /* ---- kubernetes-api.c ---- */
 
 bool api_is_kubernetes_path(const char *path);
+
+/* The path of the kubelet behind /api/v1/nodes/<node>/proxy, which the caller frees. NULL: it is no
+ * such path, or out of memory. */
+char *api_node_proxy_path(const char *path, const char *node);
 ApiStepResult api_route_kubernetes(ApiRequest *request);
 
 /* "true" and "1" are true. */
@@ -227,6 +233,8 @@ json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
                         const ResourcePath *path, ApiStepResult *ret);
 json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
                            const ResourcePath *path, ApiStepResult *ret);
+ApiStepResult api_reply_no_object(ApiRequest *request, const ServedResource *resource,
+                                  const char *name);
 ApiStepResult api_handle_get(ApiRequest *request, const ServedResource *resource,
                              const ResourcePath *path);
 
@@ -237,11 +245,24 @@ ApiStepResult api_handle_write(ApiRequest *request, const ServedResource *resour
 ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *pods,
                                    const ResourcePath *path);
 
-/* 405 with the file to edit: that of the object, if it is not NULL. */
-ApiStepResult api_reply_read_only(ApiRequest *request, const json_t *object);
+/* The body as an object, an empty one if there is none. NULL: it is no object in JSON or protobuf,
+ * or too large. The caller frees it. */
+json_t *api_parse_body(const ApiRequest *request);
 
 /* API_STEP_NEXT: the path is not that of such a review. */
 ApiStepResult api_handle_self_review(ApiRequest *request, const ResourcePath *path);
+
+/* ---- api-refusals.c ---- */
+
+/* 405 with the file or other source of the object that api_find_object() has found, or else with
+ * where to save it. 'resource' may be NULL: it is not known. */
+ApiStepResult api_refuse_write(ApiRequest *request, const ServedResource *resource,
+                               const ResourcePath *path);
+ApiStepResult api_refuse_eviction(ApiRequest *request);
+
+/* Finds the object first: that of the path, or of the body. */
+ApiStepResult api_refuse_any_write(ApiRequest *request, const ServedResource *resource,
+                                   const ResourcePath *path);
 
 /* ---- api-watch.c ---- */
 

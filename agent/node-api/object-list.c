@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/object-list.h"
 
+#include "agent/model/hidden-value.h"
 #include "agent/model/json-path.h"
 #include "agent/node-api/resource-metrics.h"
+#include "common/base64.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/hash.h"
 #include "common/json-text.h"
 
 #include <inttypes.h>
+
+enum {
+        SECRET_BYTES_MAX = 1024 * 1024, /* the API's limit */
+};
 
 void list_query_done(ListQuery *query) {
         label_terms_done(&query->labels);
@@ -117,6 +125,27 @@ static json_t *namespaces_of(const json_t *pods) {
         return namespaces;
 }
 
+/* Those that no manifest makes. */
+static void append_system_classes(json_t *classes) {
+        for (size_t i = 0; i < SYSTEM_CLASSES; i++)
+                (void) json_array_append_new(classes, make_system_class_object(&system_classes[i]));
+}
+
+/* The node renews none: its answer shows that it is alive. */
+static json_t *lease_of_node(const json_t *node) {
+        const char *name = strna(json_text(node, "metadata", "name"));
+        char now[RFC3339_SIZE];
+        size_t length = sizeof("2026-01-02T03:04:05.123456") - 1;
+
+        (void) format_rfc3339_nano(now, now_realtime_usec());
+        now[length] = 'Z'; /* a MicroTime has six digits */
+        now[length + 1] = '\0';
+        return json_pack("[{s:{s:s, s:s, s:s*}, s:{s:s, s:i, s:s}}]", "metadata", "name", name,
+                         "namespace", "kube-node-lease", "creationTimestamp",
+                         json_text(node, "metadata", "creationTimestamp"), "spec", "holderIdentity",
+                         name, "leaseDurationSeconds", 40, "renewTime", now);
+}
+
 static json_t *objects_of_reply(const ServedResource *resource, json_t *reply) {
         json_t *items = json_object_get(reply, "items");
 
@@ -125,7 +154,74 @@ static json_t *objects_of_reply(const ServedResource *resource, json_t *reply) {
                                                : node_metrics_of_summary(reply);
         if (streq(resource->plural, "namespaces"))
                 return namespaces_of(items);
+        if (streq(resource->kind, "Lease"))
+                return lease_of_node(reply);
+        if (streq(resource->kind, "PriorityClass"))
+                append_system_classes(items);
         return items ? json_incref(items) : json_pack("[O]", reply);
+}
+
+json_t *make_system_class_object(const SystemClass *class) {
+        return json_pack("{s:{s:s}, s:I, s:s, s:s}", "metadata", "name", class->name, "value",
+                         (json_int_t) class->value, "description", class->description,
+                         "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/* Clients decode values of Secrets, and print their lengths: each becomes as many asterisks. */
+static void encode_hidden_values(json_t *values) {
+        const char *key;
+        json_t *value;
+        void *next;
+
+        json_object_foreach_safe(values, next, key, value) {
+                size_t length;
+                cleanup_free char *asterisks = NULL, *text = NULL;
+
+                if (!hidden_value_parse(strna(json_string_value(value)), &length) ||
+                    length > SECRET_BYTES_MAX)
+                        continue;
+                asterisks = malloc(length + 1);
+                text = malloc((length + 2) / 3 * 4 + 1);
+                if (!asterisks || !text)
+                        continue;
+                memset(asterisks, '*', length);
+                base64_encode(asterisks, length, text);
+                (void) json_object_set_new(values, key, json_string(text));
+        }
+}
+
+/* Objects that the agent has without one get a UID of their own, which is that of their name. */
+static void set_uid(const ServedResource *resource, json_t *object) {
+        json_t *metadata = json_object_get(object, "metadata");
+        cleanup_free char *name = NULL;
+        char hex[SHA256_HEX_SIZE];
+
+        if (streq(resource->kind, "Pod") || json_object_get(metadata, "uid") ||
+            asprintf(&name, "%s/%s/%s", resource->kind, strna(json_text(metadata, "namespace")),
+                     strna(json_text(metadata, "name"))) < 0) {
+                name = NULL;
+                return;
+        }
+        sha256_hex(name, strlen(name), hex);
+        (void) json_object_set_new(metadata, "uid",
+                                   json_sprintf("%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
+                                                hex + 16, hex + 20));
+}
+
+void set_creation_time(json_t *object, const char *node_created) {
+        json_t *metadata = json_object_get(object, "metadata");
+
+        if (node_created && !json_object_get(metadata, "creationTimestamp"))
+                (void) json_object_set_new(metadata, "creationTimestamp",
+                                           json_string(node_created));
+}
+
+void set_creation_times(json_t *objects, const char *node_created) {
+        size_t i;
+        json_t *object;
+
+        json_array_foreach(objects, i, object)
+                set_creation_time(object, node_created);
 }
 
 void complete_served_object(const ServedResource *resource, json_t *object) {
@@ -138,6 +234,9 @@ void complete_served_object(const ServedResource *resource, json_t *object) {
         /* An API server's default, which kubectl debug relies on. */
         if (streq(resource->kind, "Pod") && spec && !json_object_get(spec, "securityContext"))
                 (void) json_object_set_new(spec, "securityContext", json_object());
+        if (streq(resource->kind, "Secret"))
+                encode_hidden_values(json_object_get(object, "data"));
+        set_uid(resource, object);
 }
 
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret) {

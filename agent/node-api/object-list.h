@@ -3,6 +3,7 @@
 
 /* What a list of objects asks for, and the reply made of the agent's. Pure. */
 
+#include "agent/model/system-class.h"
 #include "agent/node-api/field-terms.h"
 #include "agent/node-api/label-terms.h"
 #include "agent/node-api/served-resources.h"
@@ -37,7 +38,15 @@ json_t *make_namespace_object(const char *name);
 /* Those that always exist; the list ends with NULL. */
 extern const char *const permanent_namespaces[];
 
-/* Adds to an object of the agent what an API server's has: kind, apiVersion and a default. */
+/* One of the PriorityClasses that no manifest makes, likewise. */
+json_t *make_system_class_object(const SystemClass *class);
+
+/* An object without a time of creation is as old as the node: an RFC 3339 time, or NULL. */
+void set_creation_time(json_t *object, const char *node_created);
+void set_creation_times(json_t *objects, const char *node_created);
+
+/* Adds to an object of the agent what an API server's has: kind, apiVersion, a UID and a default;
+ * the hidden values of a Secret become base64. */
 void complete_served_object(const ServedResource *resource, json_t *object);
 
 bool list_query_matches(const ListQuery *query, const json_t *object);

@@ -61,6 +61,18 @@ static const ProtobufField access_review_fields[] = {
         { 0 },
 };
 
+/* All other objects have their metadata first. */
+static const ProtobufField object_meta_fields[] = {
+        { 1, "name", PROTOBUF_STRING, NULL },
+        { 3, "namespace", PROTOBUF_STRING, NULL },
+        { 0 },
+};
+
+static const ProtobufField object_fields[] = {
+        { 1, "metadata", PROTOBUF_MESSAGE, object_meta_fields },
+        { 0 },
+};
+
 static const ProtobufField type_meta_fields[] = {
         { 1, "apiVersion", PROTOBUF_STRING, NULL },
         { 2, "kind", PROTOBUF_STRING, NULL },
@@ -234,5 +246,5 @@ json_t *protobuf_body_parse(const char *data, size_t length) {
                 if (streq(messages[i].kind,
                           strna(json_string_value(json_object_get(type, "kind")))))
                         return parse_protobuf_message(message, messages[i].fields);
-        return json_object();
+        return parse_protobuf_message(message, object_fields);
 }

@@ -14,7 +14,7 @@ const ServedResource served_resources[] = {
           NAMES("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
                 "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName"),
           NAMES("attach", "ephemeralcontainers", "eviction", "exec", "log", "portforward"), true, "/pods", true, &pod_table_kind },
-        { "", "v1", "nodes", "node", "Node", NAMES("no"), NO_NAMES, NAMES("spec.unschedulable"), NULL,
+        { "", "v1", "nodes", "node", "Node", NAMES("no"), NO_NAMES, NAMES("spec.unschedulable"), NAMES("proxy"),
           false, "/node", true, &node_table_kind },
         { "", "v1", "events", "event", "Event", NAMES("ev"), NO_NAMES,
           NAMES("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
@@ -27,6 +27,8 @@ const ServedResource served_resources[] = {
           true, "/configmaps", true, &config_map_table_kind },
         { "", "v1", "secrets", "secret", "Secret", NO_NAMES, NO_NAMES, NAMES("type"), NULL,
           true, "/secrets", true, &secret_table_kind },
+        { "", "v1", "services", "service", "Service", NAMES("svc"), NAMES("all"), NULL, NULL,
+          true, NULL, false, &service_table_kind },
         { "apps", "v1", "daemonsets", "daemonset", "DaemonSet", NAMES("ds"), NAMES("all"), NULL, NULL,
           true, "/daemonsets", true, &daemonset_table_kind },
         { "apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", NO_NAMES, NO_NAMES, NULL, NULL,
@@ -36,7 +38,7 @@ const ServedResource served_resources[] = {
         { "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", "RuntimeClass", NO_NAMES, NO_NAMES, NULL, NULL,
           false, "/runtimeclasses", true, &runtime_class_table_kind },
         { "coordination.k8s.io", "v1", "leases", "lease", "Lease", NO_NAMES, NO_NAMES, NULL, NULL,
-          true, NULL, false, &lease_table_kind },
+          true, "/node", false, &lease_table_kind },
         { "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", NAMES("pdb"), NO_NAMES, NULL, NULL,
           true, NULL, false, &disruption_budget_table_kind },
         { METRICS_GROUP, "v1beta1", "nodes", "node", "NodeMetrics", NO_NAMES, NO_NAMES, NULL, NULL,
@@ -74,6 +76,8 @@ const char *const *served_verbs(const ServedResource *resource, const char *subr
                 return is_pods                                 ? of_pods
                        : streq(resource->plural, "daemonsets") ? of_daemonsets
                                                                : reading;
+        if (streq(subresource, "proxy"))
+                return of_sessions;
         if (!is_pods)
                 return none;
         if (streq(subresource, "log"))

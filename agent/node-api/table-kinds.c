@@ -402,6 +402,23 @@ const TableKind lease_table_kind = { lease_columns, write_lease_cells };
 
 /* ---- what there is none of, and metrics ---- */
 
+static const TableColumn service_columns[] = {
+        NAME_COLUMN,     TEXT("Type"), TEXT("Cluster-IP"), TEXT("External-IP"),
+        TEXT("Port(s)"), AGE_COLUMN,   WIDE("Selector"),   END_OF_COLUMNS,
+};
+
+static void write_service_cells(const json_t *service, uint64_t now_usec, json_t *cells) {
+        add_name_cell(cells, service);
+        add_text_cell(cells, json_text(service, "spec", "type"));
+        add_text_cell(cells, json_text(service, "spec", "clusterIP"));
+        add_text_cell(cells, "<none>");
+        add_list_cell(cells, json_at(service, "spec", "ports"), "name");
+        add_creation_cell(cells, service, now_usec);
+        add_pairs_cell(cells, json_at(service, "spec", "selector"));
+}
+
+const TableKind service_table_kind = { service_columns, write_service_cells };
+
 static const TableColumn disruption_budget_columns[] = {
         NAME_COLUMN, TEXT("Min Available"), TEXT("Max Unavailable"), AGE_COLUMN, END_OF_COLUMNS,
 };

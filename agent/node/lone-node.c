@@ -15,6 +15,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -196,24 +197,43 @@ static int issue_administrator(LoneNode *lone, char **ret_certificate, char **re
                                     ret_key, reterr);
 }
 
-int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, char **ret_json,
+/* Of mainstay-api, for clients on this machine. One that listens at all addresses listens at those
+ * of IPv4, too. */
+static char *format_server_url(const Config *config) {
+        unsigned port = config_node_api_port(config);
+        const char *address = config->address;
+        struct in6_addr ipv6;
+        struct in_addr ipv4;
+        char *url;
+
+        if (!address || (inet_pton(AF_INET, address, &ipv4) == 1 && ipv4.s_addr == INADDR_ANY) ||
+            (inet_pton(AF_INET6, address, &ipv6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ipv6)))
+                address = "127.0.0.1";
+        return asprintf(&url, strchr(address, ':') ? "https://[%s]:%u" : "https://%s:%u", address,
+                        port) < 0
+                       ? NULL
+                       : url;
+}
+
+int lone_node_make_kubeconfig(LoneNode *lone, const Config *config, char **ret_json,
                               Error *reterr) {
-        cleanup_free char *authority = NULL, *certificate = NULL;
+        cleanup_free char *authority = NULL, *certificate = NULL, *server = NULL;
         cleanup_json json_t *parts = NULL;
         char *key = NULL;
         int r = find_authority(lone, reterr);
 
         if (r < 0)
                 return r;
-        r = read_server_authority(lone, serving_certificate, &authority, reterr);
+        r = read_server_authority(lone, config->tls_cert_file, &authority, reterr);
         if (r < 0)
                 return r;
         r = issue_administrator(lone, &certificate, &key, reterr);
         if (r < 0)
                 return r;
-        parts = json_pack("{s:s, s:s, s:s, s:s}", "nodeName", lone->spec.node_name,
-                          "certificateAuthority", authority, "clientCertificate", certificate,
-                          "clientKey", key);
+        server = format_server_url(config);
+        parts = json_pack("{s:s, s:s, s:s, s:s, s:s}", "nodeName", lone->spec.node_name, "server",
+                          server, "certificateAuthority", authority, "clientCertificate",
+                          certificate, "clientKey", key);
         secret_free(key);
         *ret_json = parts ? json_to_text(parts, JSON_COMPACT) : NULL;
         return *ret_json ? 0 : -ENOMEM;

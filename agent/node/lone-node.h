@@ -5,6 +5,7 @@
  * mainstay-api serves with, and kubeconfigs. The authority is made when it is needed first, and
  * kept in <state>/pki. */
 
+#include "agent/model/config.h"
 #include "common/error.h"
 
 #include <jansson.h>
@@ -27,7 +28,6 @@ LoneNode *lone_node_free(LoneNode *lone);
 int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr);
 
 /* What a kubeconfig is made of, with a new client certificate: an object of JSON that the caller
- * frees. 'serving_certificate' is the file of a configured one, NULL or "": none. 0, or -errno with
- * a message. */
-int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, char **ret_json,
-                              Error *reterr);
+ * frees. The configuration says where mainstay-api listens, and which certificate it may serve
+ * with. 0, or -errno with a message. */
+int lone_node_make_kubeconfig(LoneNode *lone, const Config *config, char **ret_json, Error *reterr);

@@ -46,14 +46,17 @@ static bool is_on_unless_off(OptionalBool value) {
 static json_t *list_kubelet_api_settings(const NodeApiSettingsSpec *spec) {
         const AuthenticationConfig *authentication = &spec->config->authentication;
         const AuthorizationConfig *authorization = &spec->config->authorization;
+        char created[RFC3339_SIZE];
 
         return json_pack(
-                "{s:s, s:s, s:s, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
+                "{s:s, s:s, s:s, s:s, s:s*, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, "
+                "s:I, s:I, s:I}",
                 "nodeName", spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION,
-                "manifestDirectory", spec->manifest_dir, "address", spec->config->address, "port",
-                (int) config_node_api_port(spec->config), "alone", spec->lone != NULL, "anonymous",
-                authentication->anonymous.enabled, "tokenReviews",
-                is_on_unless_off(authentication->webhook.enabled), "accessReviews",
+                "manifestDirectory", spec->manifest_dir, "configurationFile", spec->config_file,
+                "nodeCreated", spec->created > 0 ? format_rfc3339(created, spec->created) : NULL,
+                "address", spec->config->address, "port", (int) config_node_api_port(spec->config),
+                "alone", spec->lone != NULL, "anonymous", authentication->anonymous.enabled,
+                "tokenReviews", is_on_unless_off(authentication->webhook.enabled), "accessReviews",
                 authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
                 is_on_unless_off(spec->config->enable_debugging_handlers), "systemLogs",
                 is_on_unless_off(spec->config->enable_system_log_handler), "systemLogQuery",

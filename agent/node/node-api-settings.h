@@ -11,7 +11,8 @@
 typedef struct NodeApiSettingsSpec { /* all is borrowed */
         const Config *config;
         const char *node_name;
-        const char *manifest_dir;
+        const char *manifest_dir, *config_file;
+        uint64_t created;        /* since when the node exists; realtime, 0: not known */
         const char *issued_pair; /* the certificate of the API server and its key, in PEM, which
                                     has precedence; NULL: none */
         LoneNode *lone;          /* NULL: the node has joined an API server */

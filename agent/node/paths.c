@@ -2,6 +2,7 @@
 #include "agent/node/paths.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -262,6 +263,14 @@ int agent_paths_find_programs(AgentPaths *paths) {
         if (r < 0)
                 return r;
         return find_program("mainstay-api", &paths->node_api);
+}
+
+uint64_t node_creation_time(const char *state_dir) {
+        struct statx st;
+
+        if (statx(AT_FDCWD, state_dir, 0, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
+                return 0;
+        return (uint64_t) st.stx_btime.tv_sec * USEC_PER_SEC;
 }
 
 void agent_paths_dump(const AgentPaths *paths, FILE *out) {

@@ -34,6 +34,10 @@ typedef struct AgentPaths {
 
 void agent_paths_done(AgentPaths *paths);
 
+/* Since when the node exists, which is as old as the directory of the agent's state. Realtime; 0:
+ * not known. */
+uint64_t node_creation_time(const char *state_dir);
+
 /* Lines for 'mainstay debug dump'. */
 void agent_paths_dump(const AgentPaths *paths, FILE *out);
 

@@ -27,7 +27,8 @@ PROGRAMS = {
     "pause": [],
     "shim": ["agent/sandbox/protocol.h"],
     "image-helper": ["agent/model/source-index.h"],
-    "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],
+    "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/hidden-value.h",
+                 "agent/model/json-path.h", "agent/model/pod-summary.h", "agent/model/system-class.h"],
     "kubelet": ["agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
 }
