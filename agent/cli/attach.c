@@ -62,11 +62,10 @@ static SessionStreams choose_attach_streams(const Options *options, bool has_ter
         return streams;
 }
 
-int attach_to_container(const Options *options, const json_t *pod, const char *container) {
-        cleanup_error Error error = ERROR_NULL;
+int attach_container_streams(const Options *options, const json_t *pod, const char *container,
+                             Error *reterr) {
         bool has_terminal = container_has(pod, container, "tty");
         SessionStreams streams = choose_attach_streams(options, has_terminal);
-        int r;
 
         if (options->tty && !has_terminal)
                 print_line(stderr, "Unable to use a TTY - container %s did not allocate one",
@@ -76,7 +75,13 @@ int attach_to_container(const Options *options, const json_t *pod, const char *c
                            container);
         if (streams.has_terminal && options->interactive)
                 fprintf(stderr, "If you don't see a command prompt, try pressing enter.\n");
-        r = session_attach(options->socket, pod, container, &streams, &error);
+        return session_attach(options->socket, pod, container, &streams, reterr);
+}
+
+int attach_to_container(const Options *options, const json_t *pod, const char *container) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = attach_container_streams(options, pod, container, &error);
+
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 

@@ -210,6 +210,26 @@ static int print_container_log(const Options *options, const json_t *pod, const 
         return client_stream(options->socket, path, print_debug_log, NULL, reterr);
 }
 
+static bool has_container_ended(const json_t *pod, const char *container) {
+        return json_at(find_container_status_of(pod, container), "state", "terminated");
+}
+
+/* It may end at any time before it is attached to. */
+static int show_container(const Options *options, const json_t *pod, const char *container,
+                          Error *reterr) {
+        cleanup_json json_t *later = NULL;
+        int r;
+
+        if (has_container_ended(pod, container))
+                return print_container_log(options, pod, container, reterr);
+        r = attach_container_streams(options, pod, container, reterr);
+        if (r >= 0 || find_pod(options, options->words[0], &later, NULL) < 0 ||
+            !has_container_ended(later, container))
+                return r;
+        error_done(reterr);
+        return print_container_log(options, later, container, reterr);
+}
+
 static int attach_when_started(const Options *options, const json_t *pod, const char *container) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(container_wait_done)
@@ -219,11 +239,8 @@ static int attach_when_started(const Options *options, const json_t *pod, const 
 
         if (r >= 0 && !wait.started)
                 r = error_setf(&error, ESRCH, "the pod has been removed");
-        if (r < 0)
-                return fail_with_error(r, &error);
-        if (!json_at(find_container_status_of(wait.started, container), "state", "terminated"))
-                return attach_to_container(options, wait.started, container);
-        r = print_container_log(options, wait.started, container, &error);
+        if (r >= 0)
+                r = show_container(options, wait.started, container, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 

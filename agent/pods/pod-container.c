@@ -194,20 +194,23 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         print_container_checkpoint(c, checkpoint);
         container_stopper_reset(&c->stopper);
         arm_start_slot_timer(c);
-        r = sandbox_run_container(c->instance.pod->sandbox,
-                                  &(SandboxContainerConfig){
-                                          .id = bundle.id,
-                                          .name = spec->name,
-                                          .attempt = attempt,
-                                          .bundle = bundle.directory,
-                                          .log = bundle.log,
-                                          .journal_fields = journal_fields,
-                                          .events_file = bundle.events_file,
-                                          .note = checkpoint,
-                                          .has_input = spec->has_stdin,
-                                          .has_terminal = spec->tty,
-                                          .target = target ? target_id : NULL,
-                                  });
+        r = sandbox_run_container(
+                c->instance.pod->sandbox,
+                &(SandboxContainerConfig){
+                        .id = bundle.id,
+                        .name = spec->name,
+                        .attempt = attempt,
+                        .bundle = bundle.directory,
+                        .log = bundle.log,
+                        .journal_fields = journal_fields,
+                        .events_file = bundle.events_file,
+                        .note = checkpoint,
+                        .has_input = spec->has_stdin,
+                        .keeps_early =
+                                spec->has_stdin && container_instance_is_ephemeral(&c->instance),
+                        .has_terminal = spec->tty,
+                        .target = target ? target_id : NULL,
+                });
         if (r == -ENOTSUP)
                 return error_setf(
                         reterr, ENOTSUP,

@@ -108,6 +108,7 @@ static const MessageField request_fields[] = {
         { "note",          KIND_OPTIONAL, offsetof(ShimRequest, note),          MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_NOTE) },
         { "has_input",     KIND_BOOLEAN,  offsetof(ShimRequest, has_input),     MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | OF_CLIENT },
         { "has_terminal",  KIND_BOOLEAN,  offsetof(ShimRequest, has_terminal),  MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | OF_CLIENT },
+        { "keeps_early",   KIND_BOOLEAN,  offsetof(ShimRequest, keeps_early),   MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN)    },
         { "is_held",       KIND_BOOLEAN,  offsetof(ShimRequest, is_held),       MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
         { "is_input_once", KIND_BOOLEAN,  offsetof(ShimRequest, is_input_once), MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH) },
         { "target",        KIND_OPTIONAL, offsetof(ShimRequest, target),        MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN)    },

@@ -36,7 +36,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_HELLO,    /* version */
         SHIM_REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
         SHIM_REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
-                                * has_input, has_terminal, target */
+                                * has_input, has_terminal, keeps_early, target */
         SHIM_REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         SHIM_REQUEST_DELETE,   /* id, directories */
         SHIM_REQUEST_TEARDOWN, /* nothing */
@@ -71,6 +71,7 @@ typedef struct ShimRequest {
         bool has_error;     /* likewise */
         bool has_terminal;  /* config.json, or the session's client, requests a terminal */
         bool is_held;       /* a session's command waits for CHANNEL_START */
+        bool keeps_early;   /* the first client that attaches gets the output from before */
         bool is_input_once; /* the end of the first client's input ends the container's */
         const char *target; /* ID of a running container whose PID namespace is bound to
                                <bundle>/pid-namespace; NULL: none */

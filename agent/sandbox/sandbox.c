@@ -430,6 +430,7 @@ int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
                                          .events_file = run->events_file,
                                          .note = run->note,
                                          .has_input = run->has_input,
+                                         .keeps_early = run->keeps_early,
                                          .has_terminal = run->has_terminal,
                                          .target = run->target });
 }

@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 enum {
-        PIPE_SIZE = 1024 * 1024,    /* of each stream of each client */
-        PIPE_RESUME = PIPE_SIZE / 4 /* after skipping, output continues when less is in the pipe */
+        PIPE_SIZE = 1024 * 1024,     /* of each stream of each client */
+        PIPE_RESUME = PIPE_SIZE / 4, /* after skipping, output continues when less is in the pipe */
+        EARLY_MAX = 64 * 1024        /* of each stream: what a pipe takes, whatever its size */
 };
 
 struct Attachment {
@@ -81,6 +82,45 @@ static int open_attachment(Attachment *attachment, AttachmentStreams *ret) {
 }
 
 static void on_attachment_read(EpollSource *source, uint32_t events);
+static bool write_to_attachment(Attachment *attachment, bool is_error, const char *data,
+                                size_t length);
+
+/* ---- early output ---- */
+
+static void drop_early_output(Attachments *attachments) {
+        attachments->keeps_early = false;
+        for (size_t i = 0; i < N_ELEMENTS(attachments->early); i++) {
+                free(TAKE_PTR(attachments->early[i]));
+                attachments->early_length[i] = 0;
+        }
+}
+
+/* The client of a beginning with a gap would be misled: it gets all of it, or nothing. */
+static void keep_early_output(Attachments *attachments, bool is_error, const char *data,
+                              size_t length) {
+        size_t *total = &attachments->early_length[is_error];
+        char *larger = length <= EARLY_MAX - *total
+                               ? realloc(attachments->early[is_error], *total + length)
+                               : NULL;
+
+        if (!larger) {
+                drop_early_output(attachments);
+                return;
+        }
+        memcpy(larger + *total, data, length);
+        attachments->early[is_error] = larger;
+        *total += length;
+}
+
+static void send_early_output(Attachments *attachments, Attachment *first) {
+        for (size_t i = 0; i < N_ELEMENTS(attachments->early); i++)
+                if (attachments->early_length[i] > 0)
+                        (void) write_to_attachment(first, i == 1, attachments->early[i],
+                                                   attachments->early_length[i]);
+        drop_early_output(attachments);
+}
+
+/* ---- clients ---- */
 
 int attachments_add(Attachments *attachments, const AttachmentOptions *options,
                     AttachmentStreams *ret) {
@@ -106,6 +146,7 @@ int attachments_add(Attachments *attachments, const AttachmentOptions *options,
         attachment->next = attachments->first;
         attachments->first = attachment;
         *ret = streams;
+        send_early_output(attachments, attachment);
         return (int) attachment->id;
 }
 
@@ -130,6 +171,7 @@ void attachments_remove(Attachments *attachments, unsigned id) {
 void attachments_end(Attachments *attachments) {
         while (attachments->first)
                 end_attachment(&attachments->first, ATTACHMENT_ENDED);
+        drop_early_output(attachments);
 }
 
 static size_t write_to_pipe(int fd, const char *data, size_t length) {
@@ -214,6 +256,8 @@ static bool write_to_attachment(Attachment *attachment, bool is_error, const cha
 void attachments_write(Attachments *attachments, bool is_error, const char *data, size_t length) {
         Attachment **link = &attachments->first;
 
+        if (attachments->keeps_early && length > 0)
+                keep_early_output(attachments, is_error, data, length);
         while (*link)
                 if (write_to_attachment(*link, is_error, data, length))
                         link = &(*link)->next;

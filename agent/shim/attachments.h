@@ -4,10 +4,14 @@
 /* The clients that are attached to a container (kubectl attach): each gets a copy of its output, by
  * pipes to the process of its session. Writing never waits. When a pipe is full, its client does
  * not read fast enough: on a terminal, output is skipped and the client is shown how much; other
- * output must be complete, so the client is dropped. */
+ * output must be complete, so the client is dropped.
+ *
+ * On request what was written before there was a client is kept for the first one: kubectl debug
+ * attaches to a container that has started by itself, and may have said all by then. */
 
 #include "common/macros.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Attachment Attachment;
@@ -16,6 +20,9 @@ typedef struct Attachments {
         int epoll_fd;
         Attachment *first;
         unsigned last_id;
+        bool keeps_early; /* output is kept until there is a client, or too much of it */
+        char *early[2];   /* of the output and of the errors; NULL: nothing yet */
+        size_t early_length[2];
 } Attachments;
 
 typedef struct AttachmentOptions {
@@ -57,7 +64,7 @@ void attachments_remove(Attachments *attachments, unsigned id);
 /* Copies output (or errors) to all clients. */
 void attachments_write(Attachments *attachments, bool is_error, const char *data, size_t length);
 
-/* The container has ended: so do all attachments. */
+/* The container has ended: so do all attachments, and early output is dropped. */
 void attachments_end(Attachments *attachments);
 
 /* Closes the descriptors that attachments_add() gave. */

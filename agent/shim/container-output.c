@@ -174,6 +174,10 @@ int container_output_open_input(ContainerOutput *output) {
         return pipes[PIPE_READ_END];
 }
 
+void container_output_keep_early(ContainerOutput *output) {
+        output->attachments.keeps_early = true;
+}
+
 int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
                             AttachmentStreams *ret) {
         int terminal_fd = output->streams[OUTPUT_STREAM_TERMINAL].source.fd;

@@ -36,6 +36,9 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
  * input waits. Returns the container's end, O_CLOEXEC, to be closed by the caller; or -errno. */
 int container_output_open_input(ContainerOutput *output);
 
+/* The first client that is attached also gets what was written before, unless it is too much. */
+void container_output_keep_early(ContainerOutput *output);
+
 typedef struct ContainerAttach {
         bool has_output, has_error, has_input; /* what the client requests */
         bool is_input_once; /* the container's input ends with that of the first client that has it

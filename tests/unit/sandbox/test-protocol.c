@@ -29,6 +29,7 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                   .note = "\"quoted\"\n",
                   .has_input = true,
                   .has_terminal = true,
+                  .keeps_early = true,
                   .target = "4567" },
                 { .type = SHIM_REQUEST_ATTACH,
                   .id = "0123",
@@ -78,6 +79,7 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                 EXPECT_EQ(got.has_input, sent->has_input);
                 EXPECT_EQ(got.has_terminal, sent->has_terminal);
                 EXPECT_EQ(got.has_output, sent->has_output);
+                EXPECT_EQ(got.keeps_early, sent->keeps_early);
                 EXPECT_EQ(got.is_input_once, sent->is_input_once);
                 EXPECT_EQ(got.is_held, sent->is_held);
                 EXPECT_STREQ(got.target, sent->target);

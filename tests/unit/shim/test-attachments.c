@@ -84,6 +84,48 @@ TEST(each_client_gets_the_streams_that_it_wants)
         attachment_streams_close(&output);
 }
 
+TEST(the_first_client_gets_the_output_from_before_on_request)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        AttachmentStreams first, second;
+        char text[64] = "";
+
+        attachments.keeps_early = true;
+        attachments_write(&attachments, false, "ear", 3);
+        attachments_write(&attachments, true, "err", 3);
+        attachments_write(&attachments, false, "ly", 2);
+        REQUIRE(attachments_add(&attachments,
+                                &(AttachmentOptions){ .has_output = true, .has_error = true },
+                                &first) > 0);
+        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &second) >
+                0);
+        attachments_write(&attachments, false, ".", 1);
+        EXPECT_EQ(drain(first.output_fd, text, sizeof(text)), 6);
+        EXPECT_STREQ(text, "early.");
+        EXPECT_EQ(drain(first.error_fd, text, sizeof(text)), 3);
+        EXPECT_STREQ(text, "err");
+        EXPECT_EQ(drain(second.output_fd, text, sizeof(text)), 1);
+        attachment_streams_close(&first);
+        attachment_streams_close(&second);
+}
+
+TEST(early_output_that_is_too_much_is_dropped_as_a_whole)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        static const char block[BLOCK];
+        AttachmentStreams first;
+        char text[64] = "";
+
+        attachments.keeps_early = true;
+        attachments_write(&attachments, false, block, sizeof(block));
+        attachments_write(&attachments, false, "x", 1);
+        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &first) >
+                0);
+        attachments_write(&attachments, false, "now", 3);
+        EXPECT_EQ(drain(first.output_fd, text, sizeof(text)), 3);
+        attachment_streams_close(&first);
+}
+
 TEST(a_client_that_does_not_read_is_dropped_and_others_lose_nothing)
 {
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
