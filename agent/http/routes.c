@@ -5,6 +5,7 @@
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"
+#include "agent/model/openapi.h"
 #include "common/cleanup.h"
 
 static const char prometheus_type[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -71,6 +72,11 @@ static enum MHD_Result http_handle_configuration(HttpServer *server, struct MHD_
                 http, http_handlers_of(server)->configuration(http_userdata_of(server)));
 }
 
+static enum MHD_Result http_handle_schemas(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest) {
+        return http_reply_json_consume(http, openapi_schemas_to_json());
+}
+
 /* clang-format off */
 static const struct {
         const char *method;
@@ -102,6 +108,7 @@ static const struct {
         { "GET",    "/metrics/probes",      false, false, http_handle_probe_metrics         },
         { "GET",    "/stats/summary",       false, false, http_handle_stats_summary         },
         { "GET",    "/runningpods",         false, false, http_handle_running_pods          },
+        { "GET",    "/schemas",             false, false, http_handle_schemas               },
         { "GET",    "/configz",             false, false, http_handle_configuration         },
         { "GET",    "/containerLogs/",      true, false,  http_handle_container_logs        },
         { "GET",    "/portForward/",        true,  false, http_handle_port_forward          },

@@ -8,6 +8,7 @@
 #include "agent/node-api/discovery.h"
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/object-list.h"
+#include "agent/node-api/openapi-document.h"
 #include "agent/node-api/resource-metrics.h"
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
@@ -382,6 +383,22 @@ static ApiStepResult reply_openapi_v2(ApiRequest *request) {
                                     "definitions"));
 }
 
+/* Of one group and version. */
+static ApiStepResult reply_openapi_v3(ApiRequest *request, const ResourcePath *path) {
+        cleanup_json json_t *schemas = NULL, *document = NULL;
+
+        if (path->resource)
+                return reply_no_resource(request);
+        if (!request->has_reply)
+                return ask_agent_for_list(request, "/schemas");
+        if (has_agent_failed(request))
+                return api_reply_agent_error(request);
+        schemas = json_loads(request->reply_body, 0, NULL);
+        document = schemas ? openapi_document(path, schemas) : NULL;
+        return document ? reply_json(request, "application/json", json_incref(document))
+                        : reply_no_resource(request);
+}
+
 /* ---- routes ---- */
 
 static bool is_beneath(const char *path, const char *parent) {
@@ -440,7 +457,9 @@ ApiStepResult api_route_kubernetes(ApiRequest *request) {
         if (is_read && streq(request->path, "/"))
                 return reply_json(request, "application/json", discovery_paths());
         if (is_read && streq(request->path, "/openapi/v3"))
-                return reply_json(request, "application/json", json_pack("{s:{}}", "paths"));
+                return reply_json(request, "application/json", openapi_index());
+        if (is_read && openapi_path_parse(request->path, &path) >= 0)
+                return reply_openapi_v3(request, &path);
         if (resource_path_parse(request->path, &path) < 0 || !path.resource)
                 return is_read ? reply_discovery(request) : api_refuse_write(request, NULL, &path);
         resource = find_served_resource(&path);

@@ -56,7 +56,7 @@ LIBRARIES = {
                   "agent/image-helper/store.h", "agent/image/image-archive.c", "agent/image/image-jobs.c", "agent/image/image-names.c",
                   "agent/image/pull-settings.c", "agent/source/source-answer.c", "agent/source/fetch-settings.c", "agent/report/report-line.c", "agent/image/image-record.c", "agent/image/images-json.c",
                   "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node/self-signed.c", "agent/node/self-signed.h", "agent/node-api/api-settings.c",
-                  "agent/node-api/discovery.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
+                  "agent/node-api/discovery.h", "agent/node-api/openapi-document.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
                   "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",
                   "agent/node-api/resource-metrics.h", "agent/node-api/self-reviews.h",
                   "agent/node-api/review-objects.c", "agent/node-api/session-result.c", "agent/node-api/status-object.c", "agent/node-api/table.h",
