@@ -103,6 +103,16 @@ static const char *explain_kind(const char *kind, bool exists) {
         static const struct {
                 const char *kind, *reason;
         } reasons[] = {
+                { "CronJob", "nothing here runs CronJobs; write a Pod instead" },
+                { "Deployment", "nothing here runs Deployments; write a DaemonSet or a Pod "
+                                "instead" },
+                { "Job", "nothing here runs Jobs; write a Pod instead" },
+                { "ReplicaSet", "nothing here runs ReplicaSets; write a DaemonSet or a Pod "
+                                "instead" },
+                { "ReplicationController", "nothing here runs ReplicationControllers; write a "
+                                           "DaemonSet or a Pod instead" },
+                { "StatefulSet", "nothing here runs StatefulSets; write a DaemonSet or a Pod "
+                                 "instead" },
                 { "ControllerRevision", "revisions are made of its DaemonSets" },
                 { "Event", "events are made by the node, and removed after a while" },
                 { "Lease", "the Lease is that of the node itself" },

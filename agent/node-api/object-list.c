@@ -231,7 +231,10 @@ void complete_served_object(const ServedResource *resource, json_t *object) {
         (void) json_object_set_new(object, "kind", json_string(resource->kind));
         (void) json_object_set_new(object, "apiVersion",
                                    json_string(served_api_version(resource, version)));
-        /* An API server's default, which kubectl debug relies on. */
+        if (streq(resource->kind, "PriorityClass") && !json_object_get(object, "preemptionPolicy"))
+                (void) json_object_set_new(object, "preemptionPolicy",
+                                           json_string("PreemptLowerPriority"));
+        /* Defaults of an API server, which kubectl describe and debug rely on. */
         if (streq(resource->kind, "Pod") && spec && !json_object_get(spec, "securityContext"))
                 (void) json_object_set_new(spec, "securityContext", json_object());
         if (streq(resource->kind, "Secret"))

@@ -8,6 +8,14 @@
 #define NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define NO_NAMES   ((const char *const[]){ NULL })
 
+/* Kinds of which a lone node has no objects. They are served, so that clients that list them find
+ * none, and that those which make one get the reason why not. */
+#define NEVER_HERE(group, version, plural, singular, kind, short_names, table)                 \
+        {                                                                                      \
+                group, version, plural, singular, kind, short_names, NAMES("all"), NULL, NULL, \
+                        true, NULL, false, table                                               \
+        }
+
 /* clang-format off */
 const ServedResource served_resources[] = {
         { "", "v1", "pods", "pod", "Pod", NAMES("po"), NAMES("all"),
@@ -27,12 +35,17 @@ const ServedResource served_resources[] = {
           true, "/configmaps", true, &config_map_table_kind },
         { "", "v1", "secrets", "secret", "Secret", NO_NAMES, NO_NAMES, NAMES("type"), NULL,
           true, "/secrets", true, &secret_table_kind },
-        { "", "v1", "services", "service", "Service", NAMES("svc"), NAMES("all"), NULL, NULL,
-          true, NULL, false, &service_table_kind },
+        NEVER_HERE("", "v1", "replicationcontrollers", "replicationcontroller", "ReplicationController", NAMES("rc"), &name_table_kind),
+        NEVER_HERE("", "v1", "services", "service", "Service", NAMES("svc"), &service_table_kind),
         { "apps", "v1", "daemonsets", "daemonset", "DaemonSet", NAMES("ds"), NAMES("all"), NULL, NULL,
           true, "/daemonsets", true, &daemonset_table_kind },
         { "apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", NO_NAMES, NO_NAMES, NULL, NULL,
           true, "/revisions", true, &controller_revision_table_kind },
+        NEVER_HERE("apps", "v1", "deployments", "deployment", "Deployment", NAMES("deploy"), &name_table_kind),
+        NEVER_HERE("apps", "v1", "replicasets", "replicaset", "ReplicaSet", NAMES("rs"), &name_table_kind),
+        NEVER_HERE("apps", "v1", "statefulsets", "statefulset", "StatefulSet", NAMES("sts"), &name_table_kind),
+        NEVER_HERE("batch", "v1", "cronjobs", "cronjob", "CronJob", NAMES("cj"), &name_table_kind),
+        NEVER_HERE("batch", "v1", "jobs", "job", "Job", NO_NAMES, &name_table_kind),
         { "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", NAMES("pc"), NO_NAMES, NULL, NULL,
           false, "/priorityclasses", true, &priority_class_table_kind },
         { "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", "RuntimeClass", NO_NAMES, NO_NAMES, NULL, NULL,
@@ -42,9 +55,9 @@ const ServedResource served_resources[] = {
         { "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", NAMES("pdb"), NO_NAMES, NULL, NULL,
           true, NULL, false, &disruption_budget_table_kind },
         { METRICS_GROUP, "v1beta1", "nodes", "node", "NodeMetrics", NO_NAMES, NO_NAMES, NULL, NULL,
-          false, "/stats/summary?only_cpu_and_memory=true", false, &metrics_table_kind, "/node" },
+          false, "/stats/summary?only_cpu_and_memory=true", false, &name_table_kind, "/node" },
         { METRICS_GROUP, "v1beta1", "pods", "pod", "PodMetrics", NO_NAMES, NO_NAMES, NULL, NULL,
-          true, "/stats/summary?only_cpu_and_memory=true", false, &metrics_table_kind, "/pods" },
+          true, "/stats/summary?only_cpu_and_memory=true", false, &name_table_kind, "/pods" },
 };
 /* clang-format on */
 

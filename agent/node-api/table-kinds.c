@@ -433,15 +433,15 @@ static void write_disruption_budget_cells(const json_t *budget, uint64_t now_use
 const TableKind disruption_budget_table_kind = { disruption_budget_columns,
                                                  write_disruption_budget_cells };
 
-static const TableColumn metrics_columns[] = {
+static const TableColumn name_columns[] = {
         NAME_COLUMN,
         AGE_COLUMN,
         END_OF_COLUMNS,
 };
 
-static void write_metrics_cells(const json_t *metrics, uint64_t now_usec, json_t *cells) {
-        add_name_cell(cells, metrics);
-        add_creation_cell(cells, metrics, now_usec);
+static void write_name_and_age_cells(const json_t *object, uint64_t now_usec, json_t *cells) {
+        add_name_cell(cells, object);
+        add_creation_cell(cells, object, now_usec);
 }
 
-const TableKind metrics_table_kind = { metrics_columns, write_metrics_cells };
+const TableKind name_table_kind = { name_columns, write_name_and_age_cells };

@@ -25,7 +25,7 @@ typedef struct TableKind {
 extern const TableKind pod_table_kind, node_table_kind, event_table_kind, namespace_table_kind,
         daemonset_table_kind, controller_revision_table_kind, config_map_table_kind,
         secret_table_kind, priority_class_table_kind, runtime_class_table_kind, lease_table_kind,
-        disruption_budget_table_kind, metrics_table_kind, service_table_kind;
+        disruption_budget_table_kind, name_table_kind, service_table_kind;
 
 /* What a row has of its object. */
 typedef enum TableObject {

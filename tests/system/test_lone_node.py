@@ -333,7 +333,7 @@ def test_a_command_runs_over_spdy(lone):
 @pytest.mark.parametrize("path,method,status,said", [
     (PODS + "/none", "GET", 404, 'pods "none" not found'),
     ("/apis/apps/v1/namespaces/default/daemonsets/none", "GET", 404, 'daemonsets.apps "none" not found'),
-    ("/api/v1/services", "GET", 404, "could not find the requested resource"),
+    ("/api/v1/serviceaccounts", "GET", 404, "could not find the requested resource"),
     ("/apis/none/v1", "GET", 404, "could not find the requested resource"),
     (PODS + "/none/log", "GET", 404, 'pods "none" not found'),
     (PODS + "?labelSelector=%3Da", "GET", 400, "is not a label selector"),
