@@ -5,6 +5,7 @@
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/node-api-private.h"
+#include "agent/node-api/protobuf-body.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
@@ -103,10 +104,8 @@ static const char *explain_kind(const char *kind, bool exists) {
         static const struct {
                 const char *kind, *reason;
         } reasons[] = {
-                { "CronJob", "nothing here runs CronJobs; write a Pod instead" },
                 { "Deployment", "nothing here runs Deployments; write a DaemonSet or a Pod "
                                 "instead" },
-                { "Job", "nothing here runs Jobs; write a Pod instead" },
                 { "ReplicaSet", "nothing here runs ReplicaSets; write a DaemonSet or a Pod "
                                 "instead" },
                 { "ReplicationController", "nothing here runs ReplicationControllers; write a "
@@ -195,10 +194,17 @@ static ApiStepResult refuse_node_change(ApiRequest *request) {
 
 /* ---- all ---- */
 
+/* No more than the metadata is needed. */
+static json_t *parse_new_object(const ApiRequest *request) {
+        return !request->is_body_too_large && is_protobuf_body(request->body, request->n_body)
+                       ? protobuf_body_metadata(request->body, request->n_body)
+                       : api_parse_body(request);
+}
+
 /* An object that is to be made is named in the body, and may exist. */
 static ApiStepResult refuse_creation(ApiRequest *request, const ServedResource *resource,
                                      const ResourcePath *path) {
-        cleanup_json json_t *body = api_parse_body(request);
+        cleanup_json json_t *body = parse_new_object(request);
         const char *namespace = json_text(body, "metadata", "namespace");
         ResourcePath named = *path;
         ApiStepResult result;

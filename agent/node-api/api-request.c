@@ -273,3 +273,8 @@ const char *api_header(struct MHD_Connection *http, const char *name) {
 const char *api_parameter(struct MHD_Connection *http, const char *name) {
         return MHD_lookup_connection_value(http, MHD_GET_ARGUMENT_KIND, name);
 }
+
+bool api_has_parameter(struct MHD_Connection *http, const char *name) {
+        return MHD_lookup_connection_value_n(http, MHD_GET_ARGUMENT_KIND, name, strlen(name), NULL,
+                                             NULL) == MHD_YES;
+}

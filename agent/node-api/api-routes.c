@@ -76,8 +76,9 @@ static ApiStepResult reply_health(ApiRequest *request, const char *name, const c
                         request, &(AgentRequestSpec){ .kind = AGENT_COLLECT, .path = path });
         if (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK)
                 return api_reply_agent_error(request);
-        return api_parameter(request->http, "verbose") ? reply_health_checks(request, name)
-                                                       : api_reply_text(request, MHD_HTTP_OK, "ok");
+        return api_has_parameter(request->http, "verbose")
+                       ? reply_health_checks(request, name)
+                       : api_reply_text(request, MHD_HTTP_OK, "ok");
 }
 
 static ApiStepResult handle_healthz(ApiRequest *request, const char *rest) {

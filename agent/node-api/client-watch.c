@@ -168,12 +168,13 @@ static void finish_first_list(ClientWatch *watch, uint64_t now_usec, FILE *out) 
 
 static int take_served_object(ClientWatch *watch, const char *type, json_t *object,
                               uint64_t now_usec, FILE *out) {
-        cleanup_free char *key = object_key(object);
+        cleanup_free char *key = NULL;
 
-        if (!key)
-                return -ENOMEM;
         complete_served_object(watch->resource, object);
         set_creation_time(object, watch->node_created);
+        key = object_key(object);
+        if (!key)
+                return -ENOMEM;
         if (streq(type, "DELETED")) {
                 (void) json_object_del(watch->present, key);
                 return take_deleted_object(watch, key, object, now_usec, out);

@@ -59,7 +59,7 @@ static ApiStepResult reply_version(ApiRequest *request) {
 
 static ApiStepResult reply_discovery(ApiRequest *request) {
         const char *accept = api_header(request->http, MHD_HTTP_HEADER_ACCEPT);
-        json_t *document = accept && strstr(accept, DISCOVERY_AGGREGATED_TYPE)
+        json_t *document = accepts_form(accept, "as=APIGroupDiscoveryList", "v=v2")
                                    ? discovery_aggregated(request->path)
                                    : NULL;
 

@@ -191,6 +191,9 @@ const char *api_header(struct MHD_Connection *http, const char *name);
 /* A parameter of the query; NULL: there is none. */
 const char *api_parameter(struct MHD_Connection *http, const char *name);
 
+/* Also one without a value. */
+bool api_has_parameter(struct MHD_Connection *http, const char *name);
+
 /* ---- the steps of a request ---- */
 
 ApiStepResult api_authenticate(ApiRequest *request);

@@ -24,21 +24,25 @@ void list_query_done(ListQuery *query) {
 
 /* ---- the form ---- */
 
-static bool accepts_table(const char *accept, const char *version) {
-        const char *end;
-        size_t length = strlen(version);
+/* The parameters of a media range may be in any order. */
+static bool has_media_parameter(const char *media, size_t length, const char *parameter) {
+        size_t n = strlen(parameter);
 
-        for (const char *media = strstr(accept, "as=Table"); media;
-             media = strstr(media + 1, "as=Table")) {
-                const char *start = media;
+        for (size_t i = 1; i + n <= length; i++)
+                if (strchr("; ", media[i - 1]) && memcmp(media + i, parameter, n) == 0 &&
+                    (i + n == length || strchr("; ", media[i + n])))
+                        return true;
+        return false;
+}
 
-                while (start > accept && start[-1] != ',')
-                        start--;
-                end = media + strcspn(media, ",");
-                for (const char *c = start; c + length <= end; c++)
-                        if (memcmp(c, version, length) == 0 &&
-                            (c + length == end || strchr("; ", c[length])))
-                                return true;
+bool accepts_form(const char *accept, const char *as, const char *version) {
+        while (accept && *accept) {
+                size_t length = strcspn(accept, ",");
+
+                if (has_media_parameter(accept, length, as) &&
+                    has_media_parameter(accept, length, version))
+                        return true;
+                accept += length + (accept[length] == ',');
         }
         return false;
 }
@@ -46,9 +50,9 @@ static bool accepts_table(const char *accept, const char *version) {
 ObjectForm object_form_negotiate(const char *accept, const char *include_object) {
         ObjectForm form = { 0 };
 
-        if (accept && accepts_table(accept, "v=v1"))
+        if (accepts_form(accept, "as=Table", "v=v1"))
                 form.table_version = "v1";
-        else if (accept && accepts_table(accept, "v=v1beta1"))
+        else if (accepts_form(accept, "as=Table", "v=v1beta1"))
                 form.table_version = "v1beta1";
         if (streq_ptr(include_object, "Object"))
                 form.included = TABLE_OBJECT_WHOLE;

@@ -25,6 +25,10 @@ typedef struct ObjectForm {
         TableObject included;
 } ObjectForm;
 
+/* Whether the Accept header, which may be NULL, has a media range with both parameters: "as=Table",
+ * "v=v1". */
+bool accepts_form(const char *accept, const char *as, const char *version);
+
 /* 'accept' and 'include_object' may be NULL. */
 ObjectForm object_form_negotiate(const char *accept, const char *include_object);
 

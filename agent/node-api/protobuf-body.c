@@ -61,7 +61,7 @@ static const ProtobufField access_review_fields[] = {
         { 0 },
 };
 
-/* All other objects have their metadata first. */
+/* Objects that are stored have their metadata first. */
 static const ProtobufField object_meta_fields[] = {
         { 1, "name", PROTOBUF_STRING, NULL },
         { 3, "namespace", PROTOBUF_STRING, NULL },
@@ -246,5 +246,17 @@ json_t *protobuf_body_parse(const char *data, size_t length) {
                 if (streq(messages[i].kind,
                           strna(json_string_value(json_object_get(type, "kind")))))
                         return parse_protobuf_message(message, messages[i].fields);
+        return json_object();
+}
+
+json_t *protobuf_body_metadata(const char *data, size_t length) {
+        const unsigned char *bytes = (const unsigned char *) data;
+        ProtobufReader message = { bytes, bytes };
+        cleanup_json json_t *type = NULL;
+
+        if (!is_protobuf_body(data, length) ||
+            read_unknown((ProtobufReader){ bytes + sizeof(magic), bytes + length }, &type,
+                         &message) < 0)
+                return NULL;
         return parse_protobuf_message(message, object_fields);
 }

@@ -126,7 +126,9 @@ TEST(what_is_served_is_allowed)
         EXPECT(!is_allowed("metrics.k8s.io", "pods", "exec", "create"));
         EXPECT(!is_allowed("", "pods", NULL, "create"));
         EXPECT(!is_allowed("", "secrets", NULL, "delete"));
-        EXPECT(!is_allowed("", "services", NULL, "list"));
+        EXPECT(is_allowed("", "services", NULL, "list"));
+        EXPECT(!is_allowed("", "services", NULL, "create"));
+        EXPECT(!is_allowed("", "serviceaccounts", NULL, "list"));
         EXPECT(!is_allowed("", "*", NULL, "*"));
 }
 
