@@ -217,6 +217,14 @@ def test_interactive_debug_attaches_until_the_shell_ends(node):
     assert wait_state(node, "web", "dbg", "terminated")["exitCode"] == 0
 
 
+@pytest.mark.parametrize("script", ["echo done", "echo done; exit 3", "echo done; sleep 0.05", "echo done; read line"])
+def test_interactive_debug_shows_the_output_of_a_command_that_ends_at_once(node, script):
+    node.launch(specs.pod("web"))
+    for number in range(3):
+        answer = debug(node, "web", "-i", f"--image={specs.IMAGE}", "-c", f"dbg-{number}", "--", "sh", "-c", script, input="")
+        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "done\n", "")
+
+
 @pytest.mark.parametrize("words,status,said", [
     (["missing", f"--image={specs.IMAGE}"], 1, 'pods "missing" not found'),
     (["web", "--image="], 1, "spec.ephemeralContainers[0].image: is required"),

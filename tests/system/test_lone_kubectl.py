@@ -129,6 +129,62 @@ def test_what_cannot_be_done_is_said(kubectl, lone):
     assert f"its objects are files; edit {lone.node.manifests}/solo.yaml" in done.stderr
 
 
+STOCK = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: words}
+data: {one: two}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData: {password: hello}
+"""
+
+
+def test_writes_print_the_file_of_the_object(kubectl, lone):
+    stock, solo = os.path.join(lone.node.manifests, "stock.yaml"), os.path.join(lone.node.manifests, "solo.yaml")
+    lone.node.write(STOCK, "stock.yaml")
+    wait(lambda: kubectl.run("get", "cm/words", "secret/keys", check=False).returncode == 0, "the objects exist")
+    editor = {**os.environ, "EDITOR": "sed -i s/two/three/"}
+    for words in ("apply", "-f", stock), ("create", "-f", stock), ("replace", "-f", stock), ("delete", "-f", stock), \
+            ("edit", "cm", "words"), ("annotate", "secret", "keys", "a=b"), ("label", "cm", "words", "a=b"), \
+            ("patch", "cm", "words", "-p", '{"data":{"one":"x"}}'), ("delete", "secret", "keys"), \
+            ("create", "configmap", "words", "--from-literal=a=b"):
+        done = kubectl.run(*words, check=False, env=editor)
+        assert done.returncode != 0 and "its objects are files" in done.stderr and f"edit {stock}" in done.stderr, done.stderr
+    for words in ("apply", "-f", solo), ("create", "-f", solo), ("delete", "-f", solo), ("replace", "-f", solo), \
+            ("label", "pod", lone.pods["solo"], "a=b"):
+        done = kubectl.run(*words, check=False)
+        assert done.returncode != 0 and f"edit {solo}" in done.stderr, done.stderr
+    assert "hello" not in kubectl.say("get", "secret", "keys", "-o", "yaml")
+    assert "password:  5 bytes" in kubectl.say("describe", "secret", "keys")
+    lone.node.remove("stock")
+
+
+def test_the_node_is_explained_and_described(kubectl, lone):
+    assert "control plane" in kubectl.say("cluster-info")
+    assert "imagePullPolicy" in kubectl.say("explain", "pod.spec.containers")
+    assert "system-node-critical" in kubectl.say("describe", "priorityclasses")
+    assert "<unknown>" not in kubectl.say("get", "namespaces")
+    description = kubectl.say("describe", "node", "node1")
+    assert "HolderIdentity:  node1" in description
+    for path in "/livez", "/readyz", "/healthz", "/api/v1/nodes/node1/proxy/healthz":
+        assert kubectl.say("get", "--raw", path) == "ok"
+    for kind in "pods", "nodes", "namespaces", "configmaps", "secrets", "daemonsets", "controllerrevisions", "priorityclasses", \
+            "runtimeclasses", "leases", "poddisruptionbudgets", "services", "deployments", "events":
+        kubectl.say("describe", kind, "-A")
+        for form in "wide", "yaml", "json", "name":
+            kubectl.say("get", kind, "-A", "-o", form)
+
+
+def test_debug_shows_the_output_of_a_command_that_ends_at_once(kubectl, lone):
+    lone.node.wait_running("web")
+    for number in range(3 if kubectl.minor >= 23 else 0):
+        done = kubectl.run("debug", lone.pods["web"], f"--image={specs.IMAGE}", f"--container=short-{kubectl.minor}-{number}", "-i", "-q",
+                           "--", "sh", "-c", "echo done", input="")
+        assert done.stdout == "done\n", done.stderr
+
+
 def test_usage_is_shown(kubectl, lone):
     lone.node.wait_running("web")
     assert lone.pods["web"] in kubectl.say("top", "pods")

@@ -186,3 +186,11 @@ def test_a_unit_that_contradicts_the_configuration_is_reported(node):
             assert unit_api.request("/healthz", certificate=node.admin) == (200, "ok"), "the socket of systemd waits"
             unit.terminate()
             assert unit.wait(60) == 0, world.read(log)
+
+
+@pytest.mark.parametrize("address,host", [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "127.0.0.1"), ("::1", "[::1]"),
+                                          (None, "127.0.0.1")])
+def test_a_kubeconfig_names_the_configured_address_and_port(make_node, address, host):
+    port = world.free_port()
+    node = make_node(config={"port": port, **({"address": address} if address else {})})
+    assert f"    server: https://{host}:{port}\n" in node.cli("kubeconfig").stdout
