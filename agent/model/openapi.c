@@ -48,7 +48,7 @@ static json_t *refer_to_schema(OpenapiSchemas *schemas, const Schema *schema) {
         return refer_to_name(name);
 }
 
-static json_t *describe_map(OpenapiSchemas *schemas, const Schema *schema);
+static json_t *describe_map_type(OpenapiSchemas *schemas, const Schema *schema);
 
 static json_t *describe_type(OpenapiSchemas *schemas, const Field *field) {
         switch (field->type) {
@@ -80,7 +80,7 @@ static json_t *describe_type(OpenapiSchemas *schemas, const Field *field) {
                 return json_pack("{s:s, s:o}", "type", "array", "items",
                                  refer_to_schema(schemas, field->schema));
         case FIELD_MAP:
-                return describe_map(schemas, field->schema);
+                return describe_map_type(schemas, field->schema);
         case FIELD_PRESENT:
         case FIELD_REFUSED:
         case FIELD_IGNORED:
@@ -91,7 +91,7 @@ static json_t *describe_type(OpenapiSchemas *schemas, const Field *field) {
 }
 
 /* The second row of the schema is that of the values. */
-static json_t *describe_map(OpenapiSchemas *schemas, const Schema *schema) {
+static json_t *describe_map_type(OpenapiSchemas *schemas, const Schema *schema) {
         return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
                          describe_type(schemas, &schema->fields[1]));
 }

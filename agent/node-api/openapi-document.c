@@ -38,7 +38,7 @@ int openapi_path_parse(const char *path, ResourcePath *ret) {
                        : -EINVAL;
 }
 
-static json_t *describe_kind(const ServedResource *resource) {
+static json_t *describe_group_kind(const ServedResource *resource) {
         return json_pack("{s:s, s:s, s:s}", "group", resource->group, "version", resource->version,
                          "kind", resource->kind);
 }
@@ -46,9 +46,10 @@ static json_t *describe_kind(const ServedResource *resource) {
 /* kubectl finds the kind by these, and does not validate what the server says to validate. */
 static json_t *describe_operations(const ServedResource *resource) {
         return json_pack("{s:{s:o}, s:{s:o, s:[{s:s, s:s}, {s:s, s:s}]}}", "get",
-                         "x-kubernetes-group-version-kind", describe_kind(resource), "patch",
-                         "x-kubernetes-group-version-kind", describe_kind(resource), "parameters",
-                         "name", "fieldValidation", "in", "query", "name", "dryRun", "in", "query");
+                         "x-kubernetes-group-version-kind", describe_group_kind(resource), "patch",
+                         "x-kubernetes-group-version-kind", describe_group_kind(resource),
+                         "parameters", "name", "fieldValidation", "in", "query", "name", "dryRun",
+                         "in", "query");
 }
 
 static void add_resource(const ServedResource *resource, json_t *paths, json_t *schemas) {
@@ -75,7 +76,7 @@ static void add_resource(const ServedResource *resource, json_t *paths, json_t *
                 (void) json_object_set_new(schemas, name, schema);
         }
         (void) json_object_set_new(schema, "x-kubernetes-group-version-kind",
-                                   json_pack("[o]", describe_kind(resource)));
+                                   json_pack("[o]", describe_group_kind(resource)));
 }
 
 json_t *openapi_document(const ResourcePath *path, json_t *schemas) {

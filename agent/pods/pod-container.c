@@ -206,16 +206,13 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                         .events_file = bundle.events_file,
                         .note = checkpoint,
                         .has_input = spec->has_stdin,
-                        .keeps_early =
-                                spec->has_stdin && container_instance_is_ephemeral(&c->instance),
+                        .keeps_early = container_instance_is_ephemeral(&c->instance),
                         .has_terminal = spec->tty,
                         .target = target ? target_id : NULL,
                 });
         if (r == -ENOTSUP)
-                return error_setf(
-                        reterr, ENOTSUP,
-                        "the pod's shim was started by an older agent, which did not "
-                        "support target containers; it does in a new instance of the pod");
+                return error_setf(reterr, ENOTSUP,
+                                  "the old shim has no target containers; replace the pod");
         return r;
 }
 

@@ -46,8 +46,8 @@ typedef struct SandboxContainerConfig {
                 events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
         const char *note;    /* at most 1 KiB for the agent's own use, part of every event */
         bool has_input;      /* its standard input is open, and silent */
-        bool keeps_early;    /* the first client that attaches gets the output from before, unless
-                                the shim is of an older agent */
+        bool keeps_early;    /* with an input: the first client that attaches gets the output from
+                                before, unless the shim is of an older agent */
         bool has_terminal;   /* as config.json says */
         const char *target;  /* ID of a running container of the pod, whose PID namespace is bound
                                 to <bundle>/pid-namespace; NULL: none */

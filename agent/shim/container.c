@@ -322,7 +322,7 @@ static char *container_terminal_path(const Shim *shim, const char *id) {
 /* Creates a standard input that is open and silent, and a terminal, where they are requested. */
 static int open_container_input(Shim *shim, const ShimRequest *request, const Attempt *attempt,
                                 ContainerJob *job, Error *reterr) {
-        if (request->keeps_early)
+        if (request->keeps_early && request->has_input)
                 container_output_keep_early(attempt->output);
         if (request->has_terminal) {
                 job->terminal = container_terminal_path(shim, attempt->id);

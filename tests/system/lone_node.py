@@ -13,18 +13,14 @@ import specs
 import world
 
 
-class LoneNode:
-    """A node with two pods, mainstay-api, and what `mainstay kubeconfig` printed."""
+class LoneApi:
+    """mainstay-api beside a node, and what `mainstay kubeconfig` printed."""
 
-    def __init__(self, archive):
-        self.node = harness.Node(archive)
-        self.api = node_api.NodeApi(self.node)
-        self.node.launch(specs.pod("web", specs.container(script="echo one; echo two; " + specs.IDLE),
-                                   specs.container("second", script=specs.IDLE)))
-        self.node.launch(specs.pod("solo", specs.container(script="echo alone; " + specs.IDLE)))
-        self.pods = {name: self.node.pod(name)["metadata"]["name"] for name in ("solo", "web")}
-        self.admin = os.path.join(self.node.directory, "admin.crt")
-        self.authority = os.path.join(self.node.directory, "authority.crt")
+    def __init__(self, node):
+        self.node = node
+        self.api = node_api.NodeApi(node)
+        self.admin = os.path.join(node.directory, "admin.crt")
+        self.authority = os.path.join(node.directory, "authority.crt")
         self.save_kubeconfig()
 
     def kubeconfig(self, *arguments):
@@ -52,6 +48,17 @@ class LoneNode:
 
     def names(self, path):
         return [item["metadata"]["name"] for item in self.get(path)["items"]]
+
+
+class LoneNode(LoneApi):
+    """A node with two pods."""
+
+    def __init__(self, archive):
+        super().__init__(harness.Node(archive))
+        self.node.launch(specs.pod("web", specs.container(script="echo one; echo two; " + specs.IDLE),
+                                   specs.container("second", script=specs.IDLE)))
+        self.node.launch(specs.pod("solo", specs.container(script="echo alone; " + specs.IDLE)))
+        self.pods = {name: self.node.pod(name)["metadata"]["name"] for name in ("solo", "web")}
 
     def finish(self):
         try:

@@ -15,6 +15,7 @@ import pytest
 import specs
 import world
 from index_source import Index, Key, Nginx, minisign_file, settings, sign
+from lone_node import LoneApi
 from world import wait
 
 
@@ -110,6 +111,21 @@ def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, inde
     assert "Ready" in node.cli("get", "nodes").stdout and "SourceFailed" not in node.cli("get", "nodes").stdout
     index.write({})
     wait(lambda: not node.pods(), lambda: f"an index of nothing wants nothing: {names(node)}")
+
+
+def test_a_client_that_writes_is_told_the_file_of_the_index(make_sourced, make_nginx, index):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"a": "b"}}
+    index.write({"web.yaml": specs.pod("web"), "keys.yaml": secret})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    lone = LoneApi(node)
+    for path, file in ("pods/web-node1", "web.yaml"), ("secrets/keys", "keys.yaml"):
+        status, answer = lone.ask(f"/api/v1/namespaces/default/{path}", method="PATCH", body={})
+        assert status == 405 and f"of a signed index; edit {file} " in answer["message"] and node.manifests not in answer["message"]
+    lone.api.stop()
+    index.write({})
+    wait(lambda: not node.pods(), "the pod is gone")
 
 
 def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, index):

@@ -6,6 +6,7 @@ import os
 
 import pytest
 import specs
+from lone_node import LoneApi
 from manifest_server import ManifestServer
 from world import wait
 
@@ -276,3 +277,20 @@ def test_node_of_an_api_server_has_the_condition_too(make_member, server):
     member.restart()
     member.wait_gone("fetched")
     wait_reported("False", "NotConfigured", "")
+
+
+def test_a_client_that_writes_is_told_the_source(make_fetching, server):
+    text = specs.text(specs.pod("fetched"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"a": "b"}},
+                      specs.daemonset("every"))
+    server.serve(text)
+    node = make_fetching()
+    node.wait_running("fetched")
+    lone = LoneApi(node)
+    pod = node.pod("fetched")["metadata"]["name"]
+    wait(lambda: len(lone.names("/api/v1/pods")) == 2, "the pod of the set exists")
+    of_set = next(name for name in lone.names("/api/v1/pods") if name != pod)
+    for path in f"pods/{pod}", f"pods/{of_set}", "configmaps/words":
+        status, answer = lone.ask(f"/api/v1/namespaces/default/{path}", method="PATCH", body={})
+        assert status == 405 and "staticPodURL" in answer["message"] and node.manifests not in answer["message"]
+    assert lone.ask("/api/v1/namespaces/default/pods/fetched", method="DELETE", body={})[0] == 405
+    lone.api.stop()
