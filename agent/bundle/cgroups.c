@@ -153,12 +153,29 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         return derive_cgroup_of_pod(config, qos, uid);
 }
 
-char *cgroup_of_container(const char *pod_group, const char *id) {
+/* The prefix of scopes. Daemons that find containers by their cgroups know those of published
+ * runtimes only, and in a pod's slice this one: see mainstay-differences(7). */
+#define SCOPE_PREFIX "cri-containerd"
+
+/* A container that an agent of version 0.2 has started keeps its scope: the ID of the next attempt is
+ * another one. */
+#define FORMER_SCOPE_PREFIX "mainstay"
+
+static char *scope_in_slice(const char *slice, const char *prefix, const char *id) {
         char *group;
+
+        return asprintf(&group, "%s/%s-%s.scope", slice, prefix, id) < 0 ? NULL : group;
+}
+
+char *cgroup_of_container(const char *pod_group, const char *id) {
+        cleanup_free char *former = NULL;
 
         if (!cgroup_is_slice(pod_group))
                 return path_join(pod_group, id);
-        return asprintf(&group, "%s/mainstay-%s.scope", pod_group, id) < 0 ? NULL : group;
+        former = scope_in_slice(pod_group, FORMER_SCOPE_PREFIX, id);
+        if (former && cgroup_exists(former))
+                return TAKE_PTR(former);
+        return scope_in_slice(pod_group, SCOPE_PREFIX, id);
 }
 
 char *cgroups_path_for_runtime(const char *pod_group, const char *id) {
@@ -166,8 +183,9 @@ char *cgroups_path_for_runtime(const char *pod_group, const char *id) {
 
         if (!cgroup_is_slice(pod_group))
                 return path_join(pod_group, id);
-        return asprintf(&words, "%s:mainstay:%s", cgroup_unit_name(pod_group), id) < 0 ? NULL
-                                                                                       : words;
+        return asprintf(&words, "%s:" SCOPE_PREFIX ":%s", cgroup_unit_name(pod_group), id) < 0
+                       ? NULL
+                       : words;
 }
 
 int64_t cgroup_round_quota(int64_t quota_usec) {

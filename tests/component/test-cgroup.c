@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/cgroup.h"
+
+#include "agent/bundle/cgroups.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"
@@ -248,4 +250,20 @@ TEST(an_empty_or_missing_cgroup_is_killed_at_once)
         EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
         EXPECT_EQ(cgroup_kill(test_group()), 0);
         EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(a_container_of_an_earlier_version_keeps_its_scope)
+{
+        cleanup_free char *slice = NULL, *former = NULL, *found = NULL, *next = NULL;
+        const char *name;
+
+        REQUIRE(asprintf(&slice, "%s.slice", test_group()) > 0);
+        REQUIRE(asprintf(&former, "%s/mainstay-7.scope", slice) > 0);
+        REQUIRE(cgroup_create(former, NULL) == 0);
+        found = cgroup_of_container(slice, "7");
+        next = cgroup_of_container(slice, "8");
+        EXPECT_STREQ(found, former);
+        name = strrchr(next, '/');
+        EXPECT_STREQ(name, "/cri-containerd-8.scope");
+        EXPECT_EQ(cgroup_remove(slice), 0);
 }

@@ -71,7 +71,7 @@ def test_pods_run_in_slices_with_their_limits(machine):
                      "hugetlb.2MB.max": "0", "memory.oom.group": "0"}
     assert show(machine, "kubepods-burstable.slice", "CPUWeight")["CPUWeight"] == "4"
     scope = machine.run("cut -d : -f 3 /proc/$(pgrep -x sleep)/cgroup").strip()
-    assert scope.startswith(f"{group(machine, 'limited')}/mainstay-") and scope.endswith(".scope")
+    assert scope.startswith(f"{group(machine, 'limited')}/cri-containerd-") and scope.endswith(".scope")
     assert machine.run(f"cat /sys/fs/cgroup{scope}/memory.max").strip() == str(64 << 20)
     assert machine.run(f"cat /sys/fs/cgroup{scope}/pids.max").strip() == "max"
     assert machine.run(f"cat /sys/fs/cgroup{scope}/memory.oom.group").strip() == "1"
@@ -130,7 +130,7 @@ def test_pod_of_the_other_cgroup_driver_continues_and_is_removed_completely(mach
     end(machine, "limited")
     end(machine, "plain")
     machine.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no control group remains")
-    machine.wait("! systemctl list-units --all --plain --no-legend | grep -E 'kubepods|mainstay-(pod|.*scope)'", "no unit remains")
+    machine.wait("! systemctl list-units --all --plain --no-legend | grep -E 'kubepods|mainstay-(pod|.*scope)|cri-containerd-'", "no unit remains")
 
 
 def test_sandboxing_of_the_service_does_not_apply_to_containers(machine):

@@ -167,7 +167,7 @@ def history(machine):
 
 
 # A line for each scope of a container: its name, its inode, and of its processes the number, the start and the network.
-SCOPES = """find /sys/fs/cgroup -type d -name 'mainstay-*.scope' | while read scope; do
+SCOPES = """find /sys/fs/cgroup -type d '(' -name 'mainstay-*.scope' -o -name 'cri-containerd-*.scope' ')' | while read scope; do
     echo $(basename $scope) $(stat -c %i $scope) $(for pid in $(cat $scope/cgroup.procs); do
         start=$(cut -d ' ' -f 22 /proc/$pid/stat) && echo $pid,$start,$(stat -Lc %i /proc/$pid/ns/net); done)
 done 2>/dev/null"""

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <regex.h>
 
 static const BundleConfig slices = { .cgroup_root = "/",
                                      .has_slices = true,
@@ -86,11 +87,67 @@ TEST(a_container_is_a_scope_in_a_slice_and_a_directory_elsewhere)
         cleanup_free char *directory = cgroup_of_container("/a/b", "7");
         cleanup_free char *path = cgroups_path_for_runtime("/a/b", "7");
 
-        EXPECT_STREQ(scope, "/a.slice/a-b.slice/mainstay-7.scope");
-        EXPECT_STREQ(words, "a-b.slice:mainstay:7");
+        EXPECT_STREQ(scope, "/a.slice/a-b.slice/cri-containerd-7.scope");
+        EXPECT_STREQ(words, "a-b.slice:cri-containerd:7");
         EXPECT_STREQ(directory, "/a/b/7");
         EXPECT_STREQ(path, "/a/b/7");
         EXPECT(!cgroup_is_slice(".slice") && !cgroup_is_slice("/a"));
+}
+
+#define HEX_ID "[0-9a-f]{64}"
+
+/* How published daemons find the container of a process in its path, as POSIX patterns. Some do not
+ * recognize a Guaranteed pod without slices, with whatever runtime. */
+static const struct {
+        const char *tool, *pattern;
+        bool fails_for_guaranteed_directory;
+} recognizers[] = {
+        { "Kepler", "[:/]cri-containerd[-:]" HEX_ID "|/kubepods/[^/]+/pod[0-9a-f-]+/" HEX_ID,
+          true },
+        { "Falco", "/(cri-containerd-)?" HEX_ID "(\\.scope)?$", false },
+        { "Tracee", "/(docker-|crio-|cri-containerd-|libpod-)?" HEX_ID "(\\.scope)?(/|$)", false },
+        { "Datadog agent", HEX_ID "[^/]*$", false },
+        { "cAdvisor", "[a-z0-9]{64}[^/]*$", false },
+        { "Pixie",
+          "kubepods[-/.].*pod[0-9a-f]{8}[-_]([0-9a-f]{4}[-_]){3}[0-9a-f]{12}(\\.slice/"
+          "cri-containerd-|/)" HEX_ID,
+          false },
+        { "OpenTelemetry eBPF", "/.*-[0-9a-f]+\\.scope|/kubepods.*" HEX_ID, false },
+        { "OpenTelemetry", "/([^/]*-)?" HEX_ID "(\\.[^/]*)?$", false },
+};
+
+static bool path_matches(const char *pattern, const char *path) {
+        regex_t regex;
+        bool matches;
+
+        REQUIRE(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) == 0);
+        matches = regexec(&regex, path, 0, NULL, 0) == 0;
+        regfree(&regex);
+        return matches;
+}
+
+TEST(daemons_that_look_at_cgroups_recognize_containers_with_both_drivers)
+{
+        static const char uid[] = "8dbc5577-d0e2-4706-8787-57d52c03ddf2";
+        static const char id[] = "14011c7d92a9e513dfd69211da0413dbf319a5e45a02b354ba6e98e10272542d";
+
+        for (unsigned has_slices = 0; has_slices < 2; has_slices++)
+                for (unsigned qos = 0; qos < N_QOS_CLASSES; qos++) {
+                        BundleConfig config = slices;
+                        cleanup_free char *pod = NULL, *path = NULL;
+
+                        config.has_slices = has_slices;
+                        pod = cgroup_of_new_pod(&config, (QosClass) qos, uid);
+                        path = cgroup_of_container(pod, id);
+                        for (size_t i = 0; i < N_ELEMENTS(recognizers); i++) {
+                                bool fails = recognizers[i].fails_for_guaranteed_directory &&
+                                             !has_slices && qos == QOS_GUARANTEED;
+
+                                if (path_matches(recognizers[i].pattern, path) == fails)
+                                        test_fail(__FILE__, __LINE__, recognizers[i].tool, "%s",
+                                                  path);
+                        }
+                }
 }
 
 TEST(values_become_systemd_properties)
