@@ -157,8 +157,8 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
  * runtimes only, and in a pod's slice this one: see mainstay-differences(7). */
 #define SCOPE_PREFIX "cri-containerd"
 
-/* A container that an agent of version 0.2 has started keeps its scope: the ID of the next attempt is
- * another one. */
+/* A container that an agent of version 0.2 has started keeps its scope: the next attempt has
+ * another ID. */
 #define FORMER_SCOPE_PREFIX "mainstay"
 
 static char *scope_in_slice(const char *slice, const char *prefix, const char *id) {

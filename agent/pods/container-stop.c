@@ -82,10 +82,6 @@ uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const Containe
         return grace;
 }
 
-void container_stop_await_turn(ContainerStopper *stopper, const ContainerStop *stop) {
-        schedule_container_stop(stopper, stop, stop->pod_grace_usec);
-}
-
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool is_signal_held) {
         if (is_signal_held)

@@ -33,12 +33,9 @@ void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
  * the same. */
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* Other containers have to end before this one gets its stop signal: the shim sends it at the end
- * of the grace period, unless container_stop() is called before. */
-void container_stop_await_turn(ContainerStopper *stopper, const ContainerStop *stop);
-
 /* The container is being stopped already, and now has only the pod's grace period of 'stop'.
- * 'is_signal_held': its preStop hook runs, or it awaits its turn. */
+ * 'is_signal_held': its preStop hook runs, or it awaits its turn. The shim then sends the stop
+ * signal at the end of the grace period, unless container_stop() is called before. */
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool is_signal_held);
 

@@ -66,15 +66,11 @@ void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const Contai
 }
 
 void lifecycle_hooks_abandon(LifecycleHooks *hooks) {
-        if (lifecycle_hooks_pre_stop_is_running(hooks))
+        if (hooks->run && hooks->kind == HOOK_PRE_STOP)
                 free(report_failed_hook(hooks, "the container ended before it"));
         lifecycle_hooks_cancel(hooks);
 }
 
 void lifecycle_hooks_cancel(LifecycleHooks *hooks) {
         hooks->run = handler_run_free(hooks->run);
-}
-
-bool lifecycle_hooks_pre_stop_is_running(const LifecycleHooks *hooks) {
-        return hooks->run && hooks->kind == HOOK_PRE_STOP;
 }

@@ -23,4 +23,3 @@ void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const Contai
 void lifecycle_hooks_abandon(LifecycleHooks *hooks);
 /* Without an event. */
 void lifecycle_hooks_cancel(LifecycleHooks *hooks);
-bool lifecycle_hooks_pre_stop_is_running(const LifecycleHooks *hooks);

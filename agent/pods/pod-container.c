@@ -294,22 +294,14 @@ static void driver_stop_container(void *userdata, unsigned attempt, bool for_goo
         container_stop(&c->stopper, &stop);
 }
 
-static void driver_await_turn(void *userdata, unsigned attempt) {
-        PodContainer *c = userdata;
-        ContainerStop stop = describe_container_stop(c, attempt, /* for_good= */ true);
-
-        container_stop_await_turn(&c->stopper, &stop);
-}
-
 static void driver_shorten_grace(void *userdata) {
         PodContainer *c = userdata;
-        ContainerStop stop =
-                describe_container_stop(c, container_machine_attempt(c->instance.machine),
-                                        /* for_good= */ true);
+        const ContainerMachine *machine = c->instance.machine;
+        ContainerStop stop = describe_container_stop(c, container_machine_attempt(machine),
+                                                     /* for_good= */ true);
 
         container_stop_shorten_grace(&c->stopper, &stop,
-                                     lifecycle_hooks_pre_stop_is_running(&c->hooks) ||
-                                             container_machine_awaits_turn(c->instance.machine));
+                                     container_machine_holds_stop_signal(machine));
 }
 
 static void driver_run_hook(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good) {
@@ -357,7 +349,6 @@ static const ContainerDriver pod_container_driver = {
         .run_hook = driver_run_hook,
         .cancel_hook = driver_cancel_hook,
         .stop = driver_stop_container,
-        .await_turn = driver_await_turn,
         .shorten_grace = driver_shorten_grace,
         .remove_attempt = driver_remove_attempt,
         .arm_retry = driver_arm_retry,

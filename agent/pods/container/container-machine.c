@@ -147,7 +147,7 @@ static void enter_hurried_pre_stop_state(ContainerMachine *c) {
 
 static void enter_awaiting_turn_state(ContainerMachine *c) {
         if (c->awaits_turn)
-                c->driver->await_turn(c->userdata, c->attempt);
+                c->driver->shorten_grace(c->userdata);
         else
                 container_machine_handle_event(c, MACHINE_EVENT_TURN);
 }

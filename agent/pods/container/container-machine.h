@@ -39,9 +39,9 @@ typedef struct ContainerDriver {
         void (*run_hook)(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good);
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
-                     bool for_good);                          /* → container_machine_on_exited */
-        void (*await_turn)(void *userdata, unsigned attempt); /* stop, but not before its turn */
-        void (*shorten_grace)(void *userdata); /* the stop that is under way is for good now */
+                     bool for_good);           /* → container_machine_on_exited */
+        void (*shorten_grace)(void *userdata); /* the stop that is under way is for good now: the
+                                                  pod's grace period */
         void (*remove_attempt)(void *userdata, unsigned attempt); /* what it left, asynchronously */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_machine_on_retry */
         void (*disarm_retry)(void *userdata);
@@ -173,8 +173,8 @@ bool container_machine_is_running(const ContainerMachine *container); /* it has 
 bool container_machine_is_up(
         const ContainerMachine *container); /* and its postStart hook is done */
 bool container_machine_is_stopping(const ContainerMachine *container);
-bool container_machine_awaits_turn(
-        const ContainerMachine *container); /* see container_machine_stop_in_turn() */
+/* It is being stopped: its preStop hook runs, or it awaits its turn. */
+bool container_machine_holds_stop_signal(const ContainerMachine *container);
 bool container_machine_is_killed(
         const ContainerMachine *container); /* see container_machine_kill() */
 bool container_machine_has_post_started(const ContainerMachine *container);

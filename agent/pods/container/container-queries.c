@@ -42,8 +42,8 @@ bool container_machine_is_stopping(const ContainerMachine *c) {
                c->state == MACHINE_STOPPING;
 }
 
-bool container_machine_awaits_turn(const ContainerMachine *c) {
-        return c->state == MACHINE_AWAITING_TURN;
+bool container_machine_holds_stop_signal(const ContainerMachine *c) {
+        return c->state == MACHINE_PRE_STOP || c->state == MACHINE_AWAITING_TURN;
 }
 
 bool container_machine_is_killed(const ContainerMachine *c) {

@@ -73,10 +73,6 @@ static void driver_stop(void *userdata, unsigned attempt, bool for_good) {
         record_effect(for_good ? "stop" : "kill");
 }
 
-static void driver_await_turn(void *userdata, unsigned attempt) {
-        record_effect("await-turn");
-}
-
 static void driver_shorten_grace(void *userdata) {
         record_effect("hurry");
 }
@@ -108,7 +104,6 @@ static const ContainerDriver recorder = {
         .run_hook = run_hook,
         .cancel_hook = drop_hook,
         .stop = driver_stop,
-        .await_turn = driver_await_turn,
         .shorten_grace = driver_shorten_grace,
         .remove_attempt = remove_remains,
         .arm_retry = arm_retry,
@@ -667,14 +662,12 @@ TEST(a_stop_in_turn_runs_the_hook_at_once_and_sends_the_signal_when_others_have_
 {
         start_sidecar(&with_hooks);
         container_machine_stop_in_turn(world.machine);
-        container_machine_stop_in_turn(world.machine);
         EXPECT(world.hook && container_machine_is_stopping(world.machine));
         container_machine_on_hook_done(world.machine, NULL);
-        EXPECT(container_machine_awaits_turn(world.machine));
-        EXPECT_STREQ(world.script, "image run post-start pre-stop await-turn");
+        EXPECT(container_machine_holds_stop_signal(world.machine));
+        EXPECT_STREQ(world.script, "image run post-start pre-stop hurry");
         container_machine_stop(world.machine);
-        container_machine_stop(world.machine);
-        EXPECT(!container_machine_awaits_turn(world.machine));
+        EXPECT(!container_machine_holds_stop_signal(world.machine));
         process_exits(0, 0);
         EXPECT(container_machine_is_finished(world.machine));
         world_done();
@@ -693,7 +686,7 @@ TEST(a_container_that_ends_before_its_turn_is_not_started_again)
 {
         start_sidecar(NULL);
         container_machine_stop_in_turn(world.machine);
-        EXPECT_STREQ(world.script, "image run await-turn");
+        EXPECT_STREQ(world.script, "image run hurry");
         process_exits(0, 1);
         EXPECT(container_machine_is_finished(world.machine));
         world_done();
@@ -702,17 +695,10 @@ TEST(a_container_that_ends_before_its_turn_is_not_started_again)
         container_machine_start(world.machine);
         container_machine_stop_in_turn(world.machine);
         container_machine_on_started(world.machine, 0, 1);
-        EXPECT_STREQ(world.script, "image run await-turn await-turn");
+        EXPECT_STREQ(world.script, "image run hurry hurry");
         container_machine_stop(world.machine);
-        EXPECT_STREQ(world.script, "image run await-turn await-turn stop");
+        EXPECT_STREQ(world.script, "image run hurry hurry stop");
         process_exits(0, 1);
-        EXPECT(container_machine_is_finished(world.machine));
-        world_done();
-
-        start_machine(RESTART_POLICY_ALWAYS); /* nothing runs */
-        container_machine_stop_in_turn(world.machine);
-        EXPECT(container_machine_is_finished(world.machine));
-        EXPECT_STREQ(world.script, "");
         world_done();
 }
 
