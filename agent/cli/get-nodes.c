@@ -26,12 +26,23 @@ static const char *condition_word(const json_t *condition) {
         return strncmp(type, NODE_CONDITION_PREFIX, n_prefix) == 0 ? type + n_prefix : type;
 }
 
-/* "Ready" and the conditions that need attention: "Ready,MemoryPressure,APIServerNotReached". */
+static bool is_node_ready(const json_t *node) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_at(node, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), "Ready"))
+                        return streq_ptr(json_text(condition, "status"), "True");
+        return false;
+}
+
+/* "Ready" or "NotReady", and the conditions that need attention:
+ * "Ready,MemoryPressure,APIServerNotReached". */
 static void write_condition_words(const json_t *node, FILE *out) {
         size_t i;
         json_t *condition;
 
-        fputs("Ready", out);
+        fputs(is_node_ready(node) ? "Ready" : "NotReady", out);
         json_array_foreach(json_at(node, "status", "conditions"), i, condition) {
                 const char *word = condition_word(condition);
 

@@ -4,6 +4,7 @@ the names of published ones, whose configurations are as their manifests write t
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -257,3 +258,7 @@ def test_lone_node_waits_where_its_setting_says_so(make_node):
     node.start()
     status = json.loads(node.get("/node")[1])["status"]
     assert NOT_READY in [one["message"] for one in status["conditions"] if one["type"] == "Ready"]
+    assert re.search(r"\sNotReady\b", node.cli("get", "nodes").stdout)
+    with open(os.path.join(cni, "10-test.conflist"), "w", encoding="utf-8") as file:
+        json.dump(PUBLISHED["10-flannel.conflist"], file)
+    wait(lambda: re.search(r"\sReady\b", node.cli("get", "nodes").stdout), "it is ready")

@@ -273,7 +273,7 @@ def test_running_pods_are_listed(served):
     metadata, spec = found["items"][0]["metadata"], found["items"][0]["spec"]
     assert (metadata["namespace"], metadata["name"]) == ("default", served.pod)
     assert metadata["uid"] == served.node.pod("web")["metadata"]["uid"]
-    assert {container["name"] for container in spec["containers"]} == {"main", "binary", "echo", "talker"}
+    assert {container["name"] for container in spec["containers"]} == {"main", "binary", "echo", "long", "talker"}
     assert all(container["image"] for container in spec["containers"])
 
 
@@ -285,7 +285,7 @@ def test_the_summary_has_cpu_and_memory_of_node_pods_and_containers(served):
         assert part["cpu"]["usageCoreNanoSeconds"] > 0 and part["cpu"]["usageNanoCores"] >= 0
         assert part["memory"]["usageBytes"] >= part["memory"]["workingSetBytes"] > 0
         assert part["memory"]["rssBytes"] > 0 and part["memory"]["pageFaults"] > 0
-    assert {container["name"] for container in pod["containers"]} == {"main", "binary", "echo", "talker"}
+    assert {container["name"] for container in pod["containers"]} == {"main", "binary", "echo", "long", "talker"}
 
 
 def test_the_summary_has_the_nodes_disks_and_processes(served):
