@@ -49,7 +49,7 @@ static json_t *list_kubelet_api_settings(const NodeApiSettingsSpec *spec) {
         char created[RFC3339_SIZE];
 
         return json_pack(
-                "{s:s, s:s, s:s, s:s, s:s*, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, "
+                "{s:s, s:s, s:s, s:s*, s:s*, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, "
                 "s:I, s:I, s:I}",
                 "nodeName", spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION,
                 "manifestDirectory", spec->manifest_dir, "configurationFile", spec->config_file,
