@@ -29,6 +29,7 @@ typedef struct Options {
         const char *server;
         bool watch;
         bool no_headers;
+        bool show_labels;
 
         const char *container;
         bool all_containers;

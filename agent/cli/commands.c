@@ -20,6 +20,7 @@ static const Option get_options[] = {
         OPTION("output",         'o', "FORMAT",    "output format: wide, json, yaml or name (default: a table)", output),
         OPTION("watch",          'w', NULL,        "after listing, continue to print changes", watch),
         OPTION("no-headers",     0,   NULL,        "omit the header line", no_headers),
+        OPTION("show-labels",    0,   NULL,        "pods, daemonsets, nodes: show the labels in the last column", show_labels),
 };
 
 static const Option describe_options[] = {

@@ -52,7 +52,7 @@ static void write_daemonset_row(const json_t *set, FILE *out, void *userdata) {
                 fprintf(out, "\t%s\t%s", strna(selector),
                         strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
         }
-        fputc('\n', out);
+        end_row(request, set, out);
 }
 
 static int print_daemonsets_table(GetDaemonSets *get, const json_t *sets) {
@@ -63,11 +63,12 @@ static int print_daemonsets_table(GetDaemonSets *get, const json_t *sets) {
                 (void) snprintf(headings, sizeof(headings),
                                 "%sNAME\tDESIRED\tCURRENT\tREADY\tUP-TO-DATE\tAVAILABLE\tNODE "
                                 "SELECTOR\t"
-                                "AGE%s\n",
+                                "AGE%s%s",
                                 options->all_namespaces ? "NAMESPACE\t" : "",
                                 get->request->format == FORMAT_WIDE
                                         ? "\tCONTAINERS\tIMAGES\tSELECTOR\tSOURCE"
-                                        : "");
+                                        : "",
+                                end_of_headings(get->request));
         get->has_headings = true;
         return print_rows(&get->columns, headings, sets, write_daemonset_row, get);
 }

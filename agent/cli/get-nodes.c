@@ -4,10 +4,10 @@
 #include "agent/cli/get.h"
 
 #include "agent/cli/client.h"
-#include "agent/cli/daemonsets.h"
 #include "agent/cli/words.h"
 #include "agent/model/node-status.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 /* get nodes: this node. */
 
@@ -51,32 +51,89 @@ static void write_condition_words(const json_t *node, FILE *out) {
         }
 }
 
+/* "control-plane,worker", of the labels node-role.kubernetes.io/control-plane and …/worker. */
+static void write_node_roles(const json_t *node, FILE *out) {
+        static const char prefix[] = "node-role.kubernetes.io/";
+        const char *key, *separator = "";
+        const json_t *value;
+
+        json_object_foreach(json_at(node, "metadata", "labels"), key, value) {
+                if (strncmp(key, prefix, strlen(prefix)) != 0 || !key[strlen(prefix)])
+                        continue;
+                fprintf(out, "%s%s", separator, key + strlen(prefix));
+                separator = ",";
+        }
+        if (!separator[0])
+                fputs("<none>", out);
+}
+
+static const char *find_address(const json_t *node, const char *type) {
+        size_t i;
+        const json_t *address;
+
+        json_array_foreach(json_at(node, "status", "addresses"), i, address)
+                if (streq_ptr(json_text(address, "type"), type))
+                        return json_text(address, "address");
+        return NULL;
+}
+
+static const char *or_none(const char *text) {
+        return text ? text : "<none>";
+}
+
+static const char *or_unknown(const char *text) {
+        return text && text[0] ? text : "<unknown>";
+}
+
+static void write_wide_cells(const json_t *node, FILE *out) {
+        const json_t *info = json_at(node, "status", "nodeInfo");
+        const char *architecture = json_text(info, "architecture");
+
+        fprintf(out, "\t%s\t%s\t%s\t%s", or_none(find_address(node, "InternalIP")),
+                or_none(find_address(node, "ExternalIP")), or_unknown(json_text(info, "osImage")),
+                or_unknown(json_text(info, "kernelVersion")));
+        if (architecture && architecture[0])
+                fprintf(out, " (%s)", architecture);
+        fprintf(out, "\t%s\t%s", or_unknown(json_text(info, "containerRuntimeVersion")),
+                or_none(json_text(node, "metadata", "annotations", "mainstay.dev/api-server")));
+}
+
 static void write_node_row(const json_t *node, FILE *out, void *userdata) {
         const GetRequest *request = userdata;
-        const char *server = json_text(node, "metadata", "annotations", "mainstay.dev/api-server");
-        cleanup_free char *labels = format_pairs(json_at(node, "metadata", "labels"));
-        size_t n = json_array_size(json_at(node, "spec", "taints"));
+        const char *created = json_text(node, "metadata", "creationTimestamp");
+        char age[DURATION_SIZE];
 
         fprintf(out, "%s\t", strna(json_text(node, "metadata", "name")));
         write_condition_words(node, out);
-        fprintf(out, "\t%zu\t%s", n, strna(labels));
+        fputc('\t', out);
+        write_node_roles(node, out);
+        fprintf(out, "\t%s\t%s",
+                created ? format_age(age, created, now_realtime_usec()) : "<unknown>",
+                or_unknown(json_text(node, "status", "nodeInfo", "kubeletVersion")));
         if (request->format == FORMAT_WIDE)
-                fprintf(out, "\t%s", server ? server : "<none>");
-        fputc('\n', out);
+                write_wide_cells(node, out);
+        end_row(request, node, out);
 }
 
-static const char *node_headings(const GetRequest *request) {
-        if (request->options->no_headers)
-                return NULL;
-        return request->format == FORMAT_WIDE ? "NAME\tSTATUS\tTAINTS\tLABELS\tAPI SERVER\n"
-                                              : "NAME\tSTATUS\tTAINTS\tLABELS\n";
+/* kubectl's columns; the API server is ours. */
+static int print_nodes_table(const GetRequest *request, const json_t *nodes) {
+        Columns columns = COLUMNS_TABLE;
+        GetRequest asked = *request;
+        char headings[192] = "";
+
+        if (!request->options->no_headers)
+                (void) snprintf(headings, sizeof(headings), "NAME\tSTATUS\tROLES\tAGE\tVERSION%s%s",
+                                request->format == FORMAT_WIDE
+                                        ? "\tINTERNAL-IP\tEXTERNAL-IP\tOS-IMAGE\tKERNEL-VERSION\t"
+                                          "CONTAINER-RUNTIME\tAPI SERVER"
+                                        : "",
+                                end_of_headings(request));
+        return print_rows(&columns, headings, nodes, write_node_row, &asked);
 }
 
 int get_nodes(const GetRequest *request) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *node = NULL, *nodes = json_array();
-        Columns columns = COLUMNS_TABLE;
-        GetRequest asked = *request;
         const char *missing;
         int r = client_get_json(request->options->socket, "/node", &node, &error);
 
@@ -91,6 +148,6 @@ int get_nodes(const GetRequest *request) {
         else if (request->format == FORMAT_NAME)
                 r = print_object_names("node", nodes);
         else
-                r = print_rows(&columns, node_headings(request), nodes, write_node_row, &asked);
+                r = print_nodes_table(request, nodes);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

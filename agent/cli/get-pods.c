@@ -31,7 +31,7 @@ static void write_pod_row(const json_t *pod, FILE *out, void *userdata) {
         if (get->request->format == FORMAT_WIDE)
                 fprintf(out, "\t%s\t%s\t%s\t%s\t%s", row.ip, row.node, row.nominated_node,
                         row.readiness_gates, row.source);
-        fputc('\n', out);
+        end_row(get->request, pod, out);
 }
 
 static int print_pods_table(GetPods *get, const json_t *pods) {
@@ -41,11 +41,12 @@ static int print_pods_table(GetPods *get, const json_t *pods) {
         if (!get->has_headings && !request->options->no_headers)
                 (void) snprintf(headings, sizeof(headings),
                                 "%sNAME\tREADY\tSTATUS\tRESTARTS\t"
-                                "AGE%s\n",
+                                "AGE%s%s",
                                 request->options->all_namespaces ? "NAMESPACE\t" : "",
                                 request->format == FORMAT_WIDE
                                         ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES\tSOURCE"
-                                        : "");
+                                        : "",
+                                end_of_headings(request));
         get->has_headings = true;
         return print_rows(&get->columns, headings, pods, write_pod_row, get);
 }

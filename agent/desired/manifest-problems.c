@@ -44,8 +44,27 @@ static void record_broken_object_event(const ManifestProblems *problems, const c
         problems->on_event(event, problems->userdata);
 }
 
+/* Of a file without an object that it could be about, which is of the node. */
+static void record_broken_file_event(const ManifestProblems *problems, const Manifest *manifest) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "Error validating manifest from %s, ignoring: %s",
+                     manifest_is_fetched(manifest) ? "http" : "file", manifest->error) < 0) {
+                message = NULL;
+                return;
+        }
+        problems->on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                        .reason = "FailedValidation",
+                                        .message = message },
+                           problems->userdata);
+}
+
 static void record_broken_manifest_events(const ManifestProblems *problems,
                                           const Manifest *manifest) {
+        if (manifest->pods.n + manifest->daemonsets.n == 0) {
+                record_broken_file_event(problems, manifest);
+                return;
+        }
         for (size_t i = 0; i < manifest->pods.n; i++) {
                 const Pod *pod = manifest->pods.items[i];
 

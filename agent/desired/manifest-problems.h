@@ -9,8 +9,8 @@
 
 typedef struct ManifestProblems ManifestProblems;
 
-/* 'on_event' gets a FailedValidation event for each pod and DaemonSet of a file that breaks. NULL:
- * out of memory. */
+/* 'on_event' gets a FailedValidation event for each pod and DaemonSet of a file that breaks, or one
+ * of the node if the file never had any. NULL: out of memory. */
 ManifestProblems *manifest_problems_new(void (*on_event)(const PodEvent *event, void *userdata),
                                         void *userdata);
 ManifestProblems *manifest_problems_free(ManifestProblems *problems);

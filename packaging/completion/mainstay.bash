@@ -44,7 +44,7 @@ _mainstay() {
     done
 
     case "$command" in
-    get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
+    get) options='--namespace --all-namespaces --selector --output --watch --no-headers --show-labels' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
     logs) options='--namespace --container --all-containers --follow --previous --tail --since --since-time --limit-bytes --timestamps' ;;
     exec) options='--namespace --container --stdin --tty' ;;
