@@ -10,6 +10,8 @@
 #include "common/strv.h"
 #include "common/utf8.h"
 
+#include <string.h>
+
 typedef struct EnvVarsBuilder {
         const BundleConfig *config;
         const Pod *pod;
@@ -21,12 +23,15 @@ typedef struct EnvVarsBuilder {
 /* A variable is text without NULs for execve(2), and UTF-8 for config.json. */
 static int check_env_value(const EnvVarsBuilder *v, const DataObject *object,
                            const ObjectValue *value) {
-        if (utf8_is_text(value->bytes, value->length))
+        bool has_nul = memchr(value->bytes, '\0', value->length);
+
+        if (!has_nul && utf8_is_text(value->bytes, value->length))
                 return 0;
         return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
-                          "the value of %s in %s %s/%s is not UTF-8 text and cannot be a variable",
-                          value->key, object_kind_names[object->kind], object->metadata.namespace,
-                          object->metadata.name);
+                          "the value of %s in %s %s/%s %s and cannot be a variable", value->key,
+                          object_kind_names[object->kind], object->metadata.namespace,
+                          object->metadata.name,
+                          has_nul ? "contains a NUL byte" : "is not UTF-8 text");
 }
 
 /* 1, or 0 where the object is optional and does not exist. A required one that does not exist is

@@ -9,6 +9,11 @@
 #include "common/cleanup.h"
 
 #include <inttypes.h>
+#include <limits.h>
+
+enum {
+        STATIC_POD_UID_LENGTH = 32
+};
 
 /* One step of a path: "name", ".name", "[3]", "[key]". Advances the text. */
 static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
@@ -83,6 +88,16 @@ static int check_static_pod_identity(const Rules *rules, const char *node_name) 
                 r = error_setf(rules->reterr, EINVAL,
                                "must be at most %zu characters, so that '-%s' can follow",
                                DNS_SUBDOMAIN_MAX - 1 - strlen(node_name), node_name);
+                return rules_at(rules, r, "metadata.name");
+        }
+        /* <namespace>_<name>-<node>_<UID> */
+        if (strlen(metadata->namespace) + 1 + length + 1 + STATIC_POD_UID_LENGTH > NAME_MAX) {
+                r = error_setf(rules->reterr, EINVAL,
+                               "must be at most %zu characters, so that the directory of the pod's "
+                               "logs can have the namespace and '-%s' in its name",
+                               NAME_MAX - 3 - STATIC_POD_UID_LENGTH - strlen(metadata->namespace) -
+                                       strlen(node_name),
+                               node_name);
                 return rules_at(rules, r, "metadata.name");
         }
         if (metadata->uid) {

@@ -283,9 +283,15 @@ static bool has_dot_dot(const char *path) {
         return false;
 }
 
+int check_absolute_path(const char *value, Error *reterr) {
+        return value[0] == '/' ? 0 : refuse_name_value(value, "be an absolute path", reterr);
+}
+
 int check_host_path(const char *value, Error *reterr) {
-        if (value[0] != '/')
-                return refuse_name_value(value, "be an absolute path", reterr);
+        int r = check_absolute_path(value, reterr);
+
+        if (r < 0)
+                return r;
         if (has_dot_dot(value))
                 return refuse_name_value(value, "not contain '..'", reterr);
         return 0;

@@ -63,6 +63,7 @@ int check_dns_option(const char *value, Error *reterr);
 int check_image(const char *value, Error *reterr);
 
 /* An absolute path of the host without "..". */
+int check_absolute_path(const char *value, Error *reterr);
 int check_host_path(const char *value, Error *reterr);
 
 /* A relative path without "..". */

@@ -467,19 +467,30 @@ TEST(pod_names_leave_space_for_the_node_suffix)
 {
         char name[254], yaml[512];
 
+        /* "default_<name>-node1_<UID>" has 255 characters, those of a file's name. */
         memset(name, 'a', sizeof(name));
-        name[247] = '\0';
+        name[208] = '\0';
         (void) snprintf(yaml, sizeof(yaml),
                         "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n" CONTAINER, name);
         {
                 ManifestObjects objects = parse_ok(yaml);
 
-                EXPECT_EQ(strlen(objects.pods.items[0]->metadata.name), 253);
+                EXPECT_EQ(strlen(objects.pods.items[0]->metadata.name) +
+                                  strlen(objects.pods.items[0]->metadata.uid) + strlen("default__"),
+                          255);
                 manifest_objects_done(&objects);
         }
         (void) snprintf(yaml, sizeof(yaml),
                         "apiVersion: v1\nkind: Pod\nmetadata: {name: a%s}\nspec:\n" CONTAINER,
                         name);
+        expect_refused(yaml,
+                       "f:3:18: metadata.name: must be at most 208 characters, so that the "
+                       "directory of the pod's logs can have the namespace and '-node1' in its "
+                       "name");
+        memset(name, 'a', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n" CONTAINER, name);
         expect_refused(yaml, "f:3:18: metadata.name: must be at most 247 characters, so that "
                              "'-node1' can follow");
 }
