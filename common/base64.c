@@ -14,11 +14,13 @@ static int base64_digit_value(char c) {
 }
 
 /* The padding of the last group, and then the end. */
-static bool is_right_end(const char *text, unsigned n_digits) {
+static bool is_right_end(const char *text, unsigned n_digits, bool may_be_unpadded) {
         unsigned missing = n_digits % 4 == 0 ? 0 : 4 - n_digits % 4;
 
         if (missing == 3)
                 return false;
+        if (may_be_unpadded && !strchr(text, '='))
+                missing = 0;
         for (; *text; text++)
                 if (*text == '=' && missing > 0)
                         missing--;
@@ -27,7 +29,8 @@ static bool is_right_end(const char *text, unsigned n_digits) {
         return missing == 0;
 }
 
-int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
+static int decode_digits(const char *text, bool may_be_unpadded, char **ret_data,
+                         size_t *ret_length) {
         cleanup_free char *data = malloc(strlen(text) / 4 * 3 + 4);
         unsigned n_digits = 0;
         uint32_t bits = 0;
@@ -48,12 +51,20 @@ int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
                 if (n_digits++ % 4 != 0)
                         data[length++] = (char) (bits >> (6 - 2 * ((n_digits - 1) % 4)));
         }
-        if (!is_right_end(text, n_digits))
+        if (!is_right_end(text, n_digits, may_be_unpadded))
                 return -EINVAL;
         data[length] = '\0';
         *ret_data = TAKE_PTR(data);
         *ret_length = length;
         return 0;
+}
+
+int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
+        return decode_digits(text, false, ret_data, ret_length);
+}
+
+int base64_decode_unpadded(const char *text, char **ret_data, size_t *ret_length) {
+        return decode_digits(text, true, ret_data, ret_length);
 }
 
 void base64_encode(const void *data, size_t length, char *ret) {

@@ -181,6 +181,40 @@ static int open_raw_reader(ByteStream *below, struct archive **ret, Error *reter
         return r == ARCHIVE_OK;
 }
 
+int compression_check(const void *start, size_t length, Error *reterr) {
+        static const struct {
+                const char *name, *program, *bytes;
+                size_t n;
+        } rows[] = {
+                { "xz", "xz",
+                  "\xfd"
+                  "7zXZ",
+                  6 },
+                { "bzip2", "bzip2", "BZh91AY&SY", 10 },
+                { "lz4", "lz4", "\x04\x22\x4d\x18", 4 },
+                { "lzip", "lzip", "LZIP\x01", 5 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                if (length >= rows[i].n && memcmp(start, rows[i].bytes, rows[i].n) == 0)
+                        return error_setf(reterr, ENOTSUP,
+                                          "is compressed with %s, which is not supported: "
+                                          "decompress it with '%s -d', or use gzip or zstd",
+                                          rows[i].name, rows[i].program);
+        return 0;
+}
+
+/* The bytes are only peeked at. */
+static int check_stream_compression(ByteStream *stream, Error *reterr) {
+        const void *data;
+        ssize_t n = byte_stream_read(stream, &data, reterr);
+
+        if (n < 0)
+                return (int) n;
+        stream->n_unread = (size_t) n;
+        return compression_check(data, (size_t) n, reterr);
+}
+
 #ifdef HAVE_ISAL
 
 /* 1: it is gzip. 0: it is not. The bytes are only peeked at. */
@@ -228,6 +262,11 @@ int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *re
         bool is_empty;
         int r;
 
+        r = check_stream_compression(below, reterr);
+        if (r < 0) {
+                byte_stream_free(below);
+                return r;
+        }
 #ifdef HAVE_ISAL
         r = new_gunzip_take(below, ret, reterr);
         if (r != 0)

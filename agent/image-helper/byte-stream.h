@@ -25,6 +25,9 @@ int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret)
  * from. */
 int byte_stream_new_entry_take(struct archive *archive, ByteStream *below, ByteStream **ret);
 
+/* Whether a file starts with a compression that is not supported: -ENOTSUP with what to do. */
+int compression_check(const void *start, size_t length, Error *reterr);
+
 /* 'below', decompressed from gzip or zstd; the same bytes if it is neither. Takes over 'below',
  * also on failure. */
 int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *reterr);

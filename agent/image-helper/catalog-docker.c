@@ -7,6 +7,7 @@
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/tar-name.h"
 #include "common/strv.h"
 
 /* The name of the file has the digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
@@ -34,11 +35,12 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
         if (!image->layers)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                const ArchiveMember *member = image_archive_find(source, layers[i]);
+                const ArchiveMember *member;
+                int r = tar_name_clean(layers[i], &image->layers[i].member, reterr);
 
-                image->layers[i].member = strdup(layers[i]);
-                if (!image->layers[i].member)
-                        return -ENOMEM;
+                if (r < 0)
+                        return r;
+                member = image_archive_find(source, image->layers[i].member);
                 if (!member)
                         return error_setf(reterr, ENOENT, "the archive lacks layer '%.256s'",
                                           layers[i]);
@@ -91,8 +93,9 @@ static int add_docker_image(Catalog *catalog, const json_t *item, bool names_onl
 
         if (!config)
                 return error_setf(reterr, EBADMSG, "an image without 'Config'");
-        image.config.member = strdup(config);
-        r = image.config.member ? document_strv(item, "RepoTags", &image.names, reterr) : -ENOMEM;
+        r = tar_name_clean(config, &image.config.member, reterr);
+        if (r >= 0)
+                r = document_strv(item, "RepoTags", &image.names, reterr);
         if (r < 0) {
                 catalog_image_done(&image);
                 return r;

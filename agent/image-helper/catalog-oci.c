@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* OCI image layouts: index.json, manifests, and indexes of several platforms below it, one level
- * deep. An invalid image is marked as refused and the others stay usable; an invalid index.json
- * makes the archive unusable. */
+/* OCI image layouts: index.json, manifests, and indexes of several platforms below it. An invalid
+ * image is marked as refused and the others stay usable; an invalid index.json makes the archive
+ * unusable. */
 
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/image-delta.h"

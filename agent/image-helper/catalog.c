@@ -4,6 +4,7 @@
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/platform.h"
 #include "agent/image-helper/tar-patch.h"
+#include "common/architecture.h"
 #include "common/json-text.h"
 #include "common/strv.h"
 
@@ -81,6 +82,14 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
         return r;
 }
 
+/* Some tools state neither: then it is for any machine. */
+static unsigned image_config_match_score(const ImageConfig *config) {
+        return platform_match_score(config->os ? config->os : "linux",
+                                    config->architecture ? config->architecture
+                                                         : machine_architecture(),
+                                    config->variant);
+}
+
 int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr) {
         char digest[DIGEST_SIZE];
         int r;
@@ -94,8 +103,7 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
         r = image_config_parse(text, length, &image->settings, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "configuration");
-        if (platform_match_score(image->settings->os, image->settings->architecture,
-                                 image->settings->variant) == 0)
+        if (image_config_match_score(image->settings) == 0)
                 return platform_set_mismatch_error(image->settings->os,
                                                    image->settings->architecture,
                                                    image->settings->variant, reterr);

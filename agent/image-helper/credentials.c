@@ -104,7 +104,8 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
         return *ret ? 0 : -ENOMEM;
 }
 
-/* "auth" is user and password with a colon between them, in Base64. */
+/* "auth" is user and password with a colon between them, in Base64. As for the kubelet, it replaces
+ * those that are stated separately. */
 static int decode_auth_field(const json_t *entry, Credential *ret) {
         const char *auth = document_string(entry, "auth");
         char *text = NULL, *colon;
@@ -113,12 +114,14 @@ static int decode_auth_field(const json_t *entry, Credential *ret) {
 
         if (!auth || !auth[0])
                 return 0;
-        r = base64_decode(auth, &text, &length);
+        r = base64_decode_unpadded(auth, &text, &length);
         if (r < 0)
                 return r;
         colon = strchr(text, ':');
         if (colon) {
                 *colon = '\0';
+                wipe_string(&ret->user);
+                wipe_string(&ret->password);
                 ret->user = strdup(text);
                 ret->password = strdup(colon + 1);
                 r = ret->user && ret->password ? 0 : -ENOMEM;
@@ -133,14 +136,14 @@ static bool is_credential_empty(const Credential *credential) {
 }
 
 static int read_credential_entry(const json_t *entry, Credential *ret) {
-        int r = decode_auth_field(entry, ret);
+        int r = copy_credential_string(entry, "username", &ret->user);
 
         if (r < 0)
                 return r;
-        r = copy_credential_string(entry, "username", &ret->user);
+        r = copy_credential_string(entry, "password", &ret->password);
         if (r < 0)
                 return r;
-        r = copy_credential_string(entry, "password", &ret->password);
+        r = decode_auth_field(entry, ret);
         if (r < 0)
                 return r;
         r = copy_credential_string(entry, "identitytoken", &ret->identity_token);

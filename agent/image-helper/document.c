@@ -4,6 +4,8 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
+#define OCI_LAYER_PREFIX "application/vnd.oci.image.layer."
+
 /* jansson quotes what it could not read; the document may consist of passwords. */
 static int length_before_quotation(const char *text) {
         static const char *const starts[] = { " near ", " Unicode " };
@@ -117,20 +119,37 @@ bool media_type_is_config(const char *media_type) {
         return is_media_type_among(media_type, types);
 }
 
+/* As containerd: suffixes say how a layer is packed, which its bytes say as well. */
 bool media_type_is_layer(const char *media_type) {
-        static const char *const types[] = {
-                "application/vnd.oci.image.layer.v1.tar",
-                "application/vnd.oci.image.layer.v1.tar+gzip",
-                "application/vnd.oci.image.layer.v1.tar+zstd",
-                "application/vnd.oci.image.layer.nondistributable.v1.tar",
-                "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
-                "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+        static const char *const docker[] = {
                 "application/vnd.docker.image.rootfs.diff.tar",
                 "application/vnd.docker.image.rootfs.diff.tar.gzip",
+                "application/vnd.docker.image.rootfs.diff.tar.zstd",
+                "application/vnd.docker.image.rootfs.foreign.diff.tar",
                 "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+                "application/vnd.docker.image.rootfs.foreign.diff.tar.zstd",
                 NULL,
         };
-        return is_media_type_among(media_type, types);
+
+        return strncmp(media_type, OCI_LAYER_PREFIX, strlen(OCI_LAYER_PREFIX)) == 0 ||
+               is_media_type_among(media_type, docker);
+}
+
+bool media_type_is_encrypted(const char *media_type) {
+        return strstr(media_type, "+encrypted");
+}
+
+bool media_type_is_schema_1(const char *media_type) {
+        static const char prefix[] = "application/vnd.docker.distribution.manifest.v1+";
+
+        return strncmp(media_type, prefix, strlen(prefix)) == 0;
+}
+
+int document_refuse_schema_1(Error *reterr) {
+        return error_setf(reterr, ENOTSUP,
+                          "it is an image of Docker's schema 1, which is not supported: push it "
+                          "again with a current Docker, or convert it with 'skopeo copy "
+                          "--format=oci'");
 }
 
 bool artifact_has_type(const json_t *object, const char *type) {

@@ -44,5 +44,12 @@ bool media_type_is_index(const char *media_type);
 bool media_type_is_config(const char *media_type);
 bool media_type_is_layer(const char *media_type);
 
+/* Layers that only the holder of a key can read: not supported. */
+bool media_type_is_encrypted(const char *media_type);
+
+/* Manifests of Docker before version 1.10, and the error for them: -ENOTSUP. */
+bool media_type_is_schema_1(const char *media_type);
+int document_refuse_schema_1(Error *reterr);
+
 /* Whether the manifest, or the descriptor of one, is of an artifact of that type. */
 bool artifact_has_type(const json_t *object, const char *type);

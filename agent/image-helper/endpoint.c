@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/log.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 
 enum {
@@ -87,6 +88,25 @@ static bool is_insecure(const json_t *insecure, const char *host) {
         return false;
 }
 
+/* As container runtimes allow it: plain HTTP to this machine itself, 127.0.0.0/8, ::1, localhost.
+ */
+bool host_is_loopback(const char *host) {
+        size_t n = host[0] == '[' ? strcspn(host + 1, "]") : strcspn(host, ":");
+        struct in_addr address;
+        char name[64];
+
+        if (n >= sizeof(name))
+                return false;
+        (void) snprintf(name, sizeof(name), "%.*s", (int) n, host + (host[0] == '['));
+        if (host[0] == '[') {
+                struct in6_addr address6;
+
+                return inet_pton(AF_INET6, name, &address6) == 1 && IN6_IS_ADDR_LOOPBACK(&address6);
+        }
+        return strcasecmp(name, "localhost") == 0 ||
+               (inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+}
+
 /* Adds one with the given URL scheme. */
 static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *host,
                         const char *prefix, const char *repository, Endpoint **ret) {
@@ -113,6 +133,22 @@ static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *ho
                 return -ENOMEM;
         endpoint->may_be_plain = streq(scheme, "http");
         *ret = endpoint;
+        return 0;
+}
+
+/* With TLS, and without for a server that does not speak it. */
+static int add_loopback(Endpoints *endpoints, const char *host, const char *prefix,
+                        const char *repository) {
+        Endpoint *endpoint;
+        int r = add_endpoint(endpoints, "https", host, prefix, repository, &endpoint);
+
+        if (r < 0)
+                return r;
+        endpoint->is_loopback = true;
+        r = add_endpoint(endpoints, "http", host, prefix, repository, &endpoint);
+        if (r < 0)
+                return r;
+        endpoint->is_second_try = endpoint->is_loopback = true;
         return 0;
 }
 
@@ -153,6 +189,8 @@ static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const 
                 *slash++ = '\0';
         if (streq(scheme, "https") && is_insecure(settings->insecure, host))
                 return add_insecure(endpoints, host, strna(slash), repository);
+        if (!rest && host_is_loopback(host))
+                return add_loopback(endpoints, host, strna(slash), repository);
         return add_endpoint(endpoints, scheme, host, strna(slash), repository, &endpoint);
 }
 
@@ -165,6 +203,8 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
 
         if (is_insecure(settings->insecure, reference->registry))
                 return add_insecure(endpoints, host, "", reference->repository);
+        if (host_is_loopback(host))
+                return add_loopback(endpoints, host, "", reference->repository);
         r = add_endpoint(endpoints, "https", host, "", reference->repository, &endpoint);
         if (r < 0 || !is_hub)
                 return r;

@@ -27,6 +27,7 @@ typedef struct Endpoint {
         bool may_be_plain;  /* http is permitted, also for redirects */
         bool is_unverified; /* its certificate is not verified */
         bool is_second_try; /* the previous one without TLS: used only after a failure to connect */
+        bool is_loopback;   /* plain HTTP is permitted to this machine only, and no proxy is used */
         Credentials credentials;
         int authorities_fd; /* memory files; negative: the system's, or none */
         int certificate_fd;
@@ -39,6 +40,9 @@ typedef struct Endpoints {
         const char *proxy_http, *proxy_https, *proxy_none_for; /* borrowed from the settings */
         unsigned stall_seconds;
 } Endpoints;
+
+/* Whether a host, with or without a port, is this machine by its name or address. */
+bool host_is_loopback(const char *host);
 
 int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr);

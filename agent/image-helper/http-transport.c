@@ -250,24 +250,24 @@ static int init_transport_transfer(TransportExchange *exchange) {
         const char *proxy =
                 strncmp(request->url, "https:", 6) == 0 ? http->proxy_https : http->proxy_http;
 
-        return curl_transfer_init(&exchange->transfer, http->easy,
-                                  &(CurlTransferSpec){ .url = request->url,
-                                                       .protocols = request->endpoint->may_be_plain
-                                                                            ? "http,https"
-                                                                            : "https",
-                                                       .user_agent = "mainstay/" MAINSTAY_VERSION,
-                                                       .proxy = proxy,
-                                                       .no_proxy = http->proxy_none_for,
-                                                       .body = request->form,
-                                                       .body_length = strlen(strna(request->form)),
-                                                       .tls = tls_of_request(request),
-                                                       .http_version = CURL_HTTP_VERSION_1_1,
-                                                       .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
-                                                       .buffer_size = find_buffer_size(request),
-                                                       .header_max = HEADER_BYTES_MAX,
-                                                       .on_header = on_transport_header,
-                                                       .on_data = on_transport_body,
-                                                       .userdata = exchange });
+        return curl_transfer_init(
+                &exchange->transfer, http->easy,
+                &(CurlTransferSpec){ .url = request->url,
+                                     .protocols = request->endpoint->may_be_plain ? "http,https"
+                                                                                  : "https",
+                                     .user_agent = "mainstay/" MAINSTAY_VERSION,
+                                     .proxy = request->endpoint->is_loopback ? NULL : proxy,
+                                     .no_proxy = http->proxy_none_for,
+                                     .body = request->form,
+                                     .body_length = strlen(strna(request->form)),
+                                     .tls = tls_of_request(request),
+                                     .http_version = CURL_HTTP_VERSION_1_1,
+                                     .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
+                                     .buffer_size = find_buffer_size(request),
+                                     .header_max = HEADER_BYTES_MAX,
+                                     .on_header = on_transport_header,
+                                     .on_data = on_transport_body,
+                                     .userdata = exchange });
 }
 
 static int add_transport_header(CurlTransfer *transfer, const char *name, const char *value) {

@@ -82,6 +82,11 @@ void transport_response_done(TransportResponse *reply);
 int url_resolve_location(const char *base, const char *location, bool may_be_plain, char **ret,
                          Error *reterr);
 
+/* The same as the endpoint permits it: one on a loopback address may redirect to plain HTTP of such
+ * an address only. */
+int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const char *location,
+                             char **ret, Error *reterr);
+
 /* Whether two URLs agree in scheme, host and port. */
 bool url_same_origin(const char *a, const char *b);
 

@@ -26,19 +26,16 @@ struct ImageArchive {
         size_t n_room;
 };
 
-static bool is_compressed(int fd) {
-        static const struct {
-                size_t length;
-                const char *bytes;
-        } magics[] = { { 2, "\x1f\x8b" }, { 4, "\x28\xb5\x2f\xfd" } };
-        char start[4] = { 0 };
+/* 1: with gzip or zstd. 0: it is plain, or not an archive. */
+static int detect_compression(int fd, Error *reterr) {
+        char start[16] = { 0 };
+        ssize_t n = pread(fd, start, sizeof(start), 0);
 
-        if (pread(fd, start, sizeof(start), 0) < (ssize_t) sizeof(start))
-                return false;
-        for (size_t i = 0; i < N_ELEMENTS(magics); i++)
-                if (memcmp(start, magics[i].bytes, magics[i].length) == 0)
-                        return true;
-        return false;
+        if (n < 4)
+                return 0;
+        if (memcmp(start, "\x1f\x8b", 2) == 0 || memcmp(start, "\x28\xb5\x2f\xfd", 4) == 0)
+                return 1;
+        return compression_check(start, (size_t) n, reterr);
 }
 
 static int spool_archive(int fd, int spool_fd, Error *reterr) {
@@ -75,7 +72,7 @@ static int link_target(const char *name, struct archive_entry *entry, char **ret
                 joined = NULL;
                 return -ENOMEM;
         }
-        return tar_name_resolve(joined, ret);
+        return tar_name_clean(joined, ret, NULL);
 }
 
 static int add_member(ImageArchive *source, struct archive *archive, struct archive_entry *entry,
@@ -167,7 +164,11 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
 
         if (!source)
                 return -ENOMEM;
-        r = is_compressed(fd) ? spool_archive(fd, spool_fd, reterr) : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        source->fd = -EBADF;
+        r = detect_compression(fd, reterr);
+        if (r < 0)
+                return r;
+        r = r > 0 ? spool_archive(fd, spool_fd, reterr) : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         source->fd = r;
         if (r < 0)
                 return r == -1 ? -errno : r;

@@ -80,7 +80,7 @@ static int clean_working_dir(ImageConfig *config, Error *reterr) {
 
         if (!config->working_dir)
                 return 0;
-        r = tar_name_resolve(config->working_dir, &clean);
+        r = tar_name_clean(config->working_dir, &clean, NULL);
         if (r == -ENOMEM)
                 return r;
         if (r < 0 || streq(clean, "proc") || strncmp(clean, "proc/", 5) == 0)

@@ -25,6 +25,8 @@ int image_manifest_parse(const char *text, size_t length, const char *media_type
         if (r < 0)
                 return r;
         own = document_string(json, "mediaType");
+        if (json_integer_value(json_object_get(json, "schemaVersion")) == 1)
+                return document_refuse_schema_1(reterr);
         if (json_integer_value(json_object_get(json, "schemaVersion")) != 2)
                 return error_setf(reterr, EBADMSG, "its schemaVersion is not 2");
         if (json_object_get(json, "manifests") &&
@@ -81,6 +83,9 @@ static int parse_manifest_layers(const ImageProvider *source, CatalogImage *imag
                 r = catalog_blob_init(&image->layers[i], &descriptor);
                 if (r < 0)
                         return r;
+                if (media_type_is_encrypted(descriptor.media_type))
+                        return error_setf(reterr, ENOTSUP,
+                                          "a layer is encrypted, which is not supported");
                 if (!media_type_is_layer(descriptor.media_type))
                         return error_setf(reterr, ENOTSUP, "a layer has the unknown type '%.128s'",
                                           descriptor.media_type);
@@ -126,58 +131,167 @@ bool oci_descriptor_is_attestation(const json_t *descriptor) {
                                "vnd.docker.reference.type");
 }
 
-/* The best manifest for this machine. 0, or -ENOEXEC with a list of what the index has. */
-static int choose_platform_manifest(const json_t *manifests, OciDescriptor *ret, Error *reterr) {
+/* ---- indexes ---- */
+
+/* The search of an index, and of those that it lists. */
+typedef struct IndexSearch {
+        const ImageProvider *source;
+        CatalogImage *image;
+        unsigned n_read; /* entries so far */
+        Error refusal;   /* why the last one is not for this machine */
+} IndexSearch;
+
+/* An entry without a platform is decided by what it refers to. */
+static bool has_platform(const json_t *entry) {
+        return document_string(json_object_get(entry, "platform"), "architecture");
+}
+
+/* More is better, 0: not for this machine. */
+static unsigned score_entry(const json_t *entry) {
+        const json_t *platform = json_object_get(entry, "platform");
+        const char *os = document_string(platform, "os");
+
+        return platform_match_score(os && os[0] ? os : "linux",
+                                    document_string(platform, "architecture"),
+                                    document_string(platform, "variant"));
+}
+
+static bool is_candidate(const json_t *entry) {
+        const char *type = document_string(entry, "mediaType");
+
+        return type && (media_type_is_manifest(type) || media_type_is_index(type)) &&
+               !oci_descriptor_is_attestation(entry);
+}
+
+static int search_index(IndexSearch *search, const OciDescriptor *descriptor, unsigned depth,
+                        Error *reterr);
+
+/* Keeps the message for an index that has other platforms only, or none. 1, or -ENOMEM. */
+static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         const json_t *item, *other = NULL;
+        size_t i;
+
+        json_array_foreach(manifests, i, item)
+                if (is_candidate(item))
+                        other = json_object_get(item, "platform");
+        (void) platform_set_mismatch_error(document_string(other, "os"),
+                                           document_string(other, "architecture"),
+                                           document_string(other, "variant"), &search->refusal);
+        return search->refusal.message ? 1 : -ENOMEM;
+}
+
+/* Empties the image, except for what the caller has set. */
+static void reset_image(CatalogImage *image) {
+        CatalogImage kept = *image;
+
+        image->names = NULL;
+        catalog_image_done(image);
+        image->names = kept.names;
+        memcpy(image->digest, kept.digest, DIGEST_SIZE);
+        memcpy(image->index_digest, kept.index_digest, DIGEST_SIZE);
+}
+
+/* 0: the image is read. 1: there is none for this machine; or -errno. */
+static int read_candidate(IndexSearch *search, const json_t *entry, unsigned depth, Error *reterr) {
+        OciDescriptor descriptor = { 0 };
+        int r;
+
+        if (++search->n_read > INDEX_DOCUMENTS_MAX)
+                return error_setf(reterr, E2BIG, "it lists more than %d images without a platform",
+                                  INDEX_DOCUMENTS_MAX);
+        r = oci_descriptor_parse(entry, &descriptor, reterr);
+        if (r < 0)
+                return r;
+        reset_image(search->image);
+        if (media_type_is_index(descriptor.media_type))
+                return search_index(search, &descriptor, depth + 1, reterr);
+        memcpy(search->image->digest, descriptor.digest, DIGEST_SIZE);
+        return image_manifest_read(search->source, &descriptor, search->image, reterr);
+}
+
+/* The entry that names the best platform, as its failure is the image's. 1: none. */
+static int read_best_entry(IndexSearch *search, const json_t *manifests, unsigned depth,
+                           Error *reterr) {
+        const json_t *item, *chosen = NULL;
         unsigned best = 0;
         size_t i;
 
-        if (!json_is_array(manifests) || json_array_size(manifests) > DESCRIPTORS_MAX)
-                return error_setf(reterr, EBADMSG, "the list of manifests is missing or too long");
         json_array_foreach(manifests, i, item) {
-                const json_t *platform = json_object_get(item, "platform");
-                const char *type = document_string(item, "mediaType");
-                unsigned fit;
+                unsigned fit = is_candidate(item) && has_platform(item) ? score_entry(item) : 0;
 
-                if (!type || !media_type_is_manifest(type) || oci_descriptor_is_attestation(item))
-                        continue;
-                other = platform;
-                fit = platform_match_score(document_string(platform, "os"),
-                                           document_string(platform, "architecture"),
-                                           document_string(platform, "variant"));
                 if (fit > best) {
-                        int r = oci_descriptor_parse(item, ret, reterr);
-
-                        if (r < 0)
-                                return r;
+                        chosen = item;
                         best = fit;
                 }
         }
-        if (best > 0)
-                return 0;
-        (void) platform_set_mismatch_error(document_string(other, "os"),
-                                           document_string(other, "architecture"),
-                                           document_string(other, "variant"), reterr);
-        return -ENOEXEC;
+        return chosen ? read_candidate(search, chosen, depth, reterr) : 1;
+}
+
+/* Those without a platform, in order: the first that is for this machine. 1: none. */
+static int read_entries_without_platform(IndexSearch *search, const json_t *manifests,
+                                         unsigned depth, Error *reterr) {
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(manifests, i, item) {
+                cleanup_error Error error = ERROR_NULL;
+                int r;
+
+                if (!is_candidate(item) || has_platform(item))
+                        continue;
+                r = read_candidate(search, item, depth, &error);
+                if (r == -ENOEXEC) {
+                        error_done(&search->refusal);
+                        error_move(&search->refusal, &error);
+                        continue;
+                }
+                if (r < 0)
+                        error_move(reterr, &error);
+                if (r <= 0)
+                        return r;
+        }
+        return 1;
+}
+
+static int search_index(IndexSearch *search, const OciDescriptor *descriptor, unsigned depth,
+                        Error *reterr) {
+        cleanup_with(catalog_blob_done) CatalogBlob blob = { 0 };
+        cleanup_json json_t *index = NULL;
+        const json_t *manifests;
+        int r;
+
+        if (depth > INDEX_DEPTH_MAX)
+                return error_setf(reterr, ELOOP, "it has indexes more than %d deep",
+                                  INDEX_DEPTH_MAX);
+        r = catalog_blob_init(&blob, descriptor);
+        if (r < 0)
+                return r;
+        r = image_manifest_provide(search->source, &blob, &index, reterr);
+        if (r < 0)
+                return r;
+        manifests = json_object_get(index, "manifests");
+        if (!json_is_array(manifests) || json_array_size(manifests) > DESCRIPTORS_MAX)
+                return error_setf(reterr, EBADMSG, "the list of manifests is missing or too long");
+        r = read_best_entry(search, manifests, depth, reterr);
+        if (r > 0)
+                r = read_entries_without_platform(search, manifests, depth, reterr);
+        if (r > 0 && !search->refusal.message)
+                r = refuse_platforms(search, manifests);
+        return r;
 }
 
 int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *descriptor,
                               CatalogImage *image, Error *reterr) {
-        cleanup_with(catalog_blob_done) CatalogBlob blob = { 0 };
-        cleanup_json json_t *index = NULL;
-        OciDescriptor chosen = { 0 };
+        IndexSearch search = { .source = source, .image = image, .refusal = ERROR_NULL };
         int r;
 
         memcpy(image->index_digest, descriptor->digest, DIGEST_SIZE);
-        r = catalog_blob_init(&blob, descriptor);
-        if (r < 0)
-                return r;
-        r = image_manifest_provide(source, &blob, &index, reterr);
-        if (r < 0)
-                return r;
-        r = choose_platform_manifest(json_object_get(index, "manifests"), &chosen, reterr);
-        if (r < 0)
-                return r;
-        memcpy(image->digest, chosen.digest, DIGEST_SIZE);
-        return image_manifest_read(source, &chosen, image, reterr);
+        r = search_index(&search, descriptor, 1, reterr);
+        if (r > 0) {
+                memcpy(image->digest, descriptor->digest, DIGEST_SIZE);
+                error_move(reterr, &search.refusal);
+                r = -ENOEXEC;
+        }
+        error_done(&search.refusal);
+        return r;
 }

@@ -2,14 +2,16 @@
 #pragma once
 
 /* Documents of an OCI or Docker image, from an archive or a registry: an index over several
- * platforms, one level deep; a manifest; a configuration. Each is verified by the digest that
- * refers to it. */
+ * platforms, which may list others; a manifest; a configuration. Each is verified by the digest
+ * that refers to it. */
 
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/document.h"
 
 enum {
-        DESCRIPTORS_MAX = 1024
+        DESCRIPTORS_MAX = 1024,
+        INDEX_DEPTH_MAX = 4,     /* indexes within indexes */
+        INDEX_DOCUMENTS_MAX = 16 /* entries that are read to find the image */
 };
 
 /* The source of documents and layers. */
@@ -42,7 +44,9 @@ int image_manifest_provide(const ImageProvider *source, const CatalogBlob *blob,
 int image_manifest_read(const ImageProvider *source, const OciDescriptor *descriptor,
                         CatalogImage *image, Error *reterr);
 
-/* The same for an index, whose manifest for this machine is chosen; the image gets that digest. */
+/* The same for an index, whose manifest for this machine is chosen; the image gets that digest. The
+ * best of the platforms that it names is preferred; of an entry without one its configuration
+ * decides. 1: what is chosen is not an image. */
 int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *descriptor,
                               CatalogImage *image, Error *reterr);
 

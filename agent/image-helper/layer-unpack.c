@@ -281,9 +281,9 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
 static int unpack_top_directory(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
         int r;
 
+        /* Another kind of file without a name is skipped, as by containerd. */
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
-                return error_setf(reterr, EINVAL,
-                                  "replaces the top directory and is not a directory");
+                return 0;
         layer->has_top = true;
         r = layer_tree_enter(layer->tree, "", reterr);
         if (r < 0)

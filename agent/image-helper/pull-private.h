@@ -8,7 +8,7 @@
 #include "agent/image-helper/pull-settings.h"
 
 enum {
-        PULLED_DOCUMENTS_MAX = 4
+        PULLED_DOCUMENTS_MAX = 2 * INDEX_DOCUMENTS_MAX + INDEX_DEPTH_MAX
 };
 
 /* A manifest or a configuration that was fetched. */

@@ -107,6 +107,8 @@ static int find_document_type(const PulledDocument *document, const char *media_
                                   "its mediaType is '%.100s', the registry's Content-Type '%.100s'",
                                   own, media_type);
         (void) snprintf(ret, 128, "%.127s", own ? own : media_type);
+        if (media_type_is_schema_1(ret))
+                return document_refuse_schema_1(reterr);
         if (!media_type_is_manifest(ret) && !media_type_is_index(ret))
                 return error_setf(reterr, ENOTSUP, "its type '%.120s' is unknown", ret);
         return 0;

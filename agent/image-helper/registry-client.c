@@ -240,8 +240,7 @@ static int handle_registry_response(RegistryTransfer *transfer, const TransportR
                 return next_credential(transfer, reterr);
         if (reply->status < 300 || reply->status > 308 || reply->status == 304 || !reply->location)
                 return refuse_registry_response(transfer, reply, reterr);
-        r = url_resolve_location(*url, reply->location, transfer->endpoint->may_be_plain, &next,
-                                 reterr);
+        r = url_resolve_for_endpoint(transfer->endpoint, *url, reply->location, &next, reterr);
         if (r < 0)
                 return r;
         free(*url);
@@ -399,7 +398,10 @@ static int join_registry_errors(Error *all, const Error *one) {
 }
 
 /* Whether the connection failed, which a different scheme may avoid. */
-static bool is_endpoint_unreachable(const RegistryTransfer *transfer) {
+static bool may_second_try_help(const RegistryTransfer *transfer, const Endpoint *next) {
+        if (next && next->is_second_try && next->is_loopback)
+                return transfer->fault == TRANSPORT_TLS_FAILED ||
+                       transfer->fault == TRANSPORT_UNREACHABLE;
         return transfer->fault == TRANSPORT_UNREACHABLE ||
                transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_UNTRUSTED ||
                transfer->fault == TRANSPORT_NOT_IN_TIME || transfer->fault == TRANSPORT_INTERRUPTED;
@@ -446,7 +448,8 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                 /* The attempt without TLS replaces the error of the one with TLS. */
                 if (endpoints->items[i].is_second_try && was_unreachable)
                         error_done(&all), all = ERROR_NULL;
-                was_unreachable = is_endpoint_unreachable(&transfer);
+                was_unreachable = may_second_try_help(
+                        &transfer, i + 1 < endpoints->n ? &endpoints->items[i + 1] : NULL);
                 worst = more_telling_error(worst, explain_registry_failure(&transfer, r, &error));
                 (void) join_registry_errors(&all, &error);
                 if (transfer.fault == TRANSPORT_LOCAL_ERROR)

@@ -158,8 +158,7 @@ int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Chal
         TransportFault fault;
         int r;
 
-        r = url_resolve_location(endpoint->origin, challenge->realm, endpoint->may_be_plain, &realm,
-                                 reterr);
+        r = url_resolve_for_endpoint(endpoint, endpoint->origin, challenge->realm, &realm, reterr);
         if (r < 0)
                 return r;
         r = check_token_server(endpoint, realm, credential, reterr);

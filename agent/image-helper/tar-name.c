@@ -20,7 +20,7 @@ static bool cut_last_component(char *path, size_t *length, unsigned *depth) {
         return true;
 }
 
-static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reterr) {
+int tar_name_clean(const char *raw, char **ret, Error *reterr) {
         cleanup_free char *clean = NULL;
         size_t length = 0;
         unsigned depth = 0;
@@ -35,8 +35,9 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
                 size_t n = strcspn(p, "/");
 
                 if (n == 2 && p[0] == '.' && p[1] == '.') {
-                        if (!up || !cut_last_component(clean, &length, &depth))
-                                return error_setf(reterr, EINVAL, "'%s' has '..' in its name", raw);
+                        if (!cut_last_component(clean, &length, &depth))
+                                return error_setf(reterr, EINVAL, "'%s' leaves the top by '..'",
+                                                  raw);
                 } else if (n > 0 && !(n == 1 && p[0] == '.')) {
                         if (++depth > TAR_NAME_DEPTH_MAX)
                                 return error_setf(reterr, ENAMETOOLONG,
@@ -52,14 +53,6 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
         }
         *ret = TAKE_PTR(clean);
         return 0;
-}
-
-int tar_name_clean(const char *raw, char **ret, Error *reterr) {
-        return normalize_tar_name(raw, false, ret, reterr);
-}
-
-int tar_name_resolve(const char *raw, char **ret) {
-        return normalize_tar_name(raw, true, ret, NULL);
 }
 
 int tar_name_split(const char *clean, char **ret_parent, const char **ret_base) {

@@ -10,14 +10,10 @@ enum {
         TAR_NAME_DEPTH_MAX = 256
 };
 
-/* Makes the name of a tar entry relative and plain: "./a//b/" and "/a/b" become "a/b", the top
- * itself becomes "". -EINVAL with a message for "..", -ENAMETOOLONG for a name that is too long or
- * too deep. */
+/* Makes the name of a tar entry, or the target of a link, relative and plain: "./a//b/", "/a/b" and
+ * "a/x/../b" become "a/b", the top itself becomes "". -EINVAL with a message if ".." leaves the
+ * top, -ENAMETOOLONG for a name that is too long or too deep. */
 int tar_name_clean(const char *raw, char **ret, Error *reterr);
-
-/* Like tar_name_clean(), for a link's target: ".." removes a component if there is one, else
- * -EINVAL. */
-int tar_name_resolve(const char *raw, char **ret);
 
 /* Splits "a/b/c" in place into "a/b" and "c"; "c" into "" and "c". Both point into one copy, which
  * starts at the first. */

@@ -79,3 +79,20 @@ char *url_get_host(const char *text) {
         curl_free(host);
         return copy;
 }
+
+int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const char *location,
+                             char **ret, Error *reterr) {
+        cleanup_free char *url = NULL, *host = NULL;
+        int r = url_resolve_location(base, location, endpoint->may_be_plain, &url, reterr);
+
+        if (r < 0)
+                return r;
+        if (endpoint->is_loopback && strncmp(url, "http:", 5) == 0) {
+                host = url_get_host(url);
+                if (!host || !host_is_loopback(host))
+                        return error_setf(reterr, EPROTO,
+                                          "it redirects to '%.256s', which is not https", location);
+        }
+        *ret = TAKE_PTR(url);
+        return 0;
+}

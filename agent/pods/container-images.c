@@ -10,9 +10,9 @@
 
 /* ---- the container's own image ---- */
 
-/* The kubelet's event for each waiting reason. */
-static void record_image_failure(const ContainerInstance *c, const char *reason,
-                                 const char *message) {
+/* The kubelet's event for each waiting reason; 'container' is NULL for the image of a volume. */
+static void record_image_failure(const ContainerInstance *c, const char *container,
+                                 const char *reason, const char *message) {
         static const struct {
                 const char *state, *reason;
                 PodEventKind kind;
@@ -25,74 +25,125 @@ static void record_image_failure(const ContainerInstance *c, const char *reason,
 
         for (size_t i = 0; i < N_ELEMENTS(rows); i++)
                 if (streq(rows[i].state, reason))
-                        record_pod_event(c->pod, c->spec->name, rows[i].kind, rows[i].reason, "%s",
+                        record_pod_event(c->pod, container, rows[i].kind, rows[i].reason, "%s",
                                          message);
-        record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
+        record_pod_event(c->pod, container, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
+}
+
+/* Whether the image is on this node, so that nothing was pulled. */
+static bool is_image_here(const ContainerImages *images, const char *reference) {
+        return !images->is_pulling &&
+               image_store_find_digest(images->container->pod->context->images, reference);
+}
+
+/* The cause, with the Secrets that did not help. */
+static char *explain_image_failure(const ContainerImages *images, int r, const Error *error,
+                                   bool is_here) {
+        const char *problems = is_here ? NULL : images->secret_problems;
+        char *text;
+
+        if (asprintf(&text, "%s%s%s%s", error_message(error, r),
+                     problems ? " (imagePullSecrets: " : "", strna(problems),
+                     problems ? ")" : "") < 0)
+                return NULL;
+        return text;
 }
 
 /* The first failure in a row reports the error itself, the following ones the back-off, as the
- * kubelet does. */
-static void report_image_failure(ContainerImages *images, int r, const Error *error) {
-        const ContainerInstance *c = images->container;
-        const char *image = c->spec->image, *cause = error_message(error, r);
-        cleanup_free char *message = NULL;
+ * kubelet does. Returns the reason. */
+static const char *describe_image_failure(const ContainerImages *images, const char *reference,
+                                          PullPolicy policy, int r, const Error *error,
+                                          char **ret_message) {
+        bool is_here = is_image_here(images, reference);
+        cleanup_free char *cause = explain_image_failure(images, r, error, is_here);
         const char *reason = "ImagePullBackOff";
         int n;
 
-        images->n_failures++;
         if (r == -EINVAL) {
                 reason = "InvalidImageName";
-                n = asprintf(&message, "Failed to apply default image tag \"%s\": %s", image,
-                             cause);
-        } else if (r == -ENOENT && c->spec->image_pull_policy == PULL_POLICY_NEVER) {
+                n = asprintf(ret_message, "Failed to apply default image tag \"%s\": %s", reference,
+                             strna(cause));
+        } else if (r == -ENOENT && policy == PULL_POLICY_NEVER) {
                 reason = "ErrImageNeverPull";
-                n = asprintf(&message,
+                n = asprintf(ret_message,
                              "Container image \"%s\" is not present with pull policy of Never",
-                             image);
+                             reference);
         } else if (images->n_failures == 1) {
                 reason = "ErrImagePull";
-                n = asprintf(&message, "Failed to pull image \"%s\": %s", image, cause);
+                n = asprintf(ret_message, "Failed to %s image \"%s\": %s",
+                             is_here ? "load" : "pull", reference, strna(cause));
         } else {
-                n = asprintf(&message, "Back-off pulling image \"%s\": ErrImagePull: %s", image,
-                             cause);
+                n = asprintf(ret_message, "Back-off %s image \"%s\": %s%s",
+                             is_here ? "loading" : "pulling", reference,
+                             is_here ? "" : "ErrImagePull: ", strna(cause));
         }
         if (n < 0)
-                message = NULL;
-        record_image_failure(c, reason, strna(message));
+                *ret_message = NULL;
+        return reason;
+}
+
+static void report_image_failure(ContainerImages *images, int r, const Error *error) {
+        const ContainerInstance *c = images->container;
+        cleanup_free char *message = NULL;
+        const char *reason;
+
+        images->n_failures++;
+        reason = describe_image_failure(images, c->spec->image, c->spec->image_pull_policy, r,
+                                        error, &message);
+        record_image_failure(c, c->spec->name, reason, strna(message));
         container_machine_on_image_failed(c->machine, reason, strna(message));
 }
 
-static int find_container_pull_secrets(const ContainerInstance *c, char ***ret) {
-        cleanup_free char *missing = NULL;
-        int r = find_pull_secrets(&c->pod->context->bundle->objects, c->pod->pod, ret, &missing);
+static int find_container_pull_secrets(ContainerImages *images, PullSecrets *ret) {
+        const ContainerInstance *c = images->container;
+        int r = pull_secrets_find(&c->pod->context->bundle->objects, c->pod->pod, ret);
 
         if (r < 0)
                 return r;
-        if (missing)
+        free(images->secret_problems);
+        images->secret_problems = TAKE_PTR(ret->problems);
+        if (ret->unusable)
                 record_pod_event(
                         c->pod, NULL, POD_EVENT_WARNING, "FailedToRetrieveImagePullSecret",
                         "Unable to retrieve some image pull secrets (%s); attempting to pull "
                         "the image may not succeed.",
-                        missing);
-        return r;
+                        ret->unusable);
+        return 0;
+}
+
+/* The kubelet's events about an image; 'container' is NULL for that of a volume. */
+static void record_image_requested(ContainerImages *images, const char *container,
+                                   const char *reference) {
+        uint64_t done, total;
+
+        images->is_pulling = image_request_progress(images->request, &done, &total);
+        if (images->is_pulling)
+                record_pod_event(images->container->pod, container, POD_EVENT_NORMAL, "Pulling",
+                                 "Pulling image \"%s\"", reference);
+}
+
+static void record_image_present(const ContainerImages *images, const char *container,
+                                 const char *reference) {
+        uint64_t took = now_boottime_usec() - images->asked_at;
+
+        if (images->is_pulling)
+                record_pod_event(images->container->pod, container, POD_EVENT_NORMAL, "Pulled",
+                                 "Successfully pulled image \"%s\" in %" PRIu64 ".%03" PRIu64 "s",
+                                 reference, took / USEC_PER_SEC,
+                                 took % USEC_PER_SEC / USEC_PER_MSEC);
+        else
+                record_pod_event(
+                        images->container->pod, container, POD_EVENT_NORMAL, "Pulled",
+                        "Container image \"%s\" already present on machine and can be accessed "
+                        "by the pod",
+                        reference);
 }
 
 static void report_image_present(ContainerImages *images) {
         const ContainerInstance *c = images->container;
-        uint64_t took = now_boottime_usec() - images->asked_at;
 
         images->n_failures = 0;
-        if (images->is_pulling)
-                record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
-                                 "Successfully pulled image \"%s\" in %" PRIu64 ".%03" PRIu64 "s",
-                                 c->spec->image, took / USEC_PER_SEC,
-                                 took % USEC_PER_SEC / USEC_PER_MSEC);
-        else
-                record_pod_event(
-                        c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
-                        "Container image \"%s\" already present on machine and can be accessed "
-                        "by the pod",
-                        c->spec->image);
+        record_image_present(images, c->spec->name, c->spec->image);
         container_machine_on_image_ready(c->machine);
 }
 
@@ -118,26 +169,24 @@ static void on_container_pull_progress(void *userdata) {
 static void request_container_image(ContainerImages *images) {
         const ContainerInstance *c = images->container;
         cleanup_error Error error = ERROR_NULL;
-        cleanup_pull_secrets char **auths = NULL;
-        uint64_t done, total;
+        cleanup_with(pull_secrets_done) PullSecrets secrets = { 0 };
         Image *image = NULL;
         int r;
 
         images->image = image_unref(images->image);
         images->asked_at = now_boottime_usec();
-        r = find_container_pull_secrets(c, &auths);
+        images->is_pulling = false;
+        r = find_container_pull_secrets(images, &secrets);
         if (r >= 0)
                 r = image_store_request(
                         c->pod->context->images,
                         &(ImageRequestOptions){ .reference = c->spec->image,
                                                 .policy = c->spec->image_pull_policy,
-                                                .auths = auths,
+                                                .auths = secrets.documents,
                                                 .progress = on_container_pull_progress },
                         on_container_image_result, images, &image, &images->request, &error);
-        images->is_pulling = r == 0 && image_request_progress(images->request, &done, &total);
-        if (images->is_pulling)
-                record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulling",
-                                 "Pulling image \"%s\"", c->spec->image);
+        if (r == 0)
+                record_image_requested(images, c->spec->name, c->spec->image);
         if (r < 0)
                 report_image_failure(images, r, &error);
         else if (r > 0) {
@@ -155,11 +204,16 @@ static const char *volume_image_reason(int r, const ImageVolumeSource *source) {
                                                                         : "ImagePullBackOff";
 }
 
-static void report_volume_image_failure(const ContainerImages *images, const Volume *volume, int r,
+static void report_volume_image_failure(ContainerImages *images, const Volume *volume, int r,
                                         const Error *error) {
-        const char *reason = volume_image_reason(r, volume->image);
-        cleanup_free char *message = NULL;
+        const char *reason = volume_image_reason(r, volume->image), *state;
+        cleanup_free char *message = NULL, *event = NULL;
         int n;
+
+        images->n_failures++;
+        state = describe_image_failure(images, volume->image->reference, volume->image->pull_policy,
+                                       r, error, &event);
+        record_image_failure(images->container, NULL, state, strna(event));
 
         if (streq(reason, "ErrImageNeverPull"))
                 n = asprintf(&message,
@@ -185,6 +239,7 @@ static void on_volume_image_result(int r, Image *image, const Error *error, void
                 return;
         }
         images->volumes[i] = image_ref(image);
+        record_image_present(images, NULL, spec->volumes.items[i].image->reference);
         request_volume_images_from(images, i + 1);
 }
 
@@ -201,20 +256,27 @@ static bool container_needs_volume_image(const Container *container, const Volum
 static int request_volume_image(ContainerImages *images, size_t i, Error *reterr) {
         const ContainerInstance *c = images->container;
         const ImageVolumeSource *source = c->pod->pod->spec.volumes.items[i].image;
-        cleanup_pull_secrets char **auths = NULL;
-        cleanup_free char *missing = NULL;
-        int r = find_pull_secrets(&c->pod->context->bundle->objects, c->pod->pod, &auths, &missing);
+        cleanup_with(pull_secrets_done) PullSecrets secrets = { 0 };
+        int r;
 
+        images->pending_volume = i;
+        images->asked_at = now_boottime_usec();
+        images->is_pulling = false;
+        r = find_container_pull_secrets(images, &secrets);
         if (r < 0)
                 return r;
-        images->pending_volume = i;
-        return image_store_request(c->pod->context->images,
-                                   &(ImageRequestOptions){ .reference = source->reference,
-                                                           .policy = source->pull_policy,
-                                                           .auths = auths,
-                                                           .progress = on_container_pull_progress },
-                                   on_volume_image_result, images, &images->volumes[i],
-                                   &images->request, reterr);
+        r = image_store_request(c->pod->context->images,
+                                &(ImageRequestOptions){ .reference = source->reference,
+                                                        .policy = source->pull_policy,
+                                                        .auths = secrets.documents,
+                                                        .progress = on_container_pull_progress },
+                                on_volume_image_result, images, &images->volumes[i],
+                                &images->request, reterr);
+        if (r == 0)
+                record_image_requested(images, NULL, source->reference);
+        else if (r > 0)
+                record_image_present(images, NULL, source->reference);
+        return r;
 }
 
 /* Stops at the first image that is not present; its result continues. */
@@ -282,6 +344,8 @@ char *container_images_progress(const ContainerImages *images) {
 
 void container_images_done(ContainerImages *images) {
         container_images_cancel(images);
+        free(images->secret_problems);
+        images->secret_problems = NULL;
         images->image = image_unref(images->image);
         release_volume_images(images);
 }

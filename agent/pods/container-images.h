@@ -11,10 +11,11 @@ typedef struct ContainerImages {
         const ContainerInstance *container;
         Image *image; /* of the next attempt */
         ImageRequest *request;
-        unsigned n_failures; /* in a row */
-        bool is_pulling;     /* the request went to a registry */
-        uint64_t asked_at;   /* boot time */
-        Image **volumes;     /* by the pod's volumes; NULL for those that it does not mount */
+        unsigned n_failures;   /* in a row */
+        bool is_pulling;       /* the request went to a registry */
+        uint64_t asked_at;     /* boot time */
+        char *secret_problems; /* of imagePullSecrets that cannot be used, or NULL */
+        Image **volumes;       /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volumes;
         size_t pending_volume; /* the one that is being requested */
 } ContainerImages;

@@ -109,20 +109,18 @@ static void on_preflight_image(int r, Image *found, const Error *error, void *us
 
 static void request_preflight_image(Preflight *preflight, size_t i) {
         PreflightImage *image = &preflight->requests[i];
-        cleanup_pull_secrets char **auths = NULL;
-        cleanup_free char *missing = NULL;
+        cleanup_with(pull_secrets_done) PullSecrets secrets = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (preflight->images[i] || image->request || image->result < 0)
                 return;
-        r = find_pull_secrets(&preflight->context->bundle->objects, preflight->pod, &auths,
-                              &missing);
+        r = pull_secrets_find(&preflight->context->bundle->objects, preflight->pod, &secrets);
         if (r >= 0)
                 r = image_store_request(preflight->context->images,
                                         &(ImageRequestOptions){ .reference = image->reference,
                                                                 .policy = image->policy,
-                                                                .auths = auths },
+                                                                .auths = secrets.documents },
                                         on_preflight_image, image, &preflight->images[i],
                                         &image->request, &error);
         if (r < 0)

@@ -6,12 +6,13 @@
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
 
-/* Appends the documents that are there. *ret_missing is the names of the Secrets that are not, or
- * have another type, or NULL: like the kubelet, the caller continues without them. The caller ends
- * both, the first with erase_pull_secrets(). 0 or -ENOMEM. */
-int find_pull_secrets(const ObjectLookup *objects, const Pod *pod, char ***ret_documents,
-                      char **ret_missing);
+typedef struct PullSecrets {
+        char **documents; /* JSON; wiped when they are freed */
+        char *unusable;   /* names of Secrets that cannot be used, or NULL */
+        char *problems;   /* the same Secrets, with the reasons */
+} PullSecrets;
 
-/* Wipes and frees. */
-void erase_pull_secrets(char ***documents);
-#define cleanup_pull_secrets cleanup_with(erase_pull_secrets)
+/* Like the kubelet, the caller continues without the Secrets that cannot be used. 0 or -ENOMEM. */
+int pull_secrets_find(const ObjectLookup *objects, const Pod *pod, PullSecrets *ret);
+
+void pull_secrets_done(PullSecrets *secrets);

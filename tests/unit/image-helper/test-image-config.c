@@ -231,6 +231,10 @@ TEST(images_for_other_platforms_do_not_fit)
         EXPECT_EQ(platform_match_score("windows", here, NULL), 0);
         EXPECT_EQ(platform_match_score(NULL, here, NULL), 0);
         EXPECT_EQ(platform_match_score("linux", NULL, NULL), 0);
+        EXPECT_EQ(platform_match_score("linux", "x86_64", NULL),
+                  platform_match_score("linux", "amd64", NULL));
+        EXPECT_EQ(platform_match_score("Linux", "AArch64", NULL),
+                  platform_match_score("linux", "arm64", NULL));
         EXPECT_EQ(platform_set_mismatch_error("linux", "pdp11", "v7", &error), -ENOEXEC);
         EXPECT(strstr(error.message, "the image is for linux/pdp11/v7, this machine is linux/"));
 }

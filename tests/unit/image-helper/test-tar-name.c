@@ -23,6 +23,9 @@ TEST(names_become_relative_and_plain)
                 { "a/.../b", "a/.../b" },
                 { " ", " " },
                 { "a\nb", "a\nb" },
+                { "a/..", "" },
+                { "a/../b", "b" },
+                { "a/b/../../c", "c" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -33,16 +36,16 @@ TEST(names_become_relative_and_plain)
         }
 }
 
-TEST(names_with_dot_dot_are_refused)
+TEST(names_that_leave_the_top_are_refused)
 {
-        static const char *const names[] = { "..", "../x", "/../x", "a/../../x", "a/..", "a/../b" };
+        static const char *const names[] = { "..", "../x", "/../x", "a/../../x", "a/b/../../.." };
 
         for (size_t i = 0; i < N_ELEMENTS(names); i++) {
                 cleanup_error Error error = ERROR_NULL;
                 cleanup_free char *clean = NULL;
 
                 EXPECT_EQ(tar_name_clean(names[i], &clean, &error), -EINVAL);
-                EXPECT(strstr(error.message, "has '..' in its name"));
+                EXPECT(strstr(error.message, "leaves the top"));
         }
 }
 
@@ -61,25 +64,6 @@ TEST(names_that_are_too_long_or_too_deep_are_refused)
         EXPECT_EQ(tar_name_clean(name, &clean, NULL), 0);
         name[depth] = 'a';
         EXPECT_EQ(tar_name_clean(name, &clean, NULL), -ENAMETOOLONG);
-}
-
-TEST(a_link_target_may_go_up_to_the_top)
-{
-        static const struct {
-                const char *raw, *clean;
-        } cases[] = {
-                { "a/../b", "b" },
-                { "a/b/../../c", "c" },
-                { "a/../../b", NULL },
-                { "..", NULL },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_free char *clean = NULL;
-
-                EXPECT_EQ(tar_name_resolve(cases[i].raw, &clean), cases[i].clean ? 0 : -EINVAL);
-                EXPECT_STREQ(clean, cases[i].clean);
-        }
 }
 
 TEST(a_name_is_split_before_its_last_component)
