@@ -182,25 +182,29 @@ static int open_raw_reader(ByteStream *below, struct archive **ret, Error *reter
 }
 
 int compression_check(const void *start, size_t length, Error *reterr) {
+        /* After the digit of bzip2's block size, the start of its first block. */
         static const struct {
-                const char *name, *program, *bytes;
-                size_t n;
+                const char *name;
+                const char *bytes;
+                size_t offset, n;
         } rows[] = {
-                { "xz", "xz",
-                  "\xfd"
-                  "7zXZ",
-                  6 },
-                { "bzip2", "bzip2", "BZh91AY&SY", 10 },
-                { "lz4", "lz4", "\x04\x22\x4d\x18", 4 },
-                { "lzip", "lzip", "LZIP\x01", 5 },
+                { "xz", "\xfd\x37zXZ", 0, 6 },
+                { "bzip2", "1AY&SY", 4, 6 },
+                { "lz4", "\x04\x22\x4d\x18", 0, 4 },
+                { "lzip", "LZIP\x01", 0, 5 },
         };
+        const char *bytes = start;
 
-        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
-                if (length >= rows[i].n && memcmp(start, rows[i].bytes, rows[i].n) == 0)
-                        return error_setf(reterr, ENOTSUP,
-                                          "is compressed with %s, which is not supported: "
-                                          "decompress it with '%s -d', or use gzip or zstd",
-                                          rows[i].name, rows[i].program);
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                if (length < rows[i].offset + rows[i].n ||
+                    memcmp(bytes + rows[i].offset, rows[i].bytes, rows[i].n) != 0 ||
+                    (rows[i].offset > 0 && memcmp(bytes, "BZh", 3) != 0))
+                        continue;
+                return error_setf(reterr, ENOTSUP,
+                                  "is compressed with %s, which is not supported: decompress it "
+                                  "with '%s -d', or use gzip or zstd",
+                                  rows[i].name, rows[i].name);
+        }
         return 0;
 }
 

@@ -47,19 +47,22 @@ static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         CatalogImage image = { 0 };
         OciDescriptor descriptor = { 0 };
-        bool is_index;
+        bool is_index, is_schema_1;
         int r;
 
         r = oci_descriptor_parse(item, &descriptor, reterr);
         if (r < 0)
                 return r;
         is_index = media_type_is_index(descriptor.media_type);
+        is_schema_1 = media_type_is_schema_1(descriptor.media_type);
         if (oci_descriptor_is_attestation(item) ||
-            (!is_index && !media_type_is_manifest(descriptor.media_type)))
+            (!is_index && !is_schema_1 && !media_type_is_manifest(descriptor.media_type)))
                 return 0;
         memcpy(image.digest, descriptor.digest, DIGEST_SIZE);
         r = read_oci_names(item, &image.names);
-        if (r >= 0)
+        if (r >= 0 && is_schema_1)
+                r = document_refuse_schema_1(&error);
+        else if (r >= 0)
                 r = is_index ? image_manifest_read_index(&source, &descriptor, &image, &error)
                              : read_image_or_delta(&source, &descriptor, &image, &error);
         if (r == -ENOMEM || r > 0) {

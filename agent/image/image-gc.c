@@ -350,15 +350,40 @@ typedef struct ImageListing {
         void *userdata;
 } ImageListing;
 
+/* A name that means another image by now, of a newer archive or pull, is not this image's. */
+static int add_current_name(const ImageStore *store, const char *digest, const char *name,
+                            char ***names) {
+        if (!streq_ptr(image_store_find_digest(store, name), digest) || strv_contains(*names, name))
+                return 0;
+        return strv_append(names, name);
+}
+
+static int list_current_names(const ImageStore *store, const char *digest, char ***names) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < store->image_names.n_names; i++)
+                if (streq(store->image_names.names[i].digest, digest))
+                        r = add_current_name(store, digest, store->image_names.names[i].name,
+                                             names);
+        for (size_t i = 0; r >= 0 && i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
+
+                for (size_t j = 0; r >= 0 && j < archive->n_images; j++)
+                        if (streq(archive->images[j].digest, digest))
+                                strv_foreach(name, archive->images[j].names)
+                                        if (r >= 0)
+                                                r = add_current_name(store, digest, *name, names);
+        }
+        return r;
+}
+
 static int list_stored_image(ImageStore *store, const char *digest, void *userdata) {
         const ImageListing *listing = userdata;
         cleanup_strv char **names = NULL;
         ImageInfo info = { .digest = digest, .last_used_at = image_last_used_at(store, digest) };
 
-        for (size_t i = 0; i < store->image_names.n_names; i++)
-                if (streq(store->image_names.names[i].digest, digest) &&
-                    strv_append(&names, store->image_names.names[i].name) < 0)
-                        return -ENOMEM;
+        if (list_current_names(store, digest, &names) < 0)
+                return -ENOMEM;
         info.names = names;
         info.size_bytes = image_record_size(store->images_fd, digest);
         info.is_in_use = image_set_contains(&listing->used, digest);
@@ -374,12 +399,14 @@ static void list_archived_images(const ImageStore *store, const ImageListing *li
 
                 for (size_t j = 0; j < archive->n_images; j++) {
                         const ArchivedImage *image = &archive->images[j];
+                        cleanup_strv char **names = NULL;
 
                         if (!image->digest[0] || image->refusal ||
-                            image_last_used_at(store, image->digest))
+                            image_last_used_at(store, image->digest) ||
+                            list_current_names(store, image->digest, &names) < 0)
                                 continue;
                         listing->each(&(ImageInfo){ .digest = image->digest,
-                                                    .names = image->names,
+                                                    .names = names,
                                                     .size_bytes = (uint64_t) image->size_bytes,
                                                     .archive = archive->file },
                                       listing->userdata);

@@ -201,8 +201,8 @@ def fixture_serve():
     """Starts a registry of the test."""
     servers = []
 
-    def serve(image=None, behave=None, tls=None):
-        servers.append(registry.BadRegistry(image or registry.Blobs([puller.FILES]), behave, tls))
+    def serve(image=None, behave=None, tls=None, **options):
+        servers.append(registry.BadRegistry(image or registry.Blobs([puller.FILES]), behave, tls, **options))
         return servers[-1]
 
     yield serve

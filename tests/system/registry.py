@@ -156,7 +156,7 @@ class BadRegistry:
     """Serves Blobs under every name. 'behave' is asked first: a function of the handler that answers itself and gives
     True, or leaves it to us. What was asked is in 'seen': (method, path, headers)."""
 
-    def __init__(self, image, behave=None, tls=None):
+    def __init__(self, image, behave=None, tls=None, address="127.0.0.1"):
         outer = self
         self.image, self.behave, self.seen, self.sent = image, behave, [], 0
 
@@ -196,7 +196,7 @@ class BadRegistry:
             def handle_error(self, *_):
                 pass
 
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server((address, 0), Handler)
         self.port = self.server.server_address[1]
         self.host = f"127.0.0.1:{self.port}"
         if tls:

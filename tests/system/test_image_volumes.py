@@ -103,3 +103,17 @@ def test_each_attempt_has_the_volume_again(node):
     world.kill_all([node.init("again")])
     node.wait_restarts("again", 1)
     assert world.read(f"/proc/{node.init('again')}/root/model/weights") == "one"
+
+
+def test_image_volumes_have_the_events_of_container_images(node, archive):
+    node.drop(image_pod("waits", reference="127.0.0.1:1/none:1"))
+    node.wait_waiting("waits", "ImagePullBackOff")
+
+    def events():
+        return node.cli("get", "events").stdout
+    for words in ('Pulling image "127.0.0.1:1/none:1"', 'Failed to pull image "127.0.0.1:1/none:1"',
+                  'Back-off pulling image "127.0.0.1:1/none:1"'):
+        world.wait(lambda words=words: words in events(), f"there is '{words}'")
+    node.preload(model(node, {"weights": b"x"}))
+    node.launch(image_pod("reader"))
+    assert f'Container image "{MODEL}" already present' in events()

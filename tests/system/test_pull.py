@@ -573,3 +573,66 @@ def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve)
         hang.set()
         process.communicate(timeout=world.DEADLINE)
     assert process.returncode == 0
+
+
+def test_a_registry_on_a_loopback_address_may_speak_plain_http(puller, serve):
+    registry = serve(Blobs([FILES]))
+    expect_pulled(puller, puller.pull(registry, insecureRegistries=[]))
+
+
+@pytest.mark.parametrize("host,address", [("localhost", "127.0.0.1"), ("127.8.9.10", "127.8.9.10")])
+def test_every_name_of_the_loopback_is_one(puller, serve, host, address):
+    registry = serve(Blobs([FILES]), address=address)
+    expect_pulled(puller, puller.run(f"{host}:{registry.port}/team/app:latest"))
+
+
+def test_no_plain_http_is_spoken_to_other_hosts(puller, serve, tmp_path):
+    registry = serve(Blobs([FILES]))
+    tmp_path.chmod(0o755)
+    puller.replace_etc_file("hosts", "127.0.0.1 localhost registry.test\n")
+    expect_refused(puller, puller.run(f"registry.test:{registry.port}/team/app:latest"), "registry 'registry.test:")
+    assert not registry.seen, "it was not asked in plain text"
+
+
+def test_a_loopback_registry_with_tls_is_verified(puller, serve, tmp_path):
+    cert, key = certificate(str(tmp_path))
+    registry = serve(Blobs([FILES]), tls=tls_server(cert, key))
+    expect_refused(puller, puller.pull(registry), "its certificate is not trusted")
+
+
+def test_a_loopback_registry_does_not_redirect_to_plain_http_elsewhere(puller, serve):
+    def lead(handler):
+        return "/blobs/" in handler.path and handler.answer(307, Location="http://registry.example/x")
+
+    registry = serve(Blobs([FILES]), lead)
+    expect_refused(puller, puller.pull(registry, insecureRegistries=[]), "which is not https")
+
+
+def test_an_image_of_schema_1_is_refused_by_that_name(puller, serve):
+    image = Blobs([FILES])
+    image.manifests["latest"] = ("application/vnd.docker.distribution.manifest.v1+prettyjws",
+                                 json.dumps({"schemaVersion": 1, "fsLayers": []}).encode())
+    expect_refused(puller, puller.pull(serve(image)), "an image of Docker's schema 1, which is not supported")
+
+
+def index_of(image, *entries):
+    """The tag 'latest' becomes an index."""
+    body = json.dumps({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": list(entries)}).encode()
+    image.manifests[digest_of(body)] = image.manifests["latest"] = (INDEX_TYPE, body)
+    return {"mediaType": INDEX_TYPE, "digest": digest_of(body), "size": len(body)}
+
+
+def test_entries_without_a_platform_and_indexes_in_indexes_are_followed(puller, serve):
+    image, foreign = Blobs([FILES]), Blobs([{"etc/hello": b"no\n"}], architecture="s390x")
+    image.blobs.update(foreign.blobs)
+    image.manifests[foreign.digest] = foreign.manifests[foreign.digest]
+    entries = [{"mediaType": MANIFEST_TYPE, "digest": one.digest, "size": len(one.manifest)} for one in (foreign, image)]
+    index_of(image, index_of(image, *entries))
+    expect_pulled(puller, puller.pull(serve(image)))
+
+
+def test_an_index_of_too_many_images_without_a_platform_is_refused(puller, serve):
+    image = Blobs([FILES], architecture="s390x")
+    entry = {"mediaType": MANIFEST_TYPE, "digest": image.digest, "size": len(image.manifest)}
+    index_of(image, *[entry] * 40)
+    expect_refused(puller, puller.pull(serve(image)), "it lists more than 16 images without a platform")

@@ -14,6 +14,7 @@ import time
 import harness
 import pytest
 import specs
+import tool_images
 import world
 from registry import BadRegistry, Blobs, DockerRegistry
 from world import wait
@@ -532,3 +533,69 @@ def test_an_archive_that_appears_during_a_pull_is_used(make_node, tmp_path):
             node.preload(archive)
             node.wait_running("waits")
         assert "Failed to pull" not in node.cli("get", "events").stdout, "the pull was not waited for"
+
+
+@pytest.mark.parametrize("auth", ["unpadded", "wins"])
+def test_auth_needs_no_padding_and_wins_over_username_and_password(locked, pulling_node, auth):
+    encoded = base64.b64encode(b"joe:secret").decode()
+    entry = {"auth": encoded.rstrip("=")} if auth == "unpadded" else {"auth": encoded, "username": "eve", "password": "wrong"}
+    assert auth != "unpadded" or entry["auth"] != encoded, "it has had padding"
+    node = pulling_node(locked)
+    node.drop(secret("pull", {"auths": {locked.host: entry}}), "secret.yaml")
+    node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
+    node.wait_running("web")
+
+
+UNUSABLE = {
+    "absent": (None, 'Secret "pull": it does not exist'),
+    "of another type": ({"type": "Opaque"}, "its type is 'Opaque', not 'kubernetes.io/dockerconfigjson'"),
+    "not json": ({"data": {".dockerconfigjson": base64.b64encode(b"{oops").decode()}}, "its value is not a JSON object"),
+    "without auths": ({"data": {".dockerconfigjson": base64.b64encode(b'{"a": {}}').decode()}}, "its value has no object 'auths'"),
+    "with a wrong auth": ({"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {"r.example": {"auth": "!"}}}').decode()}},
+                          "its 'auth' for 'r.example' is not the Base64 of user:password"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_a_pull_secret_that_cannot_be_used_is_named_with_the_reason(locked, pulling_node, case):
+    fields, words = UNUSABLE[case]
+    node = pulling_node(locked)
+    if fields:
+        node.drop({**secret("pull", {"auths": {}}), **fields}, "secret.yaml")
+    node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
+    message = node.wait_waiting("web", "ErrImagePull")
+    assert words in message and "authentication is required" in message, message
+
+
+def test_an_image_of_an_archive_that_cannot_be_used_was_not_pulled(make_node, tmp_path):
+    path = os.path.join(str(tmp_path), "foreign.tar")
+    with open(path, "wb") as file:
+        file.write(tool_images.windows_image("example.com/foreign:1"))
+    node = make_node(archive=path)
+    node.drop(pod("web", "example.com/foreign:1"))
+    message = node.wait_waiting("web", "ErrImagePull")
+    assert 'Failed to load image "example.com/foreign:1": foreign.tar: the image is for windows/' in message, message
+    assert "Failed to pull" not in reasons(node)
+
+
+def test_images_are_listed_by_the_names_that_they_have_now(make_node, tmp_path):
+    """Two archives with the same tag, one after the other, and again."""
+    node, digests = make_node(archive=None), {}
+    for which in ("first", "second"):
+        with open(os.path.join(str(tmp_path), f"{which}.tar"), "wb") as file:
+            file.write(tool_images.docker_save("example.com/app:1", process=tool_images.say(f"echo {which}; sleep 100000")))
+
+    def names():
+        return {image["digest"]: image["names"] for image in json.loads(node.cli("images", "-o", "json").stdout)["items"]}
+    for which, other in (("first", "second"), ("second", "first"), ("first", "second")):
+        node.preload(os.path.join(str(tmp_path), f"{which}.tar"))
+        old = os.path.join(node.state, "preload", f"{other}.tar")
+        if os.path.exists(old):
+            os.unlink(old)
+        world.wait(lambda which=which: f"{which}.tar" in node.cli("images").stdout, "its archive is listed")
+        if which not in digests:
+            node.drop(pod(which, "example.com/app:1"))
+            node.wait_running(which)
+            digests[which] = node.status(which)["imageID"].rpartition("@")[2]
+        world.wait(lambda which=which: names().get(digests[which]) == ["example.com/app:1"], lambda: f"it has the name: {names()}")
+        assert all(not found for digest, found in names().items() if digest != digests[which]), names()

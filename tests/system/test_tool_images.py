@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images in the layouts that real tools write run, or get the error that containerd gives (tool_images.py)."""
+
+import inspect
+import os
+
+import pytest
+import specs
+import tool_images
+import world
+
+
+def preload(node, name, directory):
+    build = tool_images.IMAGES[name].build
+    words = [str(directory)] if "directory" in inspect.signature(build).parameters else []
+    path = os.path.join(str(directory), name + ".image.tar")
+    with open(path, "wb") as file:
+        file.write(build(tool_images.reference(name), *words))
+    node.preload(path)
+
+
+@pytest.mark.parametrize("name", tool_images.IMAGES)
+def test_images_of_tools_run_or_are_refused_as_by_containerd(shared_node, tmp_path, name):
+    node, image = shared_node, tool_images.IMAGES[name]
+    pod = name.replace("_", "-")
+    preload(node, name, tmp_path)
+    node.drop(specs.pod(pod, {"name": "main", "image": tool_images.reference(name), "imagePullPolicy": "Never"}, restartPolicy="Never"))
+    if image.refused:
+        world.wait(lambda: image.refused in node.complaints(), lambda: f"'{image.refused}' is reported: {node.cli('describe', 'pod', pod).stdout}")
+    else:
+        node.wait_phase(pod, "Succeeded")
+        assert " ".join(node.logged(pod)) == image.says
+    node.remove(pod)
+    node.wait_gone(pod)
+
+
+def test_there_are_more_than_sixty_of_them():
+    assert len(tool_images.IMAGES) >= 60
