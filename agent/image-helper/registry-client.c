@@ -397,11 +397,18 @@ static int join_registry_errors(Error *all, const Error *one) {
         return 0;
 }
 
-/* Whether the connection failed, which a different scheme may avoid. */
+static bool names_port(const char *host) {
+        const char *bracket = strchr(host, ']');
+
+        return strchr(bracket ? bracket : host, ':');
+}
+
+/* Whether the connection failed, which a different scheme may avoid: on a loopback address only if
+ * the server does not speak TLS, or nothing listens at the port of HTTPS. */
 static bool may_second_try_help(const RegistryTransfer *transfer, const Endpoint *next) {
-        if (next && next->is_second_try && next->is_loopback)
+        if (next && next->is_loopback)
                 return transfer->fault == TRANSPORT_TLS_FAILED ||
-                       transfer->fault == TRANSPORT_UNREACHABLE;
+                       (transfer->fault == TRANSPORT_UNREACHABLE && !names_port(next->host));
         return transfer->fault == TRANSPORT_UNREACHABLE ||
                transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_UNTRUSTED ||
                transfer->fault == TRANSPORT_NOT_IN_TIME || transfer->fault == TRANSPORT_INTERRUPTED;
@@ -445,6 +452,10 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         *ret_secret = used_secret(&transfer);
                         return 0;
                 }
+                /* It speaks another TLS, and no HTTP. */
+                if (endpoints->items[i].is_loopback && endpoints->items[i].is_second_try &&
+                    transfer.fault == TRANSPORT_INTERRUPTED)
+                        continue;
                 /* The attempt without TLS replaces the error of the one with TLS. */
                 if (endpoints->items[i].is_second_try && was_unreachable)
                         error_done(&all), all = ERROR_NULL;

@@ -76,8 +76,10 @@ static int append_docker_config(const DataObject *secret, char ***auths, Error *
                 r = strv_append(auths, value->bytes);
                 return r < 0 ? r : check_docker_config(value->bytes, types[i].has_auths, reterr);
         }
-        return error_setf(reterr, EINVAL, "its type is '%.64s', not '%s'",
-                          secret->type ? secret->type : "Opaque", types[0].type);
+        if (!secret->type)
+                return error_setf(reterr, EINVAL, "it has no type, and needs '%s'", types[0].type);
+        return error_setf(reterr, EINVAL, "its type is '%.64s', not '%s'", secret->type,
+                          types[0].type);
 }
 
 static int append_words(char **text, const char *separator, const char *words) {

@@ -496,7 +496,7 @@ def change(image, **fields):
 @pytest.mark.parametrize("fields,words", [
     ({"manifests": []}, "both manifests and layers"),
     ({"mediaType": "text/plain"}, ""),
-    ({"schemaVersion": 1}, "schemaVersion"),
+    ({"schemaVersion": 3}, "schemaVersion"), ({"schemaVersion": 1}, "schema 1"),
     ({"layers": []}, "layers"),
     ({"config": {"mediaType": "application/json", "digest": digest_of(b""), "size": 2}}, "not an image of a container"),
     ({"config": {"mediaType": CONFIG_TYPE, "digest": "sha256:" + "A" * 64, "size": 2}}, "not a sha256 digest"),
