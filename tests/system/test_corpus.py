@@ -38,7 +38,7 @@ def test_a_theme_is_validated_in_one_run(theme):
 @pytest.mark.parametrize("theme", THEMES)
 def test_valid_manifests_of_a_theme_are_valid_together(theme):
     directory = os.path.join(CORPUS, theme)
-    good = [line.split(": ok (")[0] for line in verdicts(theme) if not line.startswith("error: ")]
+    good = [line.split(": ok (")[0] for line in verdicts(theme) if ": ok (" in line]
     if good:
         subprocess.run([harness.program("mainstay"), "validate", *good], cwd=directory, check=True, timeout=world.DEADLINE,
                        stdout=subprocess.DEVNULL)

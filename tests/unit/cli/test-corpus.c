@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 enum {
-        CASES_MIN = 300
+        CASES_MIN = 300,
+        PUBLISHED_MIN = 125,
+        ACCEPTED_MIN = 100
 };
 
 static const char corpus[] = SOURCE_DIR "/tests/corpus";
@@ -78,7 +80,8 @@ static char *judge(char *file) {
         Capture capture = capture_begin();
         int status = run_validate(&options);
         char *text = capture_end(&capture);
-        bool is_good = strncmp(text, "error: ", strlen("error: ")) != 0;
+        bool is_good =
+                strncmp(text, "error: ", strlen("error: ")) != 0 && !strstr(text, "\nerror: ");
 
         if (status != (is_good ? STATUS_OK : STATUS_FAILED))
                 test_fail(__FILE__, __LINE__, file, "exits with %d, having said '%s'", status,
@@ -165,4 +168,60 @@ TEST(every_verdicts_file_belongs_to_a_theme)
                                 *table);
                 EXPECT(stat(path, &st) == 0 && S_ISDIR(st.st_mode));
         }
+}
+
+/* The rest of a line that starts with a label, from the comments at the top of a published
+ * manifest. */
+static bool has_note(const char *text, const char *label) {
+        const char *line = strstr(text, label);
+
+        return line && strcspn(line + strlen(label), "\n") > 0;
+}
+
+TEST(published_manifests_name_their_source_and_changes)
+{
+        static const char directory[] = SOURCE_DIR "/tests/corpus/published";
+        cleanup_strv char **files = list(directory, DT_REG);
+        cleanup_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0);
+        EXPECT(strv_length(files) >= PUBLISHED_MIN);
+        strv_foreach(file, files) {
+                cleanup_free char *text = NULL;
+
+                REQUIRE(read_file_at(fd, *file, MIB, &text, NULL) == 0);
+                if (!has_note(text, "\n# source: ") || !has_note(text, "\n# changed: "))
+                        test_fail(__FILE__, __LINE__, *file,
+                                  "does not name its source and changes");
+        }
+}
+
+/* Words that lead to a remedy, as the messages about manifests use them. */
+static bool has_remedy(const char *message) {
+        static const char *const remedies[] = { "; to run ", "; did you mean ", "; remove ",
+                                                ", or use ", "; use ",          ": must be ",
+                                                NULL };
+
+        for (size_t i = 0; remedies[i]; i++)
+                if (strstr(message, remedies[i]))
+                        return true;
+        return false;
+}
+
+TEST(most_published_manifests_are_accepted_and_each_refusal_has_a_remedy)
+{
+        cleanup_close int fd = open(corpus, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_free char *verdicts = NULL;
+        char *rest, *line;
+        size_t n_accepted = 0;
+
+        REQUIRE(fd >= 0 && read_file_at(fd, "published.verdicts", MIB, &verdicts, NULL) == 0);
+        rest = verdicts;
+        while ((line = strsep(&rest, "\n"))) {
+                if (strstr(line, ".yaml: ok ("))
+                        n_accepted++;
+                if (strncmp(line, "error: ", strlen("error: ")) == 0 && !has_remedy(line))
+                        test_fail(__FILE__, __LINE__, line, "has no remedy");
+        }
+        EXPECT(n_accepted >= ACCEPTED_MIN);
 }

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons that others publish, in the file of the corpus with everything beside them: each runs as one pod of this node.
+Only their programs are replaced, and the host's directories by some of the test."""
+
+import os
+
+import harness
+import pytest
+import specs
+import yaml
+from test_daemonsets import wait_daemon, wait_none
+
+PUBLISHED = os.path.join(harness.TOP, "tests", "corpus", "published")
+TYPES = {"Directory": "DirectoryOrCreate", "File": "FileOrCreate"}
+
+# File and DaemonSet: with roles, CRDs and Services, an old serviceAccount, a volume without a source, an unknown field, SYS_ADMIN
+# without privileges, projections of a ConfigMap, users that are not root.
+DAEMONS = [("flannel", "kube-flannel-ds"), ("kube-router", "kube-router"), ("multus", "kube-multus-ds"), ("whereabouts", "whereabouts"),
+           ("weave-net", "weave-net"), ("kindnet", "kindnet"), ("dcgm-exporter", "dcgm-exporter"), ("goldpinger", "goldpinger"),
+           ("fluentd-elasticsearch", "fluentd"), ("nvidia-device-plugin-service-account", "nvidia-device-plugin-daemonset"),
+           ("node-problem-detector", "node-problem-detector"), ("grafana-alloy", "grafana-alloy"), ("azure-npm", "azure-npm"),
+           ("aad-pod-identity", "nmi"), ("csi-nfs", "csi-nfs-node")]
+
+
+def replace_program(container, command):
+    """The container with the test's image and command; what belongs to the program goes."""
+    for field in ("args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"):
+        container.pop(field, None)
+    container.update(image=specs.IMAGE, imagePullPolicy="IfNotPresent", command=command)
+    for mount in container.get("volumeMounts", []):
+        mount.pop("mountPropagation", None)  # the directories of the test are on no shared mount
+
+
+def tame(spec, directory):
+    """The spec of a published daemon, harmless: its host paths are below a directory of the test."""
+    for container in spec.get("initContainers", []):
+        replace_program(container, ["/bin/true"])
+    for container in spec["containers"]:
+        replace_program(container, ["/bin/sh", "-c", specs.IDLE])
+    for volume in spec.get("volumes", []):
+        if "hostPath" in volume:
+            kind = volume["hostPath"].get("type")
+            volume["hostPath"] = {"path": f"{directory}/{volume['name']}", "type": TYPES.get(kind, kind) or "DirectoryOrCreate"}
+    spec.update(hostNetwork=True, terminationGracePeriodSeconds=2)
+
+
+def published(file, directory):
+    with open(os.path.join(PUBLISHED, file + ".yaml"), encoding="utf-8") as stream:
+        documents = list(yaml.safe_load_all(stream))
+    for document in documents:
+        if document["kind"] == "DaemonSet":
+            tame(document["spec"]["template"]["spec"], directory)
+    return specs.text(*documents)
+
+
+@pytest.mark.quick
+def test_published_daemons_run_from_the_files_they_are_published_in(make_node):
+    node = make_node()
+    for file, _ in DAEMONS:
+        os.makedirs(f"{node.data}/{file}")
+        node.drop(published(file, f"{node.data}/{file}").encode(), file=file + ".yaml")
+    for _, name in DAEMONS:
+        wait_daemon(node, name)
+    for file, name in DAEMONS:
+        node.remove(file)
+        wait_none(node, name)
