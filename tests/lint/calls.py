@@ -71,7 +71,10 @@ def check_c(path, text):
 
 
 def check_text(path, text):
-    for pattern, what in ((MACHINE_PATH, "a path of one machine"), (NOTE, "a reminder")):
+    forbidden = [(NOTE, "a reminder")]
+    if not path.startswith("tests/corpus/published/"):  # paths in containers, as their projects chose them
+        forbidden.append((MACHINE_PATH, "a path of one machine"))
+    for pattern, what in forbidden:
         for match in pattern.finditer(text):
             yield f"{path}:{tree.line_of(text, match.start())}: {what}: {match.group(0)}"
 

@@ -155,6 +155,7 @@ class Calls(Lint):
         self.put("README.md", "see /" + "root/notes\n")
         self.expect(calls.check(self.root), "README.md:1:", "a path of one machine")
         self.put("README.md", "see /proc/1/root/etc\n")
+        self.put("tests/corpus/published/fuse.yaml", "mountPath: /" + "root/.cache/\n")
         self.assertEqual(calls.check(self.root), [])
 
     def test_reminders(self):
