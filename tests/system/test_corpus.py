@@ -16,7 +16,7 @@ CORPUS = os.path.join(harness.TOP, "tests", "corpus")
 THEMES = sorted(entry.name for entry in os.scandir(CORPUS) if entry.is_dir())
 
 # Errors of `mainstay validate` that are only warnings of the agent.
-WARNING = re.compile(r": (is not a field of|is ignored;|is negative, which|cannot be mounted: it is in)|: and \d+ more$")
+WARNING = re.compile(r": (is not a field of|is a field of .*; it belongs|is ignored;|is negative, which|cannot be mounted: it is in)|: and \d+ more$")
 
 
 def verdicts(theme):
