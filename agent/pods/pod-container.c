@@ -297,8 +297,8 @@ static void driver_stop_container(void *userdata, unsigned attempt, bool for_goo
 static void driver_shorten_grace(void *userdata) {
         PodContainer *c = userdata;
         const ContainerMachine *machine = c->instance.machine;
-        ContainerStop stop = describe_container_stop(c, container_machine_attempt(machine),
-                                                     /* for_good= */ true);
+        unsigned attempt = container_machine_attempt(machine);
+        ContainerStop stop = describe_container_stop(c, attempt, /* for_good= */ true);
 
         container_stop_shorten_grace(&c->stopper, &stop,
                                      container_machine_holds_stop_signal(machine));
@@ -335,9 +335,7 @@ static void driver_cancel_image_request(void *userdata) {
 }
 
 static void driver_status_changed(void *userdata) {
-        const PodContainer *c = userdata;
-
-        pod_instance_mark_dirty(c->instance.pod);
+        pod_instance_mark_dirty(((const PodContainer *) userdata)->instance.pod);
 }
 
 static const ContainerDriver pod_container_driver = {
