@@ -572,8 +572,9 @@ def test_an_image_of_an_archive_that_cannot_be_used_was_not_pulled(make_node, tm
         file.write(tool_images.windows_image("example.com/foreign:1"))
     node = make_node(archive=path)
     node.drop(pod("web", "example.com/foreign:1"))
-    message = node.wait_waiting("web", "ErrImagePull")
-    assert 'Failed to load image "example.com/foreign:1": foreign.tar: the image is for windows/' in message, message
+    words = 'Failed to load image "example.com/foreign:1": foreign.tar: the image is for windows/'
+    world.wait(lambda: words in reasons(node), lambda: f"that is an event: {reasons(node)}")
+    assert "Back-off loading image" in node.wait_waiting("web", "ImagePullBackOff")
     assert "Failed to pull" not in reasons(node)
 
 

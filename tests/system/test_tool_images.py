@@ -26,7 +26,7 @@ def test_images_of_tools_run_or_are_refused_as_by_containerd(shared_node, tmp_pa
     preload(node, name, tmp_path)
     node.drop(specs.pod(pod, {"name": "main", "image": tool_images.reference(name), "imagePullPolicy": "Never"}, restartPolicy="Never"))
     if image.refused:
-        world.wait(lambda: image.refused in node.complaints(), lambda: f"'{image.refused}' is reported: {node.cli('describe', 'pod', pod).stdout}")
+        world.wait(lambda: image.refused in node.complaints(), lambda: f"'{image.refused}' is reported: {node.describe_pod(pod, 'waits')}")
     else:
         node.wait_phase(pod, "Succeeded")
         assert " ".join(node.logged(pod)) == image.says
