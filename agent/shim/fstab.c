@@ -144,8 +144,7 @@ static int parse_mount_option(MountSpec *spec, const char *option, Error *reterr
         return r != 0 ? MIN(r, 0) : append_mount_data(spec, option);
 }
 
-/* Like strsep() at commas, except for commas between quotes. */
-static char *next_mount_option(char **rest) {
+char *fstab_next_option(char **rest) {
         char *option = *rest, *c = option;
         bool quoted = false;
 
@@ -193,7 +192,7 @@ static int parse_fstab_entry(const struct mntent *entry, MountSpec *spec, Error 
             set_mount_string(&spec->target, entry->mnt_dir) < 0 ||
             set_mount_string(&spec->type, entry->mnt_type) < 0)
                 return -ENOMEM;
-        while ((option = next_mount_option(&rest)))
+        while ((option = fstab_next_option(&rest)))
                 if (option[0]) {
                         r = parse_mount_option(spec, option, reterr);
                         if (r < 0)

@@ -60,6 +60,10 @@ enum {
 /* 'text' is changed. 0; -EINVAL with the number of the line; -ENOMEM. */
 int fstab_parse(char *text, size_t length, Fstab *ret, Error *reterr);
 
+/* Takes the next of the options that commas separate: like strsep(), except that commas between
+ * quotes belong to the option. NULL at the end. */
+char *fstab_next_option(char **rest);
+
 /* 0, -ENOENT, another -errno. */
 int fstab_load(const char *path, Fstab *ret, Error *reterr);
 

@@ -6,6 +6,7 @@
 #include "agent/shim/image-content.h"
 #include "agent/shim/mount-point.h"
 #include "agent/shim/mountinfo.h"
+#include "agent/shim/overlay.h"
 #include "agent/shim/subpath.h"
 #include "agent/shim/volume-group.h"
 #include "common/cleanup.h"
@@ -133,82 +134,19 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
-/* The length of the common parent directory of all directories in "lowerdir=/a/x:/a/y", without the
- * final slash. 0: only the root is common. */
-static size_t common_parent(const char *lower, size_t length) {
-        const char *end = lower + length, *first_end = memchr(lower, ':', length);
-        size_t common = (size_t) ((first_end ? first_end : end) - lower);
-
-        for (const char *next = first_end; next; next = memchr(next, ':', (size_t) (end - next))) {
-                size_t same = 0;
-
-                next++;
-                while (same < common && next + same < end && next[same] == lower[same])
-                        same++;
-                common = same;
-        }
-        while (common > 0 && lower[common] != '/')
-                common--;
-        return common;
-}
-
-/* If the lower directories do not fit into a page of options, they are named relative to their
- * common parent, which becomes our working directory. That is harmless in a task. */
-static int shorten_overlay(const char *data, char **ret, Error *reterr) {
-        static const char key[] = "lowerdir=";
-        const char *lower = strstr(data, key);
-        cleanup_free char *parent = NULL, *result = NULL;
-        size_t length, common;
-        char *out;
-
-        if (!lower)
-                return error_setf(reterr, E2BIG, "the options are longer than %d bytes",
-                                  OPTIONS_MAX);
-        lower += strlen(key);
-        length = strcspn(lower, ",");
-        common = common_parent(lower, length);
-        parent = strndup(lower, common);
-        result = malloc(strlen(data) + 1);
-        if (!parent || !result)
-                return -ENOMEM;
-        out = mempcpy(result, data, (size_t) (lower - data));
-        for (const char *p = lower; p < lower + length;) {
-                size_t n = strcspn(p, ":,");
-
-                /* The last name carries the rest of the options. */
-                n = p + n < lower + length ? n + 1 : strlen(p);
-                out = mempcpy(out, p + common + 1, n - common - 1);
-                p += n;
-        }
-        *out = '\0';
-        if (strlen(result) > OPTIONS_MAX)
-                return error_setf(reterr, E2BIG,
-                                  "the overlay has more layers than %d bytes of options can name",
-                                  OPTIONS_MAX);
-        if (chdir(parent[0] ? parent : "/") < 0)
-                return error_setf(reterr, errno, "cannot enter '%s': %s", parent, strerror(errno));
-        *ret = TAKE_PTR(result);
-        return 0;
-}
-
 static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         cleanup_close int target_fd = open_mount_target(spec, root, true, reterr);
-        cleanup_free char *shorter = NULL;
-        const char *data = spec->data;
+        bool is_long = spec->data && strlen(spec->data) > OPTIONS_MAX;
         char target[sizeof("/proc/self/fd/4294967295")];
         int r = 0;
 
         if (target_fd < 0)
                 return target_fd;
-        if (data && strlen(data) > OPTIONS_MAX) {
-                r = shorten_overlay(data, &shorter, reterr);
-                data = shorter;
-        }
         (void) snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
-        if (r >= 0 && mount(spec->source, target, spec->type, spec->flags, data) < 0)
+        if (is_long && streq(spec->type, "overlay"))
+                r = overlay_mount(spec, mount_attributes_of(spec->flags), target_fd, reterr);
+        else if (mount(spec->source, target, spec->type, spec->flags, spec->data) < 0)
                 r = error_setf(reterr, errno, "%s", strerror(errno));
-        if (shorter && chdir("/") < 0)
-                return -errno;
         /* The descriptor refers to the directory under the mount now, so the mode is set by path;
          * the path was checked for links just before, and the directory is ours. */
         if (r >= 0 && spec->propagation != 0 &&

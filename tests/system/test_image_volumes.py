@@ -1,46 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes that are images: of one layer and of several, read-only, waited for, with parts of them."""
 
-import hashlib
-import io
-import json
 import os
-import tarfile
 
+import layered_image
 import pytest
 import specs
 import world
-
-
-def tar(files):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), 0o755
-            archive.addfile(info, io.BytesIO(data))
-    return out.getvalue()
-
-
-def image(path, name, *layers):
-    """An archive as "docker save" writes it, of layers that are {name: bytes}."""
-    blobs = [tar(layer) for layer in layers]
-    config = json.dumps({"architecture": specs.ARCHITECTURE, "os": "linux", "config": {},
-                         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(b).hexdigest()}"
-                                                                   for b in blobs]}}).encode()
-    manifest = [{"Config": "config.json", "RepoTags": [name],
-                 "Layers": [f"layer{i}.tar" for i in range(len(blobs))]}]
-    with open(path, "wb") as file:
-        file.write(tar({"manifest.json": json.dumps(manifest).encode(), "config.json": config,
-                        **{f"layer{i}.tar": blob for i, blob in enumerate(blobs)}}))
-    return path
-
 
 MODEL = "example.com/model:1"
 
 
 def model(node, *layers):
-    return image(f"{node.data}/model.tar", MODEL, *layers)
+    return layered_image.save(f"{node.data}/model.tar", MODEL, [layered_image.tar(layer) for layer in layers])
 
 
 def image_pod(name, script=specs.IDLE, reference=MODEL, policy="IfNotPresent", **mount):
