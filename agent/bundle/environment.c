@@ -169,6 +169,13 @@ static int extend_expanded(char ***argv, const char *field, char *const *words,
         return strv_extend(argv, expanded);
 }
 
+/* An entrypoint of one empty string is how an image resets that of its base image. */
+static char *const *image_entrypoint(const Image *image) {
+        char *const *entrypoint = image->entrypoint;
+
+        return strv_length(entrypoint) == 1 && entrypoint[0][0] == '\0' ? NULL : entrypoint;
+}
+
 int container_argv(const Container *container, const Image *image, const VariableSet *variables,
                    char ***ret, Error *reterr) {
         cleanup_strv char **argv = NULL;
@@ -178,7 +185,7 @@ int container_argv(const Container *container, const Image *image, const Variabl
         if (container->command)
                 r = extend_expanded(&argv, "command", container->command, variables, reterr);
         else
-                r = strv_extend(&argv, image->entrypoint);
+                r = strv_extend(&argv, image_entrypoint(image));
         if (r < 0)
                 return r;
         if (container->args)
@@ -187,7 +194,7 @@ int container_argv(const Container *container, const Image *image, const Variabl
                 r = strv_extend(&argv, image->command);
         if (r < 0)
                 return r;
-        if (!argv || !argv[0][0])
+        if (!argv || !argv[0])
                 return error_setf(
                         reterr, EINVAL,
                         "no command specified: neither the pod nor the image '%s' has one",

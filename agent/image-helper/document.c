@@ -48,10 +48,10 @@ int document_strv(const json_t *object, const char *key, char ***strv, Error *re
         if (json_array_size(array) > DOCUMENT_STRINGS_MAX)
                 return error_setf(reterr, E2BIG, "'%s' is too long", key);
         json_array_foreach(array, i, item) {
-                if (!json_is_string(item))
+                if (!json_is_string(item) && !json_is_null(item))
                         return error_setf(reterr, EBADMSG, "'%s' has an item that is not a string",
                                           key);
-                if (strv_append(strv, json_string_value(item)) < 0)
+                if (strv_append(strv, strna(json_string_value(item))) < 0)
                         return -ENOMEM;
         }
         return 0;
