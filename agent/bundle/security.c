@@ -5,15 +5,17 @@
 
 #include "agent/bundle/security.h"
 
-#include "agent/bundle/image-users.h"
 #include "agent/bundle/seccomp.h"
 #include "agent/model/capability.h"
 #include "agent/model/sysctl.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-user.h"
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <linux/capability.h>
 
 #define DEFAULT_CAPABILITIES                                                                     \
@@ -38,6 +40,14 @@ static const char *non_numeric_user(const Image *image) {
             user[strspn(user, "0123456789")] == ':')
                 return NULL;
         return user;
+}
+
+/* An image whose user cannot be resolved has a number all the same, if that is its USER. */
+static bool runs_as_root(const Image *image) {
+        const char *user = strna(image->user);
+
+        user += strspn(user, "0");
+        return image->uid == 0 && (user[0] == '\0' || user[0] == ':');
 }
 
 static int refuse_user(const RuntimeSpecInput *input, Error *reterr, const char *sentence) {
@@ -70,7 +80,7 @@ static int check_non_root(const RuntimeSpecInput *input, const OptionalInt *user
                 }
                 return refuse_user(input, reterr, sentence);
         }
-        if (input->image->uid != 0)
+        if (!runs_as_root(input->image))
                 return 0;
         return refuse_user(input, reterr, "container has runAsNonRoot and image will run as root");
 }
@@ -103,6 +113,59 @@ static json_t *compose_supplemental_groups(const PodSecurityContext *context, gi
         return groups;
 }
 
+/* The user and group to look up in the image: those of the pod, else the image's. */
+static char *name_user(const OptionalInt *user, const OptionalInt *group, const Image *image) {
+        char uid[24], gid[24], *text;
+        const char *name = strna(image->user);
+
+        (void) snprintf(uid, sizeof(uid), "%" PRId64, user->value);
+        (void) snprintf(gid, sizeof(gid), ":%" PRId64, group->value);
+        return asprintf(&text, "%.*s%s", user->is_set ? INT_MAX : (int) strcspn(name, ":"),
+                        user->is_set ? uid : name, group->is_set ? gid : "") < 0
+                       ? NULL
+                       : text;
+}
+
+static int find_user_in_image(const RuntimeSpecInput *input, const OptionalInt *user,
+                              const OptionalInt *group, ImageUser *ret, Error *reterr) {
+        cleanup_free char *name = name_user(user, group, input->image);
+        cleanup_error Error error = ERROR_NULL;
+        int r = name ? image_user_find_in_directories(name, input->image->layers, ret, &error)
+                     : -ENOMEM;
+
+        if (r == -EINVAL || r == -E2BIG)
+                return error_setf(reterr, BUNDLE_CONFIG_ERROR, "%s", error_message(&error, r));
+        return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
+}
+
+/* runAsUser, runAsGroup, else the image's USER, which a pod that sets the user does not need. */
+static int find_user(const RuntimeSpecInput *input, const OptionalInt *user,
+                     const OptionalInt *group, ImageUser *ret, Error *reterr) {
+        const PodSecurityContext *of_pod = &input->pod->spec.security_context;
+        const Image *image = input->image;
+
+        if (user->is_set && group->is_set &&
+            of_pod->supplemental_groups_policy == GROUPS_POLICY_STRICT) {
+                *ret = (ImageUser){ .uid = (uid_t) user->value, .gid = (gid_t) group->value };
+                return 0;
+        }
+        if (user->is_set || (group->is_set && image->user_error))
+                return find_user_in_image(input, user, group, ret, reterr);
+        if (image->user_error)
+                return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                  "%s; runAsUser and runAsGroup of a securityContext override it",
+                                  image->user_error);
+        ret->groups = calloc(image->n_groups + 1, sizeof(gid_t));
+        if (!ret->groups)
+                return -ENOMEM;
+        if (image->n_groups > 0)
+                memcpy(ret->groups, image->groups, image->n_groups * sizeof(gid_t));
+        ret->n_groups = image->n_groups;
+        ret->uid = image->uid;
+        ret->gid = group->is_set ? (gid_t) group->value : image->gid;
+        return 0;
+}
+
 /* runAsUser, runAsGroup, runAsNonRoot, else the image's USER. */
 static int resolve_run_as_user(const RuntimeSpecInput *input, ContainerSecurity *security,
                                Error *reterr) {
@@ -110,26 +173,19 @@ static int resolve_run_as_user(const RuntimeSpecInput *input, ContainerSecurity 
         const PodSecurityContext *of_pod = &input->pod->spec.security_context;
         const OptionalInt *user = first_set_int(&own->run_as_user, &of_pod->run_as_user);
         const OptionalInt *group = first_set_int(&own->run_as_group, &of_pod->run_as_group);
-        const gid_t *groups = input->image->groups;
-        cleanup_free gid_t *found = NULL;
-        size_t n = input->image->n_groups;
+        cleanup_image_user ImageUser found = { 0 };
         int r;
 
         r = check_non_root(input, user, reterr);
         if (r < 0)
                 return r;
-        security->uid = input->image->uid;
-        security->gid = input->image->gid;
-        if (user->is_set) {
-                security->uid = (uid_t) user->value;
-                r = image_find_user_groups(input->image, security->uid, &security->gid, &found, &n);
-                if (r < 0)
-                        return r;
-                groups = found;
-        }
-        if (group->is_set)
-                security->gid = (gid_t) group->value;
-        security->groups = compose_supplemental_groups(of_pod, security->gid, groups, n);
+        r = find_user(input, user, group, &found, reterr);
+        if (r < 0)
+                return r;
+        security->uid = found.uid;
+        security->gid = found.gid;
+        security->groups =
+                compose_supplemental_groups(of_pod, found.gid, found.groups, found.n_groups);
         return security->groups ? 0 : -ENOMEM;
 }
 

@@ -5,7 +5,7 @@
  * file, a member of an archive, the decompression of another stream, or a delta that is applied. */
 
 #include "agent/image-helper/digest.h"
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 #include "common/error.h"
 
 #include <archive.h>

@@ -4,7 +4,7 @@
 /* Copy-up: copies a file of a lower layer into the layer being unpacked, with its metadata, as
  * overlayfs does before a write. */
 
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 
 #include <stdint.h>
 

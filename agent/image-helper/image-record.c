@@ -25,8 +25,9 @@ int image_record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE
                         const ImageUser *account, const char *user_error, char **ret) {
         const ImageConfig *settings = image->settings;
         cleanup_json json_t *record = json_pack(
-                "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, s:o}",
-                "version", 1, "digest", image->digest, "layers",
+                "{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, "
+                "s:o}",
+                "version", 1, "userVersion", 2, "digest", image->digest, "layers",
                 record_layer_array(chain_ids, settings->n_diff_ids), "entrypoint",
                 document_string_array(settings->entrypoint), "command",
                 document_string_array(settings->command), "env",

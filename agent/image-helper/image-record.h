@@ -5,7 +5,7 @@
  * with agent/image/image-record.h. */
 
 #include "agent/image-helper/catalog.h"
-#include "agent/image-helper/image-user.h"
+#include "common/image-user.h"
 
 /* 'chain_ids' are the image's, lowest first. 'user_error' is the reason why the user is unknown, or
  * NULL. 0 with memory that the caller frees, or -ENOMEM. */

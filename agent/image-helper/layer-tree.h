@@ -4,7 +4,7 @@
 /* The directory that a layer is unpacked into, on top of the layers below it. Paths are clean names
  * from tar_name_clean(). */
 
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 #include "common/error.h"
 
 #include <stdint.h>

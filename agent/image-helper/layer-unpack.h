@@ -4,7 +4,7 @@
 /* Unpacks the tar of one layer into a directory. */
 
 #include "agent/image-helper/byte-stream.h"
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 
 #include <stdatomic.h>
 

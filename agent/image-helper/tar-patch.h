@@ -28,7 +28,7 @@
  * a link of the host; numbers, paths and the output have limits. Whether the output is right, only
  * its DiffID says. */
 
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 #include "common/error.h"
 
 #include <sys/types.h>

@@ -5,12 +5,12 @@
 
 #include "agent/image-helper/tree-compare.h"
 
-#include "agent/image-helper/layer-view.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
 #include "common/file-copy.h"
 #include "common/file.h"
+#include "common/layer-view.h"
 #include "common/strv.h"
 
 #include <fcntl.h>

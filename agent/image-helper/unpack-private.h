@@ -4,7 +4,7 @@
 /* What unpack.c and layer-workers.c share. */
 
 #include "agent/image-helper/image-delta.h"
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 #include "agent/image-helper/unpack.h"
 
 struct ImageUnpack {

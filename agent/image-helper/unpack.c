@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "agent/image-helper/image-record.h"
-#include "agent/image-helper/image-user.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/unpack-private.h"
 #include "common/failpoint.h"
+#include "common/image-user.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -78,15 +78,13 @@ static int stage_record(const ImageUnpack *unpack, Error *reterr) {
         ImageUser account = { 0 };
         int r;
 
-        /* A pod that sets a user can run the image all the same, so this is reported when the image
-         * is used. */
+        /* A pod that sets a user can run the image all the same, so this is reported by the
+         * container that needs it. */
         r = image_user_find_in_layers(unpack->image->settings->user, &view, &account, &user_error);
-        if (r < 0)
-                message = format_safe_message(&user_error, r);
-        if (r == -ENOMEM || (r < 0 && !message)) {
-                image_user_done(&account);
+        if (r < 0 && r != -EINVAL && r != -E2BIG)
+                return error_setf(reterr, -r, "%s", error_message(&user_error, r));
+        if (r < 0 && !(message = format_safe_message(&user_error, r)))
                 return -ENOMEM;
-        }
         r = image_record_format(unpack->image, unpack->chain_ids, &account, message, &text);
         image_user_done(&account);
         if (r < 0)

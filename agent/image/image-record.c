@@ -4,6 +4,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-user.h"
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -14,6 +15,7 @@
 enum {
         RECORD_BYTES_MAX = 2 * 1024 * 1024,
         RECORD_VERSION = 1,
+        USER_VERSION = 2, /* earlier ones did not follow links to /etc/passwd */
         HEX_LENGTH = 64
 };
 
@@ -133,6 +135,31 @@ static int read_record_image(const json_t *record, Image *image) {
         return read_record_ids(record, image);
 }
 
+/* Again, by the layers: the record is of an earlier version. */
+static int resolve_image_user(Image *image, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_image_user ImageUser found = { 0 };
+        int r = image_user_find_in_directories(image->user, image->layers, &found, &error);
+
+        if (r < 0 && r != -EINVAL && r != -E2BIG)
+                return error_setf(reterr, -r, "%s", error_message(&error, r));
+        free(TAKE_PTR(image->groups));
+        image->uid = found.uid;
+        image->gid = found.gid;
+        image->groups = TAKE_PTR(found.groups);
+        image->n_groups = found.n_groups;
+        if (r >= 0)
+                return 0;
+        image->user_error = strdup(error_message(&error, r));
+        return image->user_error ? 0 : -ENOMEM;
+}
+
+static int read_record_user(const json_t *record, Image *image, Error *reterr) {
+        if (json_integer_value(json_object_get(record, "userVersion")) < USER_VERSION)
+                return resolve_image_user(image, reterr);
+        return read_record_string(record, "userError", &image->user_error);
+}
+
 static int image_from_record(const json_t *record, int images_fd, const char *images_path,
                              const char *reference, const char *digest, Image **ret) {
         cleanup_with(image_unrefp) Image *image = calloc(1, sizeof(*image));
@@ -160,7 +187,6 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
         cleanup_with(image_unrefp) Image *image = NULL;
         cleanup_free char *path = NULL, *text = NULL;
         cleanup_json json_t *record = NULL;
-        const char *user_error;
         int r;
 
         if (!image_digest_is_valid(digest))
@@ -179,11 +205,10 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
                 checksummed_set_aside_at(images_fd, path);
                 return -ENOENT;
         }
+        if (r >= 0)
+                r = read_record_user(record, image, reterr);
         if (r < 0)
                 return r;
-        user_error = json_string_value(json_object_get(record, "userError"));
-        if (user_error)
-                return error_setf(reterr, ENOEXEC, "%s", user_error);
         *ret = TAKE_PTR(image);
         return 0;
 }

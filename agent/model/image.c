@@ -23,6 +23,7 @@ Image *image_unref(Image *image) {
         free(image->working_dir);
         free(image->stop_signal);
         free(image->user);
+        free(image->user_error);
         free(image->groups);
         free(image);
         return NULL;

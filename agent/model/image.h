@@ -21,6 +21,7 @@ typedef struct Image {
         char *working_dir; /* NULL: "/" */
         char *stop_signal; /* NULL: SIGTERM */
         char *user;        /* as in the image; NULL: root */
+        char *user_error;  /* why the user cannot be resolved; NULL: it has been */
         uid_t uid;         /* the user, resolved by the image's /etc/passwd and /etc/group */
         gid_t gid;
         gid_t *groups;

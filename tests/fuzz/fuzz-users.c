@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/image-helper/image-user.h"
+#include "common/image-user.h"
 #include "common/cleanup.h"
 
 #include <string.h>

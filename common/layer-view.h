@@ -54,6 +54,9 @@ int layer_view_readlink(const LayerView *view, int i, const char *path, char *bu
 int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
                        Error *reterr);
 
+/* The same for a path that may be one of a file. */
+int layer_view_resolve_file(const LayerView *view, const char *path, char ret[static PATH_MAX]);
+
 /* Opens below a directory without following any link, not even the last. Like open(2), -errno. */
 int open_without_symlinks(int dir_fd, const char *path, int flags);
 

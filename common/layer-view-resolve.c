@@ -3,8 +3,8 @@
 /* Resolves symbolic links as a container would whose file system is the view: in user space, one
  * component after the other, so that the kernel never follows a link on the host. */
 
-#include "agent/image-helper/layer-view.h"
 #include "common/cleanup.h"
+#include "common/layer-view.h"
 
 enum {
         SYMLINKS_MAX = 40
@@ -38,9 +38,11 @@ static int follow_symlink(const LayerView *view, int layer, const char *path,
         return prepend_link_target(rest, target);
 }
 
-/* Moves one component from 'rest' to 'done'. 1 if there was one, 0 at the end. */
+/* Moves one component from 'rest' to 'done'. 1 if there was one, 0 at the end. The last one may be
+ * a file if 'may_be_file' is set. */
 static int resolve_step(const LayerView *view, char done[static PATH_MAX],
-                        char rest[static PATH_MAX], unsigned *links, Error *reterr) {
+                        char rest[static PATH_MAX], bool may_be_file, unsigned *links,
+                        Error *reterr) {
         size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(done);
         const char *component = rest + skip;
         char *slash = strrchr(done, '/');
@@ -63,6 +65,8 @@ static int resolve_step(const LayerView *view, char done[static PATH_MAX],
                 return 1;
         if (k < 0)
                 return k;
+        if (!S_ISLNK(st.st_mode) && may_be_file && rest[strspn(rest, "/")] == '\0')
+                return 1;
         if (!S_ISLNK(st.st_mode))
                 return error_setf(reterr, ENOTDIR, "is below '%s', which is not a directory", done);
         if (++*links > SYMLINKS_MAX)
@@ -71,8 +75,8 @@ static int resolve_step(const LayerView *view, char done[static PATH_MAX],
         return k < 0 ? k : 1;
 }
 
-int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
-                       Error *reterr) {
+static int resolve_path(const LayerView *view, const char *path, bool may_be_file,
+                        char ret[static PATH_MAX], Error *reterr) {
         char rest[PATH_MAX];
         unsigned links = 0;
         int r;
@@ -82,10 +86,19 @@ int layer_view_resolve(const LayerView *view, const char *path, char ret[static 
         memcpy(rest, path, strlen(path) + 1);
         ret[0] = '\0';
         do
-                r = resolve_step(view, ret, rest, &links, reterr);
+                r = resolve_step(view, ret, rest, may_be_file, &links, reterr);
         while (r > 0);
         if (r == -ELOOP && view->lookups && atomic_load(view->lookups) <= 0)
                 return error_setf(reterr, ELOOP,
                                   "the paths of the image take too many steps to resolve");
         return r;
+}
+
+int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
+                       Error *reterr) {
+        return resolve_path(view, path, false, ret, reterr);
+}
+
+int layer_view_resolve_file(const LayerView *view, const char *path, char ret[static PATH_MAX]) {
+        return resolve_path(view, path, true, ret, NULL);
 }

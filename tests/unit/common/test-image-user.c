@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/image-user.h"
+#include "common/image-user.h"
 #include "tests/test.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
                              "broken:x:notanumber:5::/:\n"
                              "huge:x:2147483648:5::/:\n"
                              "app:x:1000:1001:App:/home/app:/bin/sh\n"
-                             "1234:x:77:78::/:\n"
+                             "1234:x:0:0::/:\n"
                              "last:x:5:6::/:/bin/sh";
 
 static const char group[] = "root:x:0:root\n"
@@ -23,7 +23,7 @@ static const char group[] = "root:x:0:root\n"
                             "huge:x:4294967296:app\n"
                             "55:x:56:";
 
-TEST(users_are_looked_up_as_docker_does)
+TEST(users_are_looked_up_as_containerd_does)
 {
         static const struct {
                 const char *user;
@@ -39,15 +39,16 @@ TEST(users_are_looked_up_as_docker_does)
                 { "app", 1000, 1001, 2, { 29, 44 } },
                 { "1000", 1000, 1001, 2, { 29, 44 } },
                 { "app:", 1000, 1001, 2, { 29, 44 } },
-                { "app:audio", 1000, 29, 0, { 0 } },
-                { "app:7", 1000, 7, 0, { 0 } },
+                { "app:audio", 1000, 29, 1, { 44 } },
+                { "app:7", 1000, 7, 2, { 29, 44 } },
+                { "1000:7", 1000, 7, 2, { 29, 44 } },
                 { "4242", 4242, 0, 0, { 0 } },
                 { "4242:4343", 4242, 4343, 0, { 0 } },
                 { "2147483647", 2147483647, 0, 0, { 0 } },
-                { "1234", 77, 78, 0, { 0 } },
+                { "1234", 1234, 0, 0, { 0 } },
                 { "last", 5, 6, 1, { 29 } },
                 { ":audio", 0, 29, 0, { 0 } },
-                { "0:55", 0, 56, 0, { 0 } },
+                { "0:55", 0, 55, 0, { 0 } },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/layer-view.h"
+#include "common/layer-view.h"
 
-#include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
 
 #include <fcntl.h>
@@ -48,7 +47,7 @@ static int find_in_layer(const LayerView *view, size_t i, const char *path, stru
                 return -errno;
         for (const char *p = path; *p;) {
                 int dir_fd = fd >= 0 ? fd : layer_fd, next;
-                char component[TAR_NAME_LENGTH_MAX + 1];
+                char component[NAME_MAX + 2]; /* a longer one does not exist */
                 size_t n = strcspn(p, "/");
 
                 if (!may_look_up(view, 1))
