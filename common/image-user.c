@@ -189,32 +189,42 @@ int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser
         return r < 0 ? r : image_user_find(user, passwd, group, ret, reterr);
 }
 
+/* The number of layers, or -errno. One that is missing is left out: the overlay cannot be mounted.
+ */
 static int open_layers(char *const *layers, int *fds, Error *reterr) {
-        for (size_t i = 0; layers && layers[i]; i++) {
-                fds[i] = open(layers[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (fds[i] < 0)
-                        return error_setf(reterr, errno, "cannot open '%s': %s", layers[i],
-                                          strerror(errno));
+        int n = 0;
+
+        for (; layers && *layers; layers++) {
+                int fd = open(*layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+                if (fd >= 0)
+                        fds[n++] = fd;
+                else if (errno != ENOENT) {
+                        int r = -errno;
+
+                        while (n > 0)
+                                close_fd(fds[--n]);
+                        return error_prefixf(reterr, r, "cannot open '%s'", *layers);
+                }
         }
-        return 0;
+        return n;
 }
 
 int image_user_find_in_directories(const char *user, char *const *layers, ImageUser *ret,
                                    Error *reterr) {
-        size_t n = strv_length(layers);
-        cleanup_free int *fds = malloc((n + 1) * sizeof(*fds));
-        int r;
+        cleanup_free int *fds = calloc(strv_length(layers) + 1, sizeof(*fds));
+        LayerView view = { .layers = fds };
+        int n, r;
 
         if (!fds)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                fds[i] = -EBADF;
-        r = open_layers(layers, fds, reterr);
-        if (r >= 0)
-                r = image_user_find_in_layers(user, &(LayerView){ .layers = fds, .n_layers = n },
-                                              ret, reterr);
-        for (size_t i = 0; i < n; i++)
-                close_fd(fds[i]);
+        n = open_layers(layers, fds, reterr);
+        if (n < 0)
+                return n;
+        view.n_layers = (size_t) n;
+        r = image_user_find_in_layers(user, &view, ret, reterr);
+        while (n > 0)
+                close_fd(fds[--n]);
         return r;
 }
 

@@ -139,8 +139,8 @@ static int find_user_in_image(const RuntimeSpecInput *input, const OptionalInt *
 }
 
 /* runAsUser, runAsGroup, else the image's USER, which a pod that sets the user does not need. */
-static int find_user(const RuntimeSpecInput *input, const OptionalInt *user,
-                     const OptionalInt *group, ImageUser *ret, Error *reterr) {
+static int resolve_user(const RuntimeSpecInput *input, const OptionalInt *user,
+                        const OptionalInt *group, ImageUser *ret, Error *reterr) {
         const PodSecurityContext *of_pod = &input->pod->spec.security_context;
         const Image *image = input->image;
 
@@ -179,7 +179,7 @@ static int resolve_run_as_user(const RuntimeSpecInput *input, ContainerSecurity 
         r = check_non_root(input, user, reterr);
         if (r < 0)
                 return r;
-        r = find_user(input, user, group, &found, reterr);
+        r = resolve_user(input, user, group, &found, reterr);
         if (r < 0)
                 return r;
         security->uid = found.uid;

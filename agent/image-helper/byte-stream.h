@@ -5,8 +5,8 @@
  * file, a member of an archive, the decompression of another stream, or a delta that is applied. */
 
 #include "agent/image-helper/digest.h"
-#include "common/layer-view.h"
 #include "common/error.h"
+#include "common/layer-view.h"
 
 #include <archive.h>
 #include <stdint.h>

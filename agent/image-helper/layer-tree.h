@@ -4,8 +4,8 @@
 /* The directory that a layer is unpacked into, on top of the layers below it. Paths are clean names
  * from tar_name_clean(). */
 
-#include "common/layer-view.h"
 #include "common/error.h"
+#include "common/layer-view.h"
 
 #include <stdint.h>
 

@@ -28,8 +28,8 @@
  * a link of the host; numbers, paths and the output have limits. Whether the output is right, only
  * its DiffID says. */
 
-#include "common/layer-view.h"
 #include "common/error.h"
+#include "common/layer-view.h"
 
 #include <sys/types.h>
 

@@ -4,8 +4,8 @@
 /* What unpack.c and layer-workers.c share. */
 
 #include "agent/image-helper/image-delta.h"
-#include "common/layer-view.h"
 #include "agent/image-helper/unpack.h"
+#include "common/layer-view.h"
 
 struct ImageUnpack {
         const CatalogImage *image;

@@ -106,7 +106,7 @@ static int set_overlay_layers(OverlayMount *overlay, int context) {
         return r;
 }
 
-/* Unlike for mount(2), the value has no quotes. */
+/* mount(2) takes values in quotes, fsconfig(2) without. */
 static int set_overlay_option(OverlayMount *overlay, int context, const char *option) {
         cleanup_free char *copy = strdup(option);
         char *value = copy ? strchr(copy, '=') : NULL, *end;

@@ -4,8 +4,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "common/image-user.h"
 #include "common/cleanup.h"
+#include "common/image-user.h"
 
 #include <string.h>
 
