@@ -182,9 +182,11 @@ TEST(a_record_has_everything_to_run_the_image)
         EXPECT_EQ(unpack_archive(archive, digest, "docker.io/library/app:latest"), 0);
         REQUIRE(asprintf(&path, "%s/store/records/%s.json", test_directory(), digest + 7) > 0);
         REQUIRE(read_file_at(AT_FDCWD, path, MIB, &text, NULL) >= 0);
-        EXPECT(strstr(text, "\"entrypoint\":[],\"command\":[\"run\"],\"env\":[\"A=b\"],"
-                            "\"workingDir\":\"/w\",\"stopSignal\":\"SIGINT\",\"user\":\"app\","
-                            "\"uid\":1000,\"gid\":1001,\"size\":"));
+        EXPECT(strstr(
+                text,
+                "\"entrypoint\":[],\"command\":[\"run\"],\"env\":[\"A=b\"],"
+                "\"volumes\":[],\"workingDir\":\"/w\",\"stopSignal\":\"SIGINT\",\"user\":\"app\","
+                "\"uid\":1000,\"gid\":1001,\"size\":"));
         EXPECT(strstr(text, "\"groups\":[7]"));
         EXPECT_EQ(count_in_store("layers"), 2);
         tar_done(&layers[0]);
