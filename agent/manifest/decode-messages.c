@@ -61,7 +61,8 @@ int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *pa
                              node->column, text[0] ? ": " : "", text);
 }
 
-int decode_keep_uncounted(const Decoder *d) {
+/* 0 or -ENOMEM. */
+static int keep_uncounted(const Decoder *d) {
         DecodeErrors *errors = d->errors;
         int r = 0;
 
@@ -83,7 +84,7 @@ int decode_keep_error(const Decoder *d, int r) {
         if (!d->reterr->message) /* it was kept further down */
                 return errors->n > 0 ? 0 : r;
         errors->n++;
-        return decode_keep_uncounted(d);
+        return keep_uncounted(d);
 }
 
 size_t decode_count_errors(const Decoder *d) {
@@ -117,6 +118,14 @@ int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const 
                 return 0;
         return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s", d->file, node->line,
                             node->column, decode_path_format(path, text), sentence);
+}
+
+int decode_warn_strictly(Decoder *d, const YamlNode *node, const DecodePath *path,
+                         const char *sentence) {
+        if (!d->errors)
+                return decode_warn(d, node, path, sentence);
+        (void) decode_error_at(d, node, path, error_setf(d->reterr, EINVAL, "%s", sentence));
+        return keep_uncounted(d);
 }
 
 int decode_warn_of_file(Decoder *d, const char *sentence) {

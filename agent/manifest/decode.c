@@ -565,10 +565,7 @@ static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key
 
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
                         hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
-        if (!d->errors)
-                return decode_warn(d, key, path, sentence);
-        (void) decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
-        return decode_keep_uncounted(d);
+        return decode_warn_strictly(d, key, path, sentence);
 }
 
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,

@@ -65,9 +65,6 @@ int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePa
  * Without a list of errors it is r. */
 int decode_keep_error(const Decoder *decoder, int r);
 
-/* Keeps the error of an unknown field, which does not count. 0 or -ENOMEM. */
-int decode_keep_uncounted(const Decoder *decoder);
-
 /* How many errors have been kept; and r, or -EINVAL where more have been kept since. */
 size_t decode_count_errors(const Decoder *decoder);
 int decode_result(const Decoder *decoder, size_t n_errors, int r);
@@ -82,7 +79,12 @@ int decode_take_errors(const Decoder *decoder, char ***ret);
 int decode_warn(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                 const char *sentence);
 
-/* The same about the file as a whole. */
+/* The same of a mistake, which is an error for a caller that takes all errors. It does not count,
+ * so that the object is validated further. */
+int decode_warn_strictly(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                         const char *sentence);
+
+/* A warning about the file as a whole. */
 int decode_warn_of_file(Decoder *decoder, const char *sentence);
 
 /* Moves the warnings out; the last one says how many more there were. 0 or -ENOMEM. */

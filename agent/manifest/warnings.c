@@ -102,7 +102,7 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
                 sentence = NULL;
                 return -ENOMEM;
         }
-        return decode_warn(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
+        return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
 static int warn_of_mounts(Decoder *d, const YamlNode *node, const DecodePath *parent,
