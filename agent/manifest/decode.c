@@ -568,6 +568,13 @@ static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key
         return decode_warn_strictly(d, key, path, sentence);
 }
 
+static bool is_in_template(const DecodePath *path) {
+        for (; path; path = path->parent)
+                if (path->key && streq(path->key, "template"))
+                        return true;
+        return false;
+}
+
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const YamlNode *value, const DecodePath *path) {
         const char *closed = strchr(key->text, '/') && schema->closed_domain ? schema->closed_domain
@@ -584,7 +591,8 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                                    closed ? closed : "is not known to this version");
                 return decode_error_at(d, key, path, r);
         }
-        if (d->mode == DECODE_MANIFEST && find_field_home(schema, path, &home) &&
+        if (d->mode == DECODE_MANIFEST &&
+            find_field_home(schema, key->text, is_in_template(path), &home) &&
             (home.is_error || d->errors))
                 return refuse_misplaced(d, &home, key, value, path);
         return warn_of_unknown(d, schema, key, path);

@@ -203,7 +203,7 @@ static bool is_cluster_kind(const char *kind) {
         return false;
 }
 
-static bool is_among(const char *text, const char *const *texts, size_t n) {
+static bool is_word_of(const char *text, const char *const *texts, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (streq(text, texts[i]))
                         return true;
@@ -214,11 +214,11 @@ bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, co
         cleanup_free char *group = strndup(version, strcspn(version, "/"));
         const CustomKind custom = { .group = group, .kind = kind };
 
-        if (is_cluster_kind(kind) || is_among(kind, read_kinds, N_ELEMENTS(read_kinds)))
+        if (is_cluster_kind(kind) || is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds)))
                 return true;
         if (!group || !strchr(version, '/'))
                 return false;
-        if (is_among(group, extension_groups, N_ELEMENTS(extension_groups)))
+        if (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)))
                 return true;
         return foreign->n_defined > 0 && bsearch(&custom, foreign->defined, foreign->n_defined,
                                                  sizeof(custom), compare_custom_kinds) != NULL;
@@ -226,7 +226,7 @@ bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, co
 
 int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind) {
         char name[EXCERPT_SIZE], group[EXCERPT_SIZE], text[2 * EXCERPT_SIZE + 4];
-        bool is_read = is_among(kind, read_kinds, N_ELEMENTS(read_kinds));
+        bool is_read = is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds));
 
         (void) snprintf(text, sizeof(text), "%s%s%s", excerpt(name, kind), is_read ? " of " : "",
                         is_read ? excerpt(group, version) : "");

@@ -32,22 +32,12 @@ static bool has_key(const Schema *schema, const char *key) {
         return false;
 }
 
-static bool is_in_template(const DecodePath *path) {
-        for (; path; path = path->parent)
-                if (path->key && streq(path->key, "template"))
-                        return true;
-        return false;
-}
-
-bool find_field_home(const Schema *schema, const DecodePath *path, FieldHome *ret) {
+bool find_field_home(const Schema *schema, const char *key, bool in_template, FieldHome *ret) {
         for (size_t i = 0; i < N_ELEMENTS(homes); i++) {
-                if (!streq(homes[i].found_in, schema->name) ||
-                    !has_key(homes[i].home.schema, path->key))
+                if (!streq(homes[i].found_in, schema->name) || !has_key(homes[i].home.schema, key))
                         continue;
                 *ret = homes[i].home;
                 if (!ret->place) {
-                        bool in_template = is_in_template(path);
-
                         ret->place = in_template ? "spec.template.spec" : "spec";
                         ret->is_error = in_template && streq(schema->name, "ObjectMeta");
                 }

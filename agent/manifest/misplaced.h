@@ -3,7 +3,7 @@
 
 /* Fields in the wrong place: which object a key belongs to that is unknown where it is. */
 
-#include "agent/manifest/decode.h"
+#include "agent/model/schema.h"
 
 typedef struct FieldHome {
         const Schema *schema; /* of the object that the field belongs to */
@@ -13,6 +13,6 @@ typedef struct FieldHome {
                                  well, and the object would be about something else */
 } FieldHome;
 
-/* True if a key that 'schema' does not have is one of a related object. 'path' is that of the key.
- */
-bool find_field_home(const Schema *schema, const DecodePath *path, FieldHome *ret);
+/* True if a key that 'schema' does not have is one of a related object; 'in_template' is whether
+ * the object is a part of a pod template. */
+bool find_field_home(const Schema *schema, const char *key, bool in_template, FieldHome *ret);
