@@ -10,7 +10,7 @@ import test_objects
 import test_users
 import world
 from network import NetworkNode
-from test_image_volumes import image
+from test_image_volumes import MODEL, model
 
 OUTER, INNER = "/outer", "/outer/deep/er/inner"
 OBJECTS = [test_objects.config_map("map", {"key": "one", "other": "other"}), test_objects.secret("hidden", {"key": "one"})]
@@ -191,9 +191,9 @@ def test_a_mount_point_in_a_part_of_a_volume_must_exist(node):
 
 
 def test_a_mount_point_in_an_image_volume_must_be_in_the_image(node):
-    node.preload(image(f"{node.data}/model.tar", "example.com/model:1", {"place/file": b"x"}))
+    node.preload(model(node, {"place/file": b"x"}))
     drop_objects(node)
-    volumes = {"i": {"image": {"reference": "example.com/model:1"}}, "b": DATA_VOLUMES["secret"]}
+    volumes = {"i": {"image": {"reference": MODEL}}, "b": DATA_VOLUMES["secret"]}
     node.launch(nested_pod("there", volumes, specs.mount("i", OUTER), specs.mount("b", f"{OUTER}/place")))
     assert world.read(root_of(node, "there") + f"{OUTER}/place/key") == "one"
     node.drop(nested_pod("missing", volumes, specs.mount("i", OUTER), specs.mount("b", f"{OUTER}/none")))
@@ -201,8 +201,8 @@ def test_a_mount_point_in_an_image_volume_must_be_in_the_image(node):
 
 
 def test_an_image_volume_is_mounted_below_a_data_volume(node):
-    node.preload(image(f"{node.data}/model.tar", "example.com/model:1", {"weights": b"one"}))
+    node.preload(model(node, {"weights": b"one"}))
     drop_objects(node)
-    node.launch(nested_pod("image", {"a": DATA_VOLUMES["configMap"], "i": {"image": {"reference": "example.com/model:1"}}},
+    node.launch(nested_pod("image", {"a": DATA_VOLUMES["configMap"], "i": {"image": {"reference": MODEL}}},
                            specs.mount("a", OUTER), specs.mount("i", f"{OUTER}/model")))
     assert world.read(root_of(node, "image") + f"{OUTER}/model/weights") == "one"
