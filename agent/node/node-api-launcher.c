@@ -93,8 +93,7 @@ static int start_node_api(NodeApiLauncher *launcher) {
 
 /* Clients are turned away, not left to wait until they give up. */
 static void refuse_without_user(NodeApiLauncher *launcher) {
-        cleanup_close int fd = accept4(launcher->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-
+        (void) close_fd(accept4(launcher->listen_fd, NULL, NULL, SOCK_CLOEXEC));
         if (!launcher->is_user_missing)
                 log_error("Closing connections to port %u: there is no user 'mainstay-api' for "
                           "'%s' to run as; create it: useradd --system --no-create-home --shell "

@@ -380,17 +380,18 @@ static char *write_manifest(const char *name, const char *text) {
 
 /* More than the first one. */
 static void expect_all_errors(void) {
-        cleanup_free char *broken =
-                write_manifest("broken.yaml", GOOD "    tty: 1\n---\napiVersion: v1\nkind: Node\n");
+        cleanup_free char *broken = write_manifest(
+                "broken.yaml", GOOD "    tty: 1\n---\napiVersion: v1\nkind: Nodes\n");
         cleanup_free char *arguments = NULL, *err = NULL;
 
         REQUIRE(asprintf(&arguments, "validate %s", broken) > 0);
-        REQUIRE(asprintf(
-                        &err,
-                        "error: %s:10:10: spec.containers[0].tty: must be true or false, not the "
-                        "number 1\n"
-                        "error: %s:13:7: kind: is Node, which a node does not run; it runs a Pod\n",
-                        broken, broken) > 0);
+        REQUIRE(asprintf(&err,
+                         "error: %s:10:10: spec.containers[0].tty: must be true or false, not the "
+                         "number 1\n"
+                         "error: %s:13:7: kind: is Nodes, which a node does not run; it runs Pod, "
+                         "DaemonSet, "
+                         "ConfigMap, Secret, PriorityClass, RuntimeClass and List\n",
+                         broken, broken) > 0);
         expect_run(arguments, 1, "", err);
 }
 

@@ -335,24 +335,19 @@ static char *many_layers(const PodWorld *world, unsigned n) {
 
 TEST(an_image_may_have_more_layers_than_fit_into_a_page_of_options)
 {
-        cleanup_free char *many = NULL, *too_many = NULL, *fstab = NULL, *bad = NULL,
-                          *target = NULL;
+        cleanup_free char *many = NULL, *fstab = NULL, *target = NULL;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_init(&pod, &world, "layers");
         pod_start(&pod);
-        many = many_layers(&world, 50);
-        too_many = many_layers(&world, 80);
+        many = many_layers(&world, 127);
         EXPECT(strlen(many) > 4096);
-        bad = print_text("overlay %s/root overlay lowerdir=%s 0 0\n", pod.directory, too_many);
-        EXPECT(strstr(pod_set_up(&pod, bad),
-                      "the overlay has more layers than 4095 bytes of options can name"));
         fstab = print_text("overlay %s/root overlay lowerdir=%s,ro 0 0\n", pod.directory, many);
         EXPECT_STREQ(pod_set_up(&pod, fstab), "ready");
         target = print_text("%s/root", pod.directory);
-        for (unsigned i = 0; i < 50; i += 49) {
+        for (unsigned i = 0; i < 127; i += 126) {
                 cleanup_free char *file = print_text("%s/file%u", target, i);
                 cleanup_free char *seen = in_shim(&pod, file);
 
