@@ -11,31 +11,30 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 
 enum {
-        DEPTH_MAX = 256,       /* as in layers; two descriptors for each level */
-        LINKS_MAX = 16 * 1024, /* files with several names; further ones become several files */
+        DEPTH_MAX = 256,                    /* as in layers; three descriptors for each level */
+        LINKS_BYTES_MAX = 64 * 1024 * 1024, /* of memory for files with several names */
 };
 
 /* A file that has further names: where its copy is, below the new directory. */
 typedef struct CopiedInode {
         dev_t device;
         ino_t inode;
-        char *path;
+        char path[]; /* empty in a key for a search */
 } CopiedInode;
 
 typedef struct ContentCopy {
-        int top_fd; /* the new directory */
-        CopiedInode *inodes;
-        size_t n_inodes;
+        int top_fd;   /* the new directory */
+        void *inodes; /* of tsearch(3) */
+        size_t inode_bytes;
         char path[PATH_MAX]; /* of the entry that is being copied */
         Error *reterr;
 } ContentCopy;
 
 static void content_copy_done(ContentCopy *copy) {
-        for (size_t i = 0; i < copy->n_inodes; i++)
-                free(copy->inodes[i].path);
-        free(copy->inodes);
+        tdestroy(copy->inodes, free);
 }
 
 /* Names of strangers may have any bytes. */
@@ -48,32 +47,40 @@ static int copy_failed(const ContentCopy *copy, int r) {
         return error_setf(copy->reterr, -r, "cannot copy '%s': %s", path, strerror(-r));
 }
 
-static const CopiedInode *find_copied_inode(const ContentCopy *copy, const struct stat *st) {
-        for (size_t i = copy->n_inodes; i > 0; i--)
-                if (copy->inodes[i - 1].inode == st->st_ino &&
-                    copy->inodes[i - 1].device == st->st_dev)
-                        return &copy->inodes[i - 1];
-        return NULL;
+static int compare_inodes(const void *a, const void *b) {
+        const CopiedInode *x = a, *y = b;
+
+        if (x->device != y->device)
+                return x->device < y->device ? -1 : 1;
+        return x->inode == y->inode ? 0 : x->inode < y->inode ? -1 : 1;
 }
 
-static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
-        size_t n = copy->n_inodes;
-        CopiedInode *larger;
+static const CopiedInode *find_copied_inode(const ContentCopy *copy, const struct stat *st) {
+        const CopiedInode key = { .device = st->st_dev, .inode = st->st_ino };
+        void *node = tfind(&key, &copy->inodes, compare_inodes);
 
-        if (n >= LINKS_MAX)
-                return 0;
-        if ((n & (n - 1)) == 0) {
-                larger = reallocarray(copy->inodes, n > 0 ? 2 * n : 1, sizeof(*larger));
-                if (!larger)
-                        return -ENOMEM;
-                copy->inodes = larger;
-        }
-        copy->inodes[n] = (CopiedInode){ .device = st->st_dev,
-                                         .inode = st->st_ino,
-                                         .path = strdup(copy->path) };
-        if (!copy->inodes[n].path)
+        return node ? *(CopiedInode **) node : NULL;
+}
+
+/* A file whose further names are forgotten would be copied once for each of them: a small image
+ * could fill the disk. */
+static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
+        size_t length = strlen(copy->path) + 1, size = sizeof(CopiedInode) + length;
+        CopiedInode *inode;
+
+        copy->inode_bytes += size;
+        if (copy->inode_bytes > LINKS_BYTES_MAX)
+                return -EMLINK;
+        inode = malloc(size);
+        if (!inode)
                 return -ENOMEM;
-        copy->n_inodes++;
+        inode->device = st->st_dev;
+        inode->inode = st->st_ino;
+        memcpy(inode->path, copy->path, length);
+        if (!tsearch(inode, &copy->inodes, compare_inodes)) {
+                free(inode);
+                return -ENOMEM;
+        }
         return 0;
 }
 

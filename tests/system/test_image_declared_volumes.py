@@ -136,6 +136,19 @@ def test_a_declared_volume_lives_as_long_as_the_container(stocked):
     world.wait(lambda: not os.path.exists(attempts), "the second one's is, too")
 
 
+def test_each_file_of_several_names_is_copied_once(node):
+    """However many there are: a small image must not become a large volume."""
+    make, count = load_make_image(), 9000
+    names = [f"data/{i % 2 * 'deep/'}{i}" for i in range(2 * count)]
+    node.preload(declare(node, {"/data": {}}, [
+        (make.member("data", tarfile.DIRTYPE, 0o755), b""), (make.member("data/deep", tarfile.DIRTYPE, 0o755), b""),
+        *[(make.member(name), b"") for name in names],
+        *[(make.member(f"{name}-", tarfile.LNKTYPE, link=name), b"") for name in names]]))
+    node.launch(specs.pod("names", container()))
+    root = root_of(node, "names")
+    assert all(os.path.samefile(f"{root}/{name}", f"{root}/{name}-") for name in names)
+
+
 def test_an_explicit_mount_wins_over_a_declared_volume(stocked):
     stocked.drop(test_objects.config_map("map", {"key": "value"}), "map.yaml")
     stocked.launch(specs.pod("explicit", container(volumeMounts=[
