@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct FsyncQueue {
@@ -73,21 +72,17 @@ static int fsync_name_at(const FsyncQueue *sync, int dir_fd, const char *name) {
 static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const char *directory) {
         cleanup_close int fd =
                 openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        struct stat st;
         int r;
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        /* The child of an agent that was killed may still be there; or the directory is being
-         * removed, and no name may be made in it. */
+        /* The child of an agent that was killed may still be there. */
         if (sync->kept && flock(fd, LOCK_EX) < 0)
                 return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (st.st_nlink == 0)
-                return 0;
         for (const char *const *name = sync->names; *name; name++) {
                 r = fsync_name_at(sync, fd, *name);
+                if (r == -ENOENT) /* the directory is being removed */
+                        return 0;
                 if (r < 0)
                         return r;
         }

@@ -25,8 +25,7 @@ FsyncQueue *fsync_queue_free(FsyncQueue *sync);
 DEFINE_CLEANUP(FsyncQueue *, fsync_queue_free)
 
 /* Removes a directory with its contents, after the child that may be linking names in it. An error
- * is logged. Another process that removes one holds an exclusive flock(2) of it meanwhile, as the
- * child does. */
+ * is logged. Another process that removes one has to expect a new name in it (-ENOTEMPTY). */
 void fsync_queue_remove(FsyncQueue *sync, const char *directory);
 
 /* Marks a directory that was written to. If it is gone by then, nothing is done. A failed sync is

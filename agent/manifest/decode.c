@@ -582,9 +582,9 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
         FieldHome home;
 
         /* A resource with a domain is given by a device plugin, of which this node has none: like a
-         * kubelet without the plugin, it runs the pod without it. The scheduler knows that this
-         * node has no huge pages of other sizes. */
-        if (d->mode == DECODE_API)
+         * kubelet without the plugin, it runs the pod without it, but not a pod that needs huge
+         * pages of a size that the node does not have. */
+        if (d->mode == DECODE_API && (!closed || strchr(key->text, '/')))
                 return 0;
         if (closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",

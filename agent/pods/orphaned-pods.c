@@ -104,7 +104,7 @@ static int clean_up_orphan(OrphanedPod *orphan) {
                                                   .cgroup = cgroup,
                                                   .directories = directories,
                                                   .n_directories = is_whole ? n : 1,
-                                                  .locked = is_whole ? state_dir : NULL },
+                                                  .synced = is_whole ? state_dir : NULL },
                                on_orphan_cleaned, orphan, &orphan->cleanup, NULL);
 }
 

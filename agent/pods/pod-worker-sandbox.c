@@ -548,7 +548,7 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
                 return -ENOMEM;
         worker->sandbox.cleanup_is_whole = !pod->is_desired && !has_pod_network(worker);
         if (worker->sandbox.cleanup_is_whole) {
-                cleanup.locked = state_dir;
+                cleanup.synced = state_dir;
                 bundle_remove_log_links(config, log_dir);
                 slices_stop(pod->context, cgroup);
         }

@@ -696,8 +696,8 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
                 r = strv_appendf(&argv, "--empty=%s", cleanup->emptied);
         if (r < 0)
                 return r;
-        if (cleanup->locked)
-                r = strv_appendf(&argv, "--locked=%s", cleanup->locked);
+        if (cleanup->synced)
+                r = strv_appendf(&argv, "--synced=%s", cleanup->synced);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < cleanup->n_directories; i++) {

@@ -197,8 +197,8 @@ typedef struct SandboxCleanup {
         const char *emptied; /* absolute; its contents are removed, it stays; or NULL */
         const char *const *directories; /* absolute; removed with their contents */
         size_t n_directories;
-        const char *locked; /* absolute; removed last, under its flock(2), which those that sync
-                               its files hold (common/fsync-queue.h); or NULL */
+        const char *synced; /* absolute; removed last, although a child that syncs its files may
+                               make names in it (common/fsync-queue.h); or NULL */
 } SandboxCleanup;
 
 /* Kills and removes what a pod may have left, in a child process; may be repeated at any time. */

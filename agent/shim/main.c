@@ -32,7 +32,7 @@ enum {
         OPTION_CGROUP,
         OPTION_SHIM_CGROUP,
         OPTION_EMPTY,
-        OPTION_LOCKED,
+        OPTION_SYNCED,
         OPTION_AGENT,
         OPTION_HOST_NETWORK,
         OPTION_HOST_IPC,
@@ -120,8 +120,8 @@ static int set_cleanup_path(int option, const char *path, PodRemains *remains) {
                 return fail_shim_usage("Expected absolute paths other than the root");
         if (option == OPTION_EMPTY)
                 remains->emptied = path;
-        else if (option == OPTION_LOCKED)
-                remains->locked = path;
+        else if (option == OPTION_SYNCED)
+                remains->synced = path;
         else if (strv_append(cgroups, path) < 0)
                 return EXIT_FAILURE;
         return 0;
@@ -134,7 +134,7 @@ static int parse_cleanup_options(int argc, char **argv, PodRemains *remains) {
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
                 { "shim-cgroup", required_argument, NULL, OPTION_SHIM_CGROUP },
                 { "empty", required_argument, NULL, OPTION_EMPTY },
-                { "locked", required_argument, NULL, OPTION_LOCKED },
+                { "synced", required_argument, NULL, OPTION_SYNCED },
                 { 0 },
         };
         int option, r = 0;

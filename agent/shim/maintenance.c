@@ -10,10 +10,13 @@
 #include "common/strv.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
+
+enum {
+        SYNCED_NAMES_MAX = 16
+};
 
 #define PLUGINS_END_USEC (2 * USEC_PER_SEC)
 
@@ -121,15 +124,16 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
         return r;
 }
 
-/* The agent's children that sync the files of this directory make names in it, under its lock
- * (common/fsync-queue.h): they end first, and find it removed. */
-static int remove_locked_directory(const char *directory, Error *reterr) {
-        cleanup_close int fd = open_no_symlinks(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0);
+/* A child of the agent that syncs files of this directory may make a name in it meanwhile
+ * (common/fsync-queue.h), one for each pass at most. It is not waited for: a disk may hang. */
+static int remove_synced_directory(const char *directory, Error *reterr) {
+        int r = remove_directory(directory, /* is_kept= */ false, reterr);
 
-        if (fd >= 0 && flock(fd, LOCK_EX) < 0)
-                return error_setf(reterr, errno, "cannot lock '%s': %s", directory,
-                                  strerror(errno));
-        return remove_directory(directory, /* is_kept= */ false, reterr);
+        for (unsigned i = 0; i < SYNCED_NAMES_MAX && r == -ENOTEMPTY; i++) {
+                error_done(reterr);
+                r = remove_directory(directory, /* is_kept= */ false, reterr);
+        }
+        return r;
 }
 
 int remove_pod_remains(const PodRemains *remains, Error *reterr) {
@@ -151,6 +155,6 @@ int remove_pod_remains(const PodRemains *remains, Error *reterr) {
                 if (r >= 0)
                         r = q;
         }
-        q = remains->locked ? remove_locked_directory(remains->locked, r >= 0 ? reterr : NULL) : 0;
+        q = remains->synced ? remove_synced_directory(remains->synced, r >= 0 ? reterr : NULL) : 0;
         return r >= 0 ? q : r;
 }

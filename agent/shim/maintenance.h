@@ -19,7 +19,7 @@ typedef struct PodRemains {
         char **cgroups;
         const char *emptied; /* a directory whose contents are removed; NULL: none */
         char *const *directories;
-        const char *locked; /* a directory that is removed last, under its flock(2); NULL: none */
+        const char *synced; /* a directory whose files the agent syncs; removed last; NULL: none */
 } PodRemains;
 
 /* Kills all processes in the cgroups, in the given order, those of shims first, and removes the

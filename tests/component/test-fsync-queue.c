@@ -138,8 +138,8 @@ TEST(the_version_that_was_synced_last_is_kept)
         fsync_world_done(&world);
 }
 
-/* The child waits for the lock, as for a cleanup that removes the directory. */
-TEST(a_directory_that_is_removed_under_its_lock_is_no_error)
+/* The child has opened it, and waits for the lock. */
+TEST(a_directory_that_is_removed_before_its_files_are_synced_is_no_error)
 {
         cleanup_free char *directory = path_join(test_directory(), "d");
         cleanup_close int fd = -EBADF;

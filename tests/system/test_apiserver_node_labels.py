@@ -64,7 +64,7 @@ def test_external_label_starts_matching_daemonset(member):
     label(member, role="db")
     for name in ("theirs", "ours"):
         wait_pod_of(member, name)
-    assert "role=db" in member.cli("get", "nodes").stdout
+    assert "role=db" in member.cli("get", "nodes", "--show-labels").stdout
     label(member, role=None)
     for name in ("theirs", "ours"):
         wait_no_pod_of(member, name)
@@ -81,7 +81,7 @@ def test_external_labels_are_known_while_the_server_is_unreachable(member):
     member.drop(specs.daemonset("late", nodeSelector={"role": "db"}))
     wait_pod_of(member, "late")
     assert world.is_alive(pid)
-    assert "role=db" in member.cli("get", "nodes").stdout
+    assert "role=db" in member.cli("get", "nodes", "--show-labels").stdout
     member.api.start()
     before = len(member.api.requests)
     wait(lambda: len(member.api.requests) > before + 3, "the server is asked again")
@@ -103,8 +103,8 @@ def test_local_and_external_labels_do_not_interfere(member):
     wait_no_pod_of(member, "ours")
     wait(lambda: "disk" not in labels_of(member), lambda: f"the label was removed: {node_of(member)}")
     member.restart()
-    wait(lambda: "team=red" in member.cli("get", "nodes").stdout, "the label of others is known")
-    assert "disk=" not in member.cli("get", "nodes").stdout
+    wait(lambda: "team=red" in member.cli("get", "nodes", "--show-labels").stdout, "the label of others is known")
+    assert "disk=" not in member.cli("get", "nodes", "--show-labels").stdout
     assert labels_of(member)["team"] == "red"
 
 
@@ -117,7 +117,7 @@ def test_changed_label_stays_when_it_leaves_the_configuration(member):
     label(member, disk="hdd")
     configure(member)
     member.start()
-    wait(lambda: "disk=hdd" in member.cli("get", "nodes").stdout, lambda: member.cli("get", "nodes").stdout)
+    wait(lambda: "disk=hdd" in member.cli("get", "nodes", "--show-labels").stdout, lambda: member.cli("get", "nodes", "--show-labels").stdout)
     wait(lambda: "disk" not in (node_of(member)["metadata"]["annotations"] or {}).get("mainstay.dev/own-labels", "disk"),
          lambda: f"it is no longer local: {node_of(member)}")
     assert labels_of(member)["disk"] == "hdd"
@@ -172,7 +172,7 @@ def test_refused_labels_do_not_affect_the_node_status(member):
     def reported():
         return next((item for item in node_of(member)["status"]["conditions"] if item["type"] == "mainstay.io/Refused"), {})
     wait(lambda: reported().get("status") == "True", lambda: f"the status is reported: {node_of(member)}")
-    assert "disk" not in labels_of(member) and "disk=ssd" in member.cli("get", "nodes").stdout
+    assert "disk" not in labels_of(member) and "disk=ssd" in member.cli("get", "nodes", "--show-labels").stdout
 
 
 def test_external_labels_are_dropped_without_a_kubeconfig(member):
@@ -185,4 +185,4 @@ def test_external_labels_are_dropped_without_a_kubeconfig(member):
     member.write_config()
     member.start()
     wait_no_pod_of(member, "ours")
-    assert "role=db" not in member.cli("get", "nodes").stdout
+    assert "role=db" not in member.cli("get", "nodes", "--show-labels").stdout

@@ -675,6 +675,17 @@ def test_an_agent_that_dies_rolls_the_index_back_once(make_failing_sourced, inde
     assert node.hits()[f"mainstayd:{point}"] == (2 if point == "source.rollback" else 1)
 
 
+@pytest.mark.parametrize("term", ["1*panic", "1*return(ENOSPC)"])
+def test_trust_that_is_not_written_is_written_later(make_failing_sourced, index, keys, term):
+    node = make_failing_sourced()
+    node.arm({"mainstay-image:source.trust": term})
+    index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, keys=[keys[1].public])
+    wait_in_use(node, 2)
+    assert node.hits()["mainstay-image:source.trust"] == 2
+    index.write({"other.yaml": specs.pod("other")})
+    wait_failed(node, "is not signed by one of the known keys")
+
+
 def test_a_rollback_that_the_disk_refuses_is_made_later(make_failing_sourced, index):
     node = make_failing_sourced()
     node.arm({"mainstayd:source.rollback": "1*return(ENOSPC)"})

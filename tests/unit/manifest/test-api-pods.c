@@ -180,7 +180,6 @@ TEST(rules_of_manifests_do_not_apply_to_pods_of_an_api_server)
                 ENV("\"resourceFieldRef\":{\"containerName\":\"none\",\"resource\":\"limits."
                     "cpu\"}"),
                 ENV("\"resourceFieldRef\":{\"resource\":\"limits.hugepages-64Ki\"}"),
-                MAIN("\"resources\":{\"limits\":{\"hugepages-64Ki\":\"64Ki\",\"cpu\":\"1\"}}"),
                 MAIN("\"terminationMessagePath\":\"/a:b\""),
                 MAIN("\"securityContext\":{\"capabilities\":{\"add\":[\"FLY\"],\"drop\":[\"X\"]}}"),
                 MAIN("\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{"
