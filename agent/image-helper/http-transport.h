@@ -63,6 +63,7 @@ typedef enum TransportFault {
         TRANSPORT_UNTRUSTED,    /* the certificate is not that of a trusted authority */
         TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or no longer */
         TRANSPORT_INTERRUPTED,  /* closed or stalled: a retry may succeed */
+        TRANSPORT_NOT_HTTP,     /* the server speaks something else */
         TRANSPORT_BAD_RESPONSE, /* not a valid response, or too large */
         TRANSPORT_LOCAL_ERROR,  /* memory, disk */
 } TransportFault;

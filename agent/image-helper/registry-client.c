@@ -454,7 +454,8 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                 }
                 /* It speaks another TLS, and no HTTP. */
                 if (endpoints->items[i].is_loopback && endpoints->items[i].is_second_try &&
-                    transfer.fault == TRANSPORT_INTERRUPTED)
+                    (transfer.fault == TRANSPORT_INTERRUPTED ||
+                     transfer.fault == TRANSPORT_NOT_HTTP))
                         continue;
                 /* The attempt without TLS replaces the error of the one with TLS. */
                 if (endpoints->items[i].is_second_try && was_unreachable)

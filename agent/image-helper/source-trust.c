@@ -45,6 +45,7 @@ static int take_trust(SourceTrust *trust, const SourceSettings *settings, const 
                         strna(document_string(record, "sha256")));
         if (streq_ptr(document_string(record, "configuredKeys"), trust->configured))
                 return document_strv(record, "keys", &trust->keys, reterr);
+        trust->is_recorded = false;
         return strv_extend(&trust->keys, settings->keys);
 }
 

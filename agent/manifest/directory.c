@@ -517,6 +517,7 @@ static int check_fetched_successor(const ManifestDirectory *source, const char *
 int manifest_directory_check_fetched(const ManifestDirectory *source, const char *prefix,
                                      int dir_fd, Error *reterr) {
         cleanup_strv char **files = NULL;
+        size_t n_objects = 0;
         int r = list_manifest_files(dir_fd, &files);
 
         if (r < 0)
@@ -537,7 +538,11 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
                 r = check_fetched_successor(source, name, &objects, reterr);
                 if (r < 0)
                         return r;
+                n_objects += manifest_objects_count(&objects);
         }
+        /* Nobody orders all pods to stop by an answer for a cluster. */
+        if (files && files[0] && n_objects == 0)
+                return error_setf(reterr, EINVAL, "%s: holds no object that a node runs", prefix);
         return 0;
 }
 

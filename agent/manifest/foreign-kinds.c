@@ -14,8 +14,8 @@ enum {
         SKIPPED_MAX = 24 /* kinds named in the warning */
 };
 
-/* Kinds of Kubernetes that make no pods, of the past, too. Their group is not compared: old
- * manifests have them in other groups. */
+/* Kinds of Kubernetes that make no pods, of the past, too. Old manifests have them in other groups
+ * of Kubernetes; in a stranger's group, as that of Knative's Service, they may make some. */
 static const char *const cluster_kinds[] = {
         "APIService",
         "Binding",
@@ -80,6 +80,7 @@ static const char *const read_kinds[] = { "ConfigMap", "PriorityClass", "Runtime
 /* API groups of extensions that are installed apart from the manifests that use them. None of their
  * kinds has a pod template. */
 static const char *const extension_groups[] = {
+        "authorization.openshift.io",
         "autoscaling.k8s.io",
         "cert-manager.io",
         "cilium.io",
@@ -136,11 +137,11 @@ static const char *node_text(const YamlNode *mapping, const char *key) {
         return node && node->kind == YAML_NODE_STRING ? node->text : "";
 }
 
-/* The definition in a document, unless it is of another kind. */
-static CustomKind read_definition(const YamlNode *document) {
-        const YamlNode *spec = yaml_node_get(document, "spec");
+/* The definition in an object, unless that is of another kind. */
+static CustomKind read_definition(const YamlNode *object) {
+        const YamlNode *spec = yaml_node_get(object, "spec");
 
-        if (!streq(node_text(document, "kind"), "CustomResourceDefinition") || !spec)
+        if (!streq(node_text(object, "kind"), "CustomResourceDefinition") || !spec)
                 return (CustomKind){ 0 };
         return (CustomKind){
                 .group = node_text(spec, "group"),
@@ -148,12 +149,18 @@ static CustomKind read_definition(const YamlNode *document) {
         };
 }
 
-static int add_definition(const YamlNode *document, ForeignKinds *foreign) {
-        const CustomKind custom = read_definition(document);
+/* Adds that of an object, or those in a list. */
+static int add_definitions(const YamlNode *object, ForeignKinds *foreign) {
+        const YamlNode *items = yaml_node_get(object, "items");
+        const CustomKind custom = read_definition(object);
         CustomKind *longer;
+        int r = 0;
 
-        if (!custom.kind || !custom.kind[0])
-                return 0;
+        for (size_t i = 0; items && items->kind == YAML_NODE_SEQUENCE && i < items->n && r >= 0;
+             i++)
+                r = add_definitions(items->items[i], foreign);
+        if (r < 0 || !custom.kind || !custom.kind[0])
+                return r;
         longer = reallocarray(foreign->defined, foreign->n_defined + 1, sizeof(*longer));
         if (!longer)
                 return -ENOMEM;
@@ -172,14 +179,8 @@ static int compare_custom_kinds(const void *a, const void *b) {
 int foreign_kinds_find(const YamlTree *tree, ForeignKinds *ret) {
         int r = 0;
 
-        for (size_t i = 0; i < tree->n_documents && r >= 0; i++) {
-                const YamlNode *items = yaml_node_get(tree->documents[i], "items");
-
-                r = add_definition(tree->documents[i], ret);
-                for (size_t j = 0; items && items->kind == YAML_NODE_SEQUENCE && j < items->n; j++)
-                        if (r >= 0)
-                                r = add_definition(items->items[j], ret);
-        }
+        for (size_t i = 0; i < tree->n_documents && r >= 0; i++)
+                r = add_definitions(tree->documents[i], ret);
         if (ret->n_defined > 0)
                 qsort(ret->defined, ret->n_defined, sizeof(*ret->defined), compare_custom_kinds);
         return r;
@@ -210,18 +211,42 @@ static bool is_word_of(const char *text, const char *const *texts, size_t n) {
         return false;
 }
 
+/* "v1", "policy/v1" or "rbac.authorization.k8s.io/v1". */
+static bool is_kubernetes_group(const char *group) {
+        static const char suffix[] = ".k8s.io";
+        size_t length = strlen(group);
+
+        return !strchr(group, '.') ||
+               (length >= strlen(suffix) && streq(group + length - strlen(suffix), suffix));
+}
+
+/* The kind of a definition, or of a list of it. */
+static bool is_defined(const ForeignKinds *foreign, const char *group, const char *kind) {
+        static const char suffix[] = "List";
+        size_t length = strlen(kind);
+        bool is_list = length > strlen(suffix) && streq(kind + length - strlen(suffix), suffix);
+        cleanup_free char *item = strndup(kind, length - (is_list ? strlen(suffix) : 0));
+        const CustomKind customs[] = { { group, kind }, { group, item } };
+
+        for (size_t i = 0; i < N_ELEMENTS(customs); i++)
+                if (foreign->n_defined > 0 && customs[i].kind &&
+                    bsearch(&customs[i], foreign->defined, foreign->n_defined, sizeof(customs[i]),
+                            compare_custom_kinds))
+                        return true;
+        return false;
+}
+
 bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind) {
         cleanup_free char *group = strndup(version, strcspn(version, "/"));
-        const CustomKind custom = { .group = group, .kind = kind };
 
-        if (is_cluster_kind(kind) || is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds)))
-                return true;
-        if (!group || !strchr(version, '/'))
+        if (!group)
                 return false;
-        if (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)))
+        if (is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds)) ||
+            (is_cluster_kind(kind) && is_kubernetes_group(group)))
                 return true;
-        return foreign->n_defined > 0 && bsearch(&custom, foreign->defined, foreign->n_defined,
-                                                 sizeof(custom), compare_custom_kinds) != NULL;
+        return strchr(version, '/') &&
+               (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)) ||
+                is_defined(foreign, group, kind));
 }
 
 int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind) {

@@ -407,8 +407,8 @@ static int parse_object(ManifestParser *parser, const YamlNode *node, const Deco
         return parse_kind(parser, node, path, version, kind);
 }
 
-static bool has_objects(const ManifestParser *parser) {
-        return parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n > 0;
+size_t manifest_objects_count(const ManifestObjects *objects) {
+        return objects->pods.n + objects->data.n + objects->daemonsets.n;
 }
 
 /* One warning for all that was left out. */
@@ -439,7 +439,7 @@ static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
                 return r;
         if (decode_has_errors(&parser->decoder))
                 return -EINVAL;
-        if (!has_objects(parser) && !parser->foreign.skipped)
+        if (manifest_objects_count(&parser->objects) == 0 && !parser->foreign.skipped)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);

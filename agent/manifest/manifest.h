@@ -22,6 +22,9 @@ typedef struct ManifestObjects {
 
 void manifest_objects_done(ManifestObjects *objects);
 
+/* How many there are. A valid file may have none, if all that it holds is skipped. */
+size_t manifest_objects_count(const ManifestObjects *objects);
+
 /* Parses the bytes of one file: YAML or JSON, several documents, List. 'file' is its name in
  * messages, 'node_name' becomes part of the identity. Either all documents are valid, or it returns
  * -EINVAL with the first error; then 'ret' has the warnings that precede it, and no object. The

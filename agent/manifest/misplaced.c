@@ -4,6 +4,8 @@
 #include <string.h>
 
 static const char of_pod_spec[] = "the pod's spec";
+static const char of_container[] = "a container";
+static const char of_metadata[] = "the metadata";
 
 /* By the name of the object that has the key. The first row that knows the key counts. */
 static const struct {
@@ -11,11 +13,21 @@ static const struct {
         FieldHome home;
 } homes[] = {
         { "PodTemplateSpec", { &pod_spec_schema, of_pod_spec, "spec.template.spec", true } },
+        { "PodTemplateSpec",
+          { &container_schema, of_container, "spec.template.spec.containers[]", false } },
         { "ObjectMeta", { &pod_spec_schema, of_pod_spec, NULL, false } },
         { "DaemonSetSpec", { &pod_spec_schema, of_pod_spec, "spec.template.spec", false } },
+        { "DaemonSetSpec",
+          { &container_schema, of_container, "spec.template.spec.containers[]", false } },
+        { "DaemonSet", { &daemonset_spec_schema, "the DaemonSet's spec", "spec", false } },
         { "DaemonSet", { &pod_spec_schema, of_pod_spec, "spec.template.spec", false } },
+        { "DaemonSet", { &object_meta_schema, of_metadata, "metadata", false } },
+        { "DaemonSet",
+          { &container_schema, of_container, "spec.template.spec.containers[]", false } },
         { "Pod", { &pod_spec_schema, of_pod_spec, "spec", false } },
-        { "PodSpec", { &container_schema, "a container", "containers[]", false } },
+        { "Pod", { &object_meta_schema, of_metadata, "metadata", false } },
+        { "Pod", { &container_schema, of_container, "spec.containers[]", false } },
+        { "PodSpec", { &container_schema, of_container, "containers[]", false } },
         { "PodSpec",
           { &pod_security_context_schema, "the pod's security context", "securityContext",
             false } },

@@ -9,7 +9,7 @@
 #include "common/error.h"
 
 enum {
-        TREE_NODES_MAX = 100000, /* in a file, aliases expanded */
+        TREE_NODES_MAX = 400000, /* in a file, aliases expanded; above an API server's limits */
         TREE_DEPTH_MAX = 64,
         TREE_ANCHORS_MAX = 256,                /* in a document */
         TREE_TEXT_MAX = 1024 * 1024,           /* bytes of a scalar */

@@ -74,7 +74,7 @@ static const Field daemonset_spec_fields[] = {
         FIELD("revisionHistoryLimit",   INT,        DaemonSetSpec, revision_history_limit,
               .min = 0, .max = INT32_MAX),
 };
-static const Schema daemonset_spec_schema = SCHEMA(DaemonSetSpec, daemonset_spec_fields);
+const Schema daemonset_spec_schema = SCHEMA(DaemonSetSpec, daemonset_spec_fields);
 
 static const Field daemonset_fields[] = {
         IGNORED("kind"),

@@ -122,6 +122,7 @@ extern const Schema taint_schema;
 extern const Schema owner_reference_schema;
 extern const Schema pod_template_schema; /* the template of a DaemonSet */
 extern const Schema daemonset_schema;
+extern const Schema daemonset_spec_schema;
 
 /* The position of a field in an object. */
 void *field_at(const Field *field, void *object);

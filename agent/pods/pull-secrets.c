@@ -120,8 +120,9 @@ int pull_secrets_find(const ObjectLookup *objects, const Pod *pod, PullSecrets *
         cleanup_with(pull_secrets_done) PullSecrets secrets = { 0 };
 
         for (size_t i = 0; i < pod->spec.image_pull_secrets.n; i++) {
-                int r = add_pull_secret(
-                        objects, pod, strna(pod->spec.image_pull_secrets.items[i].name), &secrets);
+                const char *name = strna(pod->spec.image_pull_secrets.items[i].name);
+                /* An empty name, which templates leave behind, is none, as in the kubelet. */
+                int r = name[0] ? add_pull_secret(objects, pod, name, &secrets) : 0;
 
                 if (r < 0)
                         return r;

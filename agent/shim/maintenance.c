@@ -126,7 +126,7 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
 
 /* A child of the agent that syncs files of this directory may make a name in it meanwhile
  * (common/fsync-queue.h), one for each pass at most. It is not waited for: a disk may hang. */
-static int remove_synced_directory(const char *directory, Error *reterr) {
+static int remove_directory_while_synced(const char *directory, Error *reterr) {
         int r = remove_directory(directory, /* is_kept= */ false, reterr);
 
         for (unsigned i = 0; i < SYNCED_NAMES_MAX && r == -ENOTEMPTY; i++) {
@@ -155,6 +155,7 @@ int remove_pod_remains(const PodRemains *remains, Error *reterr) {
                 if (r >= 0)
                         r = q;
         }
-        q = remains->synced ? remove_synced_directory(remains->synced, r >= 0 ? reterr : NULL) : 0;
+        q = remains->synced ? remove_directory_while_synced(remains->synced, r >= 0 ? reterr : NULL)
+                            : 0;
         return r >= 0 ? q : r;
 }

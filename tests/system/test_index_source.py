@@ -432,6 +432,20 @@ def test_lost_manifests_do_not_make_revoked_keys_good_again(make_sourced, index,
     expect_second_key_only(node, index, keys)
 
 
+def test_index_in_use_brings_its_keys_again_after_a_change_of_the_configured_ones(make_sourced, index, keys):
+    index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
+    index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
+    node = make_sourced("file://" + index.path)
+    wait_in_use(node, 2)
+    path = os.path.join(node.state, "sources", "source", "current", "source.json")
+    before = json.loads(world.read(path))
+    node.write_config(mainstay={"source": settings("file://" + index.path, keys)})
+    node.restart()
+    wait(lambda: json.loads(world.read(path))["configuredKeys"] != before["configuredKeys"],
+         lambda: f"the index is judged again: {node.said()[-3000:]}")
+    expect_second_key_only(node, index, keys)
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "removed", "a directory"])
 def test_damaged_trust_accepts_nothing_new_and_says_so(make_sourced, index, damage):
     index.write({"web.yaml": specs.pod("web")})

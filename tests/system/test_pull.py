@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -528,18 +529,29 @@ def open_lock(path):
 
 
 
+def confinement_of(puller, words):
+    """The capabilities and the network namespace of a program that is confined; None if it has ended meanwhile."""
+    process = subprocess.Popen([harness.program("mainstay-image"), *words, "--store", puller.store])
+    try:
+        wait(lambda: world.status(process.pid, "Seccomp") == "2", f"{words[0]} is confined")
+        os.kill(process.pid, signal.SIGSTOP)
+        return int(world.status(process.pid, "CapPrm"), 16), os.readlink(f"/proc/{process.pid}/ns/net")
+    except FileNotFoundError:
+        return None
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_programs_that_read_the_store_are_confined(puller, serve):
-    """What it has came from strangers. The lock keeps them from their end."""
-    expect_pulled(puller, puller.pull(serve()))
-    manifest = next(name for name in os.listdir(f"{puller.store}/blobs/sha256"))
+    """What the store has came from strangers. The lock keeps the first one from its end."""
+    image = Blobs([FILES])
+    expect_pulled(puller, puller.pull(serve(image)))
     with open_lock(f"{puller.store}/tmp"):
-        for words in (["remove", "--name", f"sha256:{manifest}"], ["sweep"]):
-            process = subprocess.Popen([harness.program("mainstay-image"), *words, "--store", puller.store])
-            wait(lambda process=process: world.status(process.pid, "Seccomp") == "2", f"{words[0]} is confined")
-            assert not int(world.status(process.pid, "CapPrm"), 16) & (1 << 12), "CAP_NET_ADMIN"
-            assert os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
-            process.kill()
-            process.wait()
+        for words in (["remove", "--name", image.digest], ["sweep"]):
+            capabilities, network = wait(lambda words=words: confinement_of(puller, words), f"{words[0]} is seen")
+            assert not capabilities & (1 << 12), "CAP_NET_ADMIN"
+            assert network != os.readlink("/proc/self/ns/net")
 
 
 def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve):

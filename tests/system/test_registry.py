@@ -566,6 +566,15 @@ def test_a_pull_secret_that_cannot_be_used_is_named_with_the_reason(locked, pull
     assert words in message and "authentication is required" in message, message
 
 
+@pytest.mark.parametrize("reference", [{}, {"name": ""}])
+def test_a_pull_secret_without_a_name_is_none(locked, pulling_node, reference):
+    node = pulling_node(locked)
+    node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[reference]))
+    message = node.wait_waiting("web", "ErrImagePull")
+    assert "authentication is required" in message and '""' not in message, message
+    assert "FailedToRetrieveImagePullSecret" not in reasons(node)
+
+
 def test_an_image_of_an_archive_that_cannot_be_used_was_not_pulled(make_node, tmp_path):
     path = os.path.join(str(tmp_path), "foreign.tar")
     with open(path, "wb") as file:

@@ -149,6 +149,7 @@ BAD = {
     "a wrong field": ({"body": pod_text().replace("name: main", "name: Main_1")}, "staticPodURL:"),
     "a second pod that is broken": ({"body": pod_text("other") + "---\nkind: Pod\n"}, "staticPodURL:"),
     "NUL bytes": ({"body": b"\0" * 4096}, "staticPodURL"),
+    "a service": ({"body": "kind: Service\napiVersion: v1\n"}, "holds no object that a node runs"),
     "a job": ({"body": "kind: Job\napiVersion: batch/v1\n"}, "is Job, which only a controller of a cluster runs"),
     "404": ({"body": "gone", "status": 404}, "the server answered with status 404"),
     "500": ({"body": "oops", "status": 500}, "the server answered with status 500"),

@@ -145,4 +145,23 @@ TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
                 "belongs below securityContext, not below containers\n"
                 "f:4:48: containers[0].limits: is a field of the resources; it belongs below "
                 "resources, not below containers\n");
+        expect_errors(
+                "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\n"
+                "selector: {matchLabels: {a: b}}\n"
+                "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: C, image: i}]}, "
+                "env: [{name: 1}]}\n",
+                "f:4:1: selector: is a field of the DaemonSet's spec; it belongs below spec, not "
+                "below the document\n"
+                "f:5:1: template: is a field of the DaemonSet's spec; it belongs below spec, not "
+                "below the document\n"
+                "f:5:67: template.spec.containers[0].name: must be a DNS label, not 'C'\n"
+                "f:5:83: template.env: is a field of a container; it belongs below "
+                "spec.template.spec.containers[], not below template\n"
+                "f:5:96: template.env[0].name: must be a string, not the number 1; quote it\n");
+        expect_errors("apiVersion: v1\nkind: Pod\nnamespace: NS\nimage: i\n",
+                      "f:3:1: namespace: is a field of the metadata; it belongs below metadata, "
+                      "not below the document\n"
+                      "f:3:12: namespace: must be a DNS label, not 'NS'\n"
+                      "f:4:1: image: is a field of a container; it belongs below "
+                      "spec.containers[], not below the document\n");
 }

@@ -231,3 +231,31 @@ TEST(annotations_of_this_agent_are_not_read_in_pods_of_an_api_server)
                            "\"cdi.k8s.io/gpu\":\"vendor.com/gpu=0\"}",
                            CONTAINER));
 }
+
+/* Each variable is known twice: as it is, and by its manager. */
+TEST(a_pod_of_many_variables_is_accepted)
+{
+        char *metadata = NULL, *spec = NULL;
+        size_t n = 20000, size;
+        FILE *out = open_memstream(&metadata, &size);
+
+        REQUIRE(out);
+        fputs(",\"managedFields\":[{\"fieldsV1\":{\"f:env\":{\".\":{}", out);
+        for (size_t i = 0; i < n; i++)
+                fprintf(out,
+                        ",\"k:{\\\"name\\\":\\\"A%zu\\\"}\":"
+                        "{\".\":{},\"f:name\":{},\"f:value\":{}}",
+                        i);
+        fputs("}}}]", out);
+        REQUIRE(fclose(out) == 0);
+        out = open_memstream(&spec, &size);
+        REQUIRE(out);
+        fputs("\"containers\":[{\"name\":\"main\",\"image\":\"i\",\"env\":[", out);
+        for (size_t i = 0; i < n; i++)
+                fprintf(out, "%s{\"name\":\"A%zu\",\"value\":\"1\"}", i > 0 ? "," : "", i);
+        fputs("]}]", out);
+        REQUIRE(fclose(out) == 0);
+        EXPECT(is_accepted(metadata, spec));
+        free(metadata);
+        free(spec);
+}

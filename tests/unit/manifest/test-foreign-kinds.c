@@ -69,6 +69,32 @@ TEST(custom_resources_are_skipped_if_their_definition_is_in_the_file)
                     "f: skips ServiceMonitor, which a node does not run; " RUNS);
 }
 
+TEST(definitions_count_in_lists_of_lists_and_for_lists_of_their_kind)
+{
+        expect_pods(POD "apiVersion: v1\nkind: List\nitems:\n"
+                        "- {apiVersion: v1, kind: List, items: [\n"
+                        "   {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,\n"
+                        "    spec: {group: example.com, names: {kind: Widget}}},\n"
+                        "   {apiVersion: example.com/v1, kind: Widget},\n"
+                        "   {apiVersion: example.com/v1, kind: WidgetList, items: []}]}\n",
+                    1,
+                    "f: skips CustomResourceDefinition, Widget and WidgetList, which a node does "
+                    "not run; " RUNS);
+}
+
+/* A Service of Knative is a workload. */
+TEST(kinds_of_other_groups_are_not_taken_for_those_of_kubernetes)
+{
+        expect_pods(POD "{apiVersion: serving.knative.dev/v1, kind: Service}", 0,
+                    "f:6:44: kind: is Service, which a node does not run; " RUNS);
+        expect_pods(POD "{apiVersion: management.example.com/v3, kind: NodeList}", 0,
+                    "f:6:47: kind: is NodeList, which a node does not run; " RUNS);
+        expect_pods(POD "{apiVersion: evilk8s.io/v1, kind: Role}", 0,
+                    "f:6:35: kind: is Role, which a node does not run; " RUNS);
+        expect_pods(POD "{apiVersion: authorization.openshift.io/v1, kind: Role}", 1,
+                    "f: skips Role, which a node does not run; " RUNS);
+}
+
 TEST(definitions_of_any_form_do_no_harm)
 {
         static const char *const specs[] = { "", "spec: 1", "spec: {names: []}",
