@@ -127,13 +127,12 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
 /* A child of the agent that syncs files of this directory may make a name in it meanwhile
  * (common/fsync-queue.h), one for each pass at most. It is not waited for: a disk may hang. */
 static int remove_directory_while_synced(const char *directory, Error *reterr) {
-        int r = remove_directory(directory, /* is_kept= */ false, reterr);
+        int r = -ENOTEMPTY;
 
-        for (unsigned i = 0; i < SYNCED_NAMES_MAX && r == -ENOTEMPTY; i++) {
-                error_done(reterr);
-                r = remove_directory(directory, /* is_kept= */ false, reterr);
-        }
-        return r;
+        for (unsigned i = 0; i < SYNCED_NAMES_MAX && r == -ENOTEMPTY; i++)
+                r = remove_directory(directory, /* is_kept= */ false, NULL);
+        return r < 0 ? error_setf(reterr, -r, "cannot remove '%s': %s", directory, strerror(-r))
+                     : 0;
 }
 
 int remove_pod_remains(const PodRemains *remains, Error *reterr) {
