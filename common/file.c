@@ -517,3 +517,10 @@ char *path_clean(const char *path) {
         *end = '\0';
         return clean;
 }
+
+const char *path_below(const char *path, const char *directory) {
+        size_t length = strlen(directory);
+
+        return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length + 1
+                                                                            : NULL;
+}

@@ -112,3 +112,7 @@ char *path_join(const char *a, const char *b);
 /* The path as a text, absolute and without ".", "..", double and final slashes: "a/../b/" is "/b".
  * The caller frees it; NULL: out of memory. */
 char *path_clean(const char *path);
+
+/* The part of a path that is below a directory, without a slash in front; NULL: it is not below.
+ * Both are as path_clean() returns them, and the directory is not "/". */
+const char *path_below(const char *path, const char *directory);

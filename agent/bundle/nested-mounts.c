@@ -9,15 +9,6 @@
 #include "common/file.h"
 #include "common/strv.h"
 
-/* The part of a path that is below a directory, without a slash in front; NULL: it is not below.
- * Both are plain. */
-static const char *path_below(const char *path, const char *directory) {
-        size_t length = strlen(directory);
-
-        return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length + 1
-                                                                            : NULL;
-}
-
 static int append_first_name(char ***names, const char *path) {
         cleanup_free char *name = strndup(path, strcspn(path, "/"));
 

@@ -673,7 +673,7 @@ static int check_required(const Decoder *d, const YamlNode *node, const Schema *
 
                 if (!is_required || !is_required_missing(field, value))
                         continue;
-                /* What is missing has been found in the wrong place. */
+                /* A missing field has been found in the wrong place. */
                 if (d->has_misplaced && (field->type == FIELD_OBJECT || field->type == FIELD_LIST))
                         continue;
                 r = decode_keep_error(d, refuse_missing(d, node, schema, &path));

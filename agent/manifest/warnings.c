@@ -75,7 +75,7 @@ static int find_enclosing_mount(const Container *container, size_t n, const Volu
 
                 if (!outer)
                         return -ENOMEM;
-                if (length > longest && strncmp(path, outer, length) == 0 && path[length] == '/') {
+                if (length > longest && path_below(path, outer)) {
                         longest = length;
                         *ret = mount;
                 }
