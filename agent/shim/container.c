@@ -6,6 +6,7 @@
 #include "agent/shim/mounts.h"
 #include "agent/shim/oom.h"
 #include "agent/shim/pid-namespace.h"
+#include "agent/shim/rootfs.h"
 #include "agent/shim/runtime.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -180,15 +181,18 @@ static int run_container_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
         cleanup_free char *fstab = path_join(job->bundle, "fstab");
+        cleanup_free char *rootfs = path_join(job->bundle, "rootfs");
         int r;
 
-        if (!fstab)
+        if (!fstab || !rootfs)
                 return -ENOMEM;
         if (!path_is_beneath(job->bundle, job->shim->options->run_dir))
                 return error_setf(reterr, EXDEV, "the bundle '%s' is not below '%s'", job->bundle,
                                   job->shim->options->run_dir);
         FAIL_AT("container.start");
         r = mounts_apply(fstab, job->bundle, reterr);
+        if (r >= 0)
+                r = rootfs_check(rootfs, reterr);
         if (r < 0)
                 return r;
         if (job->target_fd >= 0)

@@ -1,0 +1,520 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Escapes that public advisories of runc, containerd, CRI-O, podman and the kubelet describe, tried against this agent with the
+runc of the machine. Each looks at the node: its files, their modes, its mounts and its settings."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import tarfile
+
+import harness
+import layered_image
+import pytest
+import specs
+import world
+from layered_image import Link
+
+READY = "echo ready; " + specs.IDLE
+SECRET = "only the node may read this"
+APP = {"etc/passwd": b"root:x:0:0::/:/bin/sh\napp:x:1000:1000::/:/bin/sh\n", "etc/group": b"root:x:0:\napp:x:1000:\nteam:x:88:app\n"}
+
+
+def tree(**more):
+    with open("/bin/busybox", "rb") as file:
+        busybox = file.read()
+    tools = {f"bin/{tool}": Link("busybox") for tool in ("sh", "cat", "ls", "sleep", "id", "ln", "mkdir", "mv", "yes", "head")}
+    return {"bin/": b"", "bin/busybox": busybox, **tools, "tmp/": b"", **more}
+
+
+ORDINARY = {"proc/": b"", "sys/": b"", "dev/": b"", "etc/": b"", **APP}
+
+
+def add_image(node, name, *layers, **config):
+    """Layers as dictionaries, or as bytes of a tar; gives the reference."""
+    reference = f"docker.io/library/{name}:1"
+    path = layered_image.save(f"{node.data}/{name}.tar", reference,
+                              [layer if isinstance(layer, bytes) else layered_image.tar(layer) for layer in layers],
+                              {"Env": ["PATH=/bin"], **config})
+    node.preload(path, f"{name}.tar")
+    return reference
+
+
+def victim(node, name="victim"):
+    """A file of the node with a secret in it."""
+    path = os.path.join(node.data, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(SECRET + "\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+def assert_untouched(path):
+    assert world.read(path) == SECRET + "\n" and stat.S_IMODE(os.lstat(path).st_mode) == 0o600 and os.lstat(path).st_nlink == 1
+
+
+def settle(node, name, container="main"):
+    """Waits until a container runs, has ended, or is said not to start; gives what it logged, and the state."""
+    def has_settled(pod):
+        status = harness.container_status(pod, container)
+        reason = harness.waiting_state(pod, container).get("reason", "")
+        return pod["status"].get("phase") in ("Failed", "Succeeded") or "running" in status.get("state", {}) or \
+            status.get("restartCount", 0) > 0 or reason.endswith(("Error", "BackOff"))
+    pod = node.wait_pod(name, has_settled, "has started or failed")
+    state = harness.container_status(pod, container).get("state", {})
+    if "running" in state:
+        world.wait(lambda: "ready" in node.logged(name, container), f"{name} has said what it sees")
+    return node.logged(name, container), state
+
+
+def sums(*paths):
+    found = {}
+    for path in paths:
+        with open(path, "rb") as file:
+            found[path] = (hashlib.sha256(file.read()).hexdigest(), os.stat(path).st_mode, os.stat(path).st_uid)
+    return found
+
+
+# ---- runc ----
+
+def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(node):
+    """Its first process is the program that starts it, and writes to that file."""
+    image = add_image(node, "overwriter", {**tree(**ORDINARY), "evil": b"#!/proc/self/exe\n"})
+    programs = ["/usr/sbin/runc", *map(harness.program, ("mainstay-shim", "mainstayd", "mainstay"))]
+    before = sums(*programs)
+    node.drop(specs.pod("first", specs.container(image=image, command=["/evil"]), restartPolicy="Never"))
+    script = "while :; do for exe in /proc/[0-9]*/exe; do echo evil >$exe; done 2>/dev/null; done & " + READY
+    node.launch(specs.pod("later", specs.container(image=image, script=script)))
+    for _ in range(5):
+        node.cli("exec", "later", "--", "/evil")
+        node.cli("exec", "later", "--", "head", "-c1", "/proc/self/exe")
+    settle(node, "first")
+    assert sums(*programs) == before
+
+
+@pytest.mark.parametrize("how", ["volume-of-the-image", "link", "link-to-volume"])
+def test_cve_2019_16884_and_2023_27561_proc_is_the_procfs_of_the_container(node, how):
+    """An image or a volume puts a directory of its own in the place of /proc, so that what is written to it has no effect."""
+    fake = {"fake/": b"", "fake/self/": b"", "fake/self/attr/": b"", "fake/self/attr/exec": b"", "fake/self/status": b"fake"}
+    proc = {"proc/": b""} if how == "volume-of-the-image" else {"proc": Link("/fake" if how == "link" else "/volume")}
+    rest = {name: data for name, data in ORDINARY.items() if name != "proc/"}
+    image = add_image(node, "liar", {**tree(**rest), **fake, **proc},
+                      **({"Volumes": {"/proc": {}}} if how == "volume-of-the-image" else {}))
+    node.drop(specs.pod("liar", specs.container(image=image, script=READY, volumeMounts=[specs.mount("v", "/volume")]),
+                        volumes=[{"name": "v", "emptyDir": {}}]))
+    _, state = settle(node, "liar")
+    if "running" in state:
+        init = node.init("liar")
+        at = "/proc" if how == "volume-of-the-image" else os.readlink(f"/proc/{init}/root/proc")
+        assert world.mount_at(init, at)["type"] == "proc" and world.mount_at(init, f"{at}/sys")
+        assert world.read(f"/proc/{init}/root{at}/self/status") != "fake"
+    else:
+        assert "/proc" in json.dumps(state) or "proc" in json.dumps(node.status("liar")), state
+
+
+@pytest.mark.parametrize("name", ["sys", "dev", "proc"])
+def test_cve_2023_28642_a_link_to_the_nodes_kernel_files_is_not_followed(node, name):
+    """The directory that a file system of the kernel is mounted at is a link out of the image."""
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    rest = {key: data for key, data in ORDINARY.items() if key != f"{name}/"}
+    image = add_image(node, f"linked-{name}", {**tree(**rest), name: Link("/../../../../../../.." + outside)})
+    before = {(mount["at"], mount["type"]) for mount in world.mounts() if outside in mount["at"]}
+    node.drop(specs.pod("linked", specs.container(image=image, script=READY)))
+    _, state = settle(node, "linked")
+    assert f"'/{name}' of the image is a symbolic link" in state["waiting"]["message"]
+    assert {(mount["at"], mount["type"]) for mount in world.mounts() if outside in mount["at"]} == before == set()
+    assert os.listdir(outside) == []
+
+
+def swapper(volume, directory, target):
+    """A container that exchanges a directory of a volume with a link, for as long as it runs."""
+    return specs.container("swapper", f"trap 'exit 0' TERM; cd {volume}; mkdir -p {directory}; ln -sfn {target} link; "
+                                      f"while :; do mv {directory} aside; mv link {directory}; mv {directory} link; mv aside "
+                                      f"{directory}; done 2>/dev/null", volumeMounts=[specs.mount("v", volume)])
+
+
+def roots_of_mounts(pid, prefix):
+    """The directories, as their own file systems name them, that are mounted below a path."""
+    return {(mount["at"], mount["root"]) for mount in world.mounts(pid) if mount["at"].startswith(prefix)}
+
+
+def test_cve_2021_30465_a_volume_whose_directory_is_exchanged_leads_to_no_other_directory(node):
+    """Another container of the pod exchanges the mount point of a volume that lies in a volume."""
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    main = specs.container(script="sleep 0.2", volumeMounts=[
+        specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{i}") for i in range(4))])
+    node.drop(specs.pod("race", main, swapper("/v", "point", outside),
+                        volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]))
+    seen = set()
+
+    def has_raced():
+        pid = node.find_init("race")
+        if pid:
+            seen.update(roots_of_mounts(pid, "/outer"))
+        status = node.status("race")
+        return status.get("restartCount", 0) >= 6 or "BackOff" in json.dumps(status)
+    world.wait(has_raced, lambda: node.describe_pod("race", "has been started again and again"))
+    uid = node.pod("race")["metadata"]["uid"]
+    assert all(uid in root for _, root in seen), seen
+    assert not [mount for mount in world.mounts() if mount["at"].startswith(outside)]
+
+
+def test_cve_2024_45310_no_mount_point_is_made_behind_an_exchanged_link(node):
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    main = specs.container(script="sleep 0.2", volumeMounts=[
+        specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{i}/deep/{i}") for i in range(4))])
+    node.drop(specs.pod("race", main, swapper("/v", "point", outside),
+                        volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]))
+    world.wait(lambda: node.status("race").get("restartCount", 0) >= 6 or "BackOff" in json.dumps(node.status("race")),
+               lambda: node.describe_pod("race", "has been started again and again"))
+    assert os.listdir(outside) == []
+
+
+def test_cve_2022_29162_what_is_executed_has_no_inheritable_capability(shared_node):
+    for context in ({}, {"runAsUser": 1000}, {"capabilities": {"add": ["NET_ADMIN"]}}):
+        name = f"exec-{len(context)}-{context.get('runAsUser', 0)}"
+        shared_node.launch(specs.pod(name, specs.container(script=READY, securityContext=context)))
+        said = shared_node.cli("exec", name, "--", "cat", "/proc/self/status").stdout
+        assert int(re.search(r"^CapInh:\s*(\w+)$", said, re.M).group(1), 16) == 0, said
+
+
+@pytest.mark.parametrize("fields", [{}, {"hostUsers": False, "hostNetwork": False}], ids=["plain", "user-namespace"])
+def test_cve_2023_25809_control_groups_are_read_only(shared_node, fields):
+    name = "groups-" + str(len(fields))
+    shared_node.launch(specs.pod(name, specs.container(
+        script=f"grep ' cgroup' /proc/self/mounts | while read _ d _; do mkdir $d/evil 2>/dev/null && echo made $d; echo $d; done; {READY}"),
+        **fields))
+    said, _ = settle(shared_node, name)
+    assert len(said) > 1 and not [line for line in said if line.startswith("made")], said
+
+
+@pytest.mark.parametrize("where", ["pod", "image"])
+@pytest.mark.parametrize("number", [3, 6, 7, 8, 9, 12])
+def test_cve_2024_21626_no_descriptor_of_the_runtime_is_a_working_directory(shared_node, where, number):
+    name, directory, path = f"leak-{where}-{number}", f"/proc/self/fd/{number}", victim(shared_node)
+    script = f"for up in . .. ../.. ../../.. ../../../.. ../../../../..; do cat $up{path}; done 2>/dev/null; {READY}"
+    if where == "image":
+        image = add_image(shared_node, name, tree(**ORDINARY), WorkingDir=directory)
+        main = specs.container(image=image, script=script)
+    else:
+        main = specs.container(script=script, workingDir=directory)
+    shared_node.drop(specs.pod(name, main))
+    said, _ = settle(shared_node, name)
+    assert SECRET not in said
+    shared_node.remove(name)
+    shared_node.wait_gone(name)
+
+
+# ---- containerd ----
+
+def test_cve_2020_15257_no_abstract_socket_is_reachable_from_the_network_of_the_node(shared_node):
+    shared_node.launch(specs.pod("guest", specs.container(script=READY), hostNetwork=True))
+    sockets = {}
+    for line in shared_node.cli("exec", "guest", "--", "cat", "/proc/net/unix").stdout.splitlines()[1:]:
+        words = line.split()
+        if len(words) == 8 and words[7].startswith("@"):
+            sockets[f"socket:[{words[6]}]"] = words[7]
+    ours = [pid for pid in world.pids() if shared_node.is_ours(pid)]
+    assert shared_node.agent.pid in ours and len(ours) > 1
+    held = {target for pid in ours for target in world.descriptors(pid).values()}
+    assert not held & set(sockets), {sockets[name] for name in held & set(sockets)}
+
+
+def test_cve_2021_41103_and_2024_25621_no_user_of_the_node_reaches_root_file_systems(shared_node):
+    """A set-user-ID program of an image would run as root on the node."""
+    shared_node.launch(specs.pod("image", specs.container(script=READY)))
+    program = f"/proc/{shared_node.init('image')}/root/bin/busybox"
+    identity = (os.stat(program).st_dev, os.stat(program).st_ino)
+    reached, looked = [], 0
+    for top in (shared_node.state, shared_node.run):
+        for parent, _, files in os.walk(top):
+            for path in (os.path.join(parent, file) for file in files if file == "busybox"):
+                looked += 1
+                user = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "cat", path],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+                if user.returncode == 0:
+                    reached.append(path)
+                assert "ermission denied" in user.stderr, user.stderr
+    assert looked and not reached, (identity, reached)
+
+
+def test_cve_2022_23648_the_volume_of_an_image_has_nothing_of_the_node(node):
+    path = victim(node)
+    volumes = [f"/../../../../../../../..{node.data}", f"/x/../../../../../../..{node.data}", f"../../../../../..{node.data}"]
+    image = add_image(node, "climber", {**tree(**ORDINARY), "x": Link("/../../../../../.."), "y": Link(node.data)},
+                      Volumes={volume: {} for volume in [*volumes, "/y", f"/x{node.data}"]})
+    node.drop(specs.pod("climber", specs.container(
+        image=image, script=f"cat {path} /y/victim /x{path} 2>/dev/null; {READY}")))
+    said, _ = settle(node, "climber")
+    assert SECRET not in said
+    assert_untouched(path)
+
+
+def peak_kib(pid):
+    return world.memory_kib(pid, "VmHWM")
+
+
+def test_cve_2022_31030_and_1708_the_output_of_a_probe_is_not_held_in_memory(node):
+    """A command of a probe that writes 256 MiB."""
+    probe = {"exec": {"command": ["/bin/sh", "-c", "yes 0123456789abcdef | head -c 268435456; echo done >/tmp/done"]},
+             "periodSeconds": 1, "timeoutSeconds": 100, "failureThreshold": 1000}
+    node.launch(specs.pod("loud", specs.container(script=READY)))
+    before = peak_kib(node.agent.pid), peak_kib(node.shim("loud"))
+    node.launch(specs.pod("probed", specs.container(script=READY, startupProbe=probe)))
+    shim, init = node.shim("probed"), node.init("probed")
+    world.wait(lambda: os.path.exists(f"/proc/{init}/root/tmp/done"), "the command has written all of it")
+    assert peak_kib(node.agent.pid) < before[0] + 32 * 1024
+    assert peak_kib(shim) < before[1] + 32 * 1024
+
+
+def test_cve_2023_25153_a_document_of_an_archive_is_limited(node):
+    """An index.json of 600 MB, and a manifest.json."""
+    for name in ("index.json", "manifest.json"):
+        path = os.path.join(node.data, "huge.tar")
+        info = tarfile.TarInfo(name)
+        info.size = 600 << 20
+        with open(path, "wb") as file:
+            layout = tarfile.TarInfo("oci-layout")
+            layout.size = len(b'{"imageLayoutVersion":"1.0.0"}')
+            file.write(layout.tobuf() + b'{"imageLayoutVersion":"1.0.0"}'.ljust(512, b"\0") + info.tobuf())
+            file.truncate(1024 + 512 + info.size + 1024)
+        with subprocess.Popen([harness.program("mainstay-image"), "index", "--store", f"{node.data}/store", path],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env=node.environment()) as process:
+            said = process.stderr.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode not in (0, -signal.SIGKILL), said
+        assert name in said and usage.ru_maxrss < 256 * 1024, (said, usage.ru_maxrss)
+
+
+def test_cve_2023_25173_and_2022_2995_the_primary_group_is_one_of_the_supplementary_groups(shared_node):
+    """A process without it passes a file that denies its own group."""
+    image = add_image(shared_node, "grouped", tree(**ORDINARY), User="app")
+    shared_node.launch(specs.pod("grouped", specs.container(image=image, script=READY)))
+    init = shared_node.init("grouped")
+    assert sorted(world.status(init, "Groups").split()) == ["1000", "88"]
+    said = shared_node.cli("exec", "grouped", "--", "cat", "/proc/self/status").stdout
+    assert sorted(re.search(r"^Groups:\s*(.*)$", said, re.M).group(1).split()) == ["1000", "88"]
+
+
+@pytest.mark.parametrize("user", ["4294967296", "4294967295", "2147483648", "-1", "0x0", "18446744073709551616", "1000:4294967296",
+                                  "1000:-1"])
+def test_cve_2024_40635_a_user_that_is_too_large_is_not_root(shared_node, user):
+    name = "large-" + re.sub("[^0-9x]", "-", user).strip("-") + str(len(user))
+    image = add_image(shared_node, name, tree(**ORDINARY), User=user)
+    shared_node.drop(specs.pod(name, specs.container(image=image, script=READY)))
+    _, state = settle(shared_node, name)
+    assert state.get("waiting", {}).get("reason") == "CreateContainerConfigError", state
+    assert user.rsplit(":", maxsplit=1)[-1] in state["waiting"]["message"]
+
+
+def test_cve_2021_32760_extraction_changes_no_mode_outside(node):
+    """A layer has a link to a file of the node, and a hard link to that link with another mode."""
+    path, out = victim(node), io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for kind, name, link, mode in ((tarfile.SYMTYPE, "soft", path, 0o777), (tarfile.LNKTYPE, "hard", "soft", 0o4777),
+                                       (tarfile.SYMTYPE, "away", os.path.dirname(path), 0o777),
+                                       (tarfile.LNKTYPE, "behind", "away/victim", 0o4777),
+                                       (tarfile.REGTYPE, "away/victim", "", 0o4777)):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.mode = kind, link, mode
+            archive.addfile(info, io.BytesIO(b""))
+    image = add_image(node, "chmod", tree(**ORDINARY), out.getvalue())
+    node.drop(specs.pod("chmod", specs.container(image=image, script=READY)))
+    settle(node, "chmod")
+    assert_untouched(path)
+
+
+def test_cve_2021_21334_containers_of_an_image_share_no_variable(shared_node):
+    for number in range(4):
+        shared_node.drop(specs.pod(f"env-{number}", *(specs.container(
+            f"c{i}", READY, env=[{"name": f"OWN_{number}_{i}", "value": "x"}]) for i in range(3))))
+    for number in range(4):
+        shared_node.wait_running(f"env-{number}")
+        for i in range(3):
+            variables = world.environ(shared_node.init(f"env-{number}", f"c{i}"))
+            assert [name for name in variables if name.startswith("OWN_")] == [f"OWN_{number}_{i}"]
+
+
+def test_cve_2022_24769_a_container_has_no_inheritable_capability(shared_node):
+    for user in (0, 1000):
+        shared_node.launch(specs.pod(f"caps-{user}", specs.container(script=READY, securityContext={"runAsUser": user})))
+        init = shared_node.init(f"caps-{user}")
+        assert int(world.status(init, "CapInh"), 16) == int(world.status(init, "CapAmb"), 16) == 0
+
+
+# ---- CRI-O ----
+
+@pytest.mark.parametrize("value", ["1+kernel.core_pattern=|/evil", "1\nkernel.core_pattern=|/evil", "1 kernel.core_pattern=|/evil",
+                                   "1+kernel.core_pattern=|/evil #"])
+def test_cve_2022_0811_a_sysctl_sets_no_other_one(node, value):
+    before = world.read("/proc/sys/kernel/core_pattern")
+    node.drop(specs.pod("sysctl", securityContext={"sysctls": [{"name": "kernel.shm_rmid_forced", "value": value}]}))
+    world.wait(lambda: "sysctl" in node.complaints(), "there is an error")
+    node.remove("sysctl")
+    node.wait_gone("sysctl")
+    assert world.read("/proc/sys/kernel/core_pattern") == before
+
+
+@pytest.mark.parametrize("name,host", [("kernel.core_pattern", None), ("kernel/core_pattern", None), ("net/../kernel/core_pattern", None),
+                                       ("net.ipv4.ip_forward", "hostNetwork"), ("net.ipv4.ip_local_port_range", "hostNetwork"),
+                                       ("kernel.shm_rmid_forced", "hostIPC"), ("fs.mqueue.msg_max", "hostIPC")])
+def test_cve_2022_0532_no_sysctl_of_the_node_is_set(node, name, host):
+    path = "/proc/sys/" + name.replace(".", "/") if ".." not in name else "/proc/sys/kernel/core_pattern"
+    before = world.read(path)
+    node.drop(specs.pod("sysctl", **{"hostNetwork": False, **({host: True} if host else {})},
+                        securityContext={"sysctls": [{"name": name, "value": "7"}]}))
+    world.wait(lambda: "sysctl" in node.complaints() and not node.find_init("sysctl"), "there is an error")
+    assert world.read(path) == before
+
+
+def test_cve_2022_4318_a_variable_adds_no_user(shared_node):
+    value = "/root\nevil:x:0:0::/:/bin/sh"
+    shared_node.launch(specs.pod("home", specs.container(script="cat /etc/passwd; " + READY, env=[{"name": "HOME", "value": value}])))
+    said, _ = settle(shared_node, "home")
+    assert not [line for line in said if "evil" in line] and any(line.startswith("root:") for line in said)
+
+
+def test_cve_2024_3154_annotations_do_not_reach_the_runtime(shared_node):
+    """Those of the OCI runtime set properties of systemd's units, hooks and capabilities."""
+    names = ("org.systemd.property.SuccessAction", "org.criu.config", "run.oci.hooks", "org.opencontainers.image.x",
+             "io.kubernetes.cri-o.userns-mode", "io.katacontainers.config.hypervisor.path")
+    shared_node.launch(specs.pod("annotated", specs.container(script=READY),
+                                 metadata={"annotations": {name: "'poweroff'" for name in names}}))
+    uid, found = shared_node.pod("annotated")["metadata"]["uid"], []
+    for parent, _, files in os.walk(os.path.join(shared_node.run, "pods", uid)):
+        found += [json.loads(world.read(os.path.join(parent, file))) for file in files if file == "config.json"]
+    assert found
+    for config in found:
+        assert not set(config.get("annotations", {})) & set(names)
+
+
+@pytest.mark.parametrize("layout", ["files", "directory"])
+def test_cve_2024_5154_no_file_of_etc_is_made_behind_a_link(node, layout):
+    """/etc/mtab, and the other files that a runtime makes in an image."""
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    up = "/../../../../../../.." + outside
+    rest = {name: data for name, data in ORDINARY.items() if not name.startswith("etc")}
+    names = ("mtab", "hosts", "hostname", "resolv.conf", "passwd", "localtime")
+    etc = {"etc": Link(up)} if layout == "directory" else {"etc/": b"", **{f"etc/{name}": Link(f"{up}/{name}") for name in names}}
+    image = add_image(node, "mtab", {**tree(**rest), **etc})
+    node.drop(specs.pod("mtab", specs.container(image=image, script=READY, terminationMessagePath="/etc/hosts.message"),
+                        hostNetwork=False, dnsPolicy="None", dnsConfig={"nameservers": ["192.0.2.1"]}))
+    settle(node, "mtab")
+    assert os.listdir(outside) == []
+
+
+def test_cve_2019_14891_a_container_that_is_out_of_memory_takes_only_itself_along(node):
+    """Its output is copied by a process that the limit must not count."""
+    node.launch(specs.pod("greedy", specs.container(
+        script="sleep 1; yes 0123456789 | head -c 30000000; exec tail /dev/zero", resources={"limits": {"memory": "24Mi"}}),
+        specs.container("other", READY), restartPolicy="Never"))
+    shim = world.Process(node.shim("greedy"))
+    pod = node.wait_pod("greedy", lambda pod: "terminated" in harness.container_status(pod).get("state", {}), "is out of memory")
+    assert harness.container_status(pod)["state"]["terminated"]["reason"] == "OOMKilled"
+    assert world.is_alive(shim) and "running" in node.status("greedy", "other")["state"]
+
+
+@pytest.mark.parametrize("field", ["namespace", "name", "uid", "container"])
+def test_cve_2025_0750_no_name_leads_out_of_the_log_directory(node, field):
+    evil = f"../../../../../..{node.data}/evil"
+    pod = specs.pod("evil", specs.container(evil if field == "container" else "main", READY))
+    if field != "container":
+        pod["metadata"][field] = evil
+    node.drop(pod, "evil.yaml")
+    world.wait(lambda: "evil.yaml" in node.complaints(), "the file has an error")
+    assert not os.path.exists(node.data + "/evil") and not node.pods()
+
+
+# ---- podman ----
+
+def test_cve_2025_9566_a_volume_of_a_config_map_is_not_written_through_links(node):
+    """A container of the pod that may write to the kubelet's directories is not needed: it tries in its own mount."""
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    names = ("key", "..data", "..data_tmp", "more")
+    script = "; ".join(f"rm -rf /config/{name}; ln -s {outside} /config/{name}" for name in names)
+    data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"key": "1"}}
+    node.drop(data)
+    node.launch(specs.pod("linker", specs.container(script=f"{{ {script}; }} 2>/dev/null; {READY}",
+                                                    volumeMounts=[specs.mount("c", "/config")]),
+                          volumes=[{"name": "c", "configMap": {"name": "settings"}}]))
+    init = node.init("linker")
+    node.drop({**data, "data": {"key": "2", "more": "3"}})
+    world.wait(lambda: world.read(f"/proc/{init}/root/config/more") == "3", "the volume has the new values")
+    assert os.listdir(outside) == []
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/mem", "/dev/stdin", "/etc/shadow"])
+def test_cve_2024_9676_and_2025_4437_the_users_of_an_image_are_not_read_from_the_node(node, target):
+    rest = {name: data for name, data in ORDINARY.items() if not name.startswith("etc/p")}
+    image = add_image(node, "users", {**tree(**rest), "etc/passwd": Link(target)}, User="app")
+    node.drop(specs.pod("users", specs.container(image=image, script=READY)))
+    assert "app" in node.wait_waiting("users", "CreateContainerConfigError")
+    node.launch(specs.pod("fine", specs.container(script=READY)))
+
+
+# ---- the kubelet ----
+
+@pytest.mark.parametrize("kind", ["directory", "file"])
+def test_cve_2021_25741_a_sub_path_that_is_exchanged_stays_in_its_volume(node, kind):
+    outside = os.path.join(node.data, "outside")
+    os.mkdir(outside)
+    with open(os.path.join(outside, "part"), "w", encoding="utf-8") as file:
+        file.write(SECRET)
+    path = "point" if kind == "directory" else "point/part"
+    main = specs.container(script="sleep 0.2; cat /sub /sub/part 2>/dev/null", volumeMounts=[specs.mount("v", "/sub", subPath=path)])
+    prepare = specs.container("prepare", "mkdir -p /v/point; : >/v/point/part", volumeMounts=[specs.mount("v", "/v")])
+    node.drop(specs.pod("race", main, swapper("/v", "point", outside), initContainers=[prepare],
+                        volumes=[{"name": "v", "emptyDir": {}}]))
+    seen = set()
+
+    def has_raced():
+        pid = node.find_init("race")
+        if pid:
+            seen.update(roots_of_mounts(pid, "/sub"))
+        return node.status("race").get("restartCount", 0) >= 6 or "BackOff" in json.dumps(node.status("race"))
+    world.wait(has_raced, lambda: node.describe_pod("race", "has been started again and again"))
+    uid = node.pod("race")["metadata"]["uid"]
+    assert all(uid in root for _, root in seen), seen
+    directory = os.path.join(node.log_directory("race"), "main")
+    assert not [name for name in os.listdir(directory) if SECRET in world.read(os.path.join(directory, name))]
+
+
+def test_cve_2019_11245_the_user_of_the_image_is_that_of_every_start(node):
+    image = add_image(node, "app", tree(**ORDINARY), User="app")
+    for context in ({}, {"runAsNonRoot": True}):
+        name = f"user-{len(context)}"
+        numeric = add_image(node, "numeric", tree(**ORDINARY), User="1000")
+        node.launch(specs.pod(name, specs.container(image=numeric if context else image, script=READY, securityContext=context)))
+        for count in range(1, 3):
+            assert world.status(node.init(name), "Uid").split() == ["1000"] * 4
+            world.kill_all([node.init(name)])
+            node.wait_restarts(name, count)
+        node.restart()
+        assert world.status(node.init(name), "Uid").split() == ["1000"] * 4
+
+
+@pytest.mark.parametrize("profile", ["", None, "../../../etc/passwd", "/etc/passwd", "missing.json"])
+def test_cve_2023_2431_a_localhost_profile_that_is_none_is_an_error(node, profile):
+    seccomp = {"type": "Localhost", **({} if profile is None else {"localhostProfile": profile})}
+    node.drop(specs.pod("secure", specs.container(script=READY, securityContext={"seccompProfile": seccomp})))
+    word = "missing.json" if profile == "missing.json" else "localhostProfile"
+    world.wait(lambda: word in node.complaints() + json.dumps(node.pods()[0]["status"] if node.pods() else {}), "there is an error")
+    assert not (node.pod("secure") and node.find_init("secure"))
+
+
+def test_cve_2024_10220_and_2025_1767_a_repository_is_not_cloned(node):
+    node.drop(specs.pod("git", specs.container(volumeMounts=[specs.mount("g", "/g")]), volumes=[
+        {"name": "g", "gitRepo": {"repository": f"{node.data}/repository", "directory": "../../.git", "revision": "x"}}]))
+    world.wait(lambda: "gitRepo" in node.complaints(), "there is an error")
+    assert not node.pods()
