@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/registry-name.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -107,20 +108,49 @@ static int read_certificate_directory(Endpoint *endpoint, int dir_fd, Error *ret
         return MIN(r, 0);
 }
 
-/* The directory of Docker Hub has its short name. */
-static int open_host_directory(const char *directory, const Endpoint *endpoint) {
-        const char *const names[] = { endpoint->host, endpoint->display };
+/* The entry whose name is the registry in another spelling: "example.com:443", "docker.io". */
+static int find_host_directory(const char *directory, const char *host, char **ret) {
+        cleanup_closedir DIR *dir = opendir(directory);
+        cleanup_free char *registry = NULL;
+        const struct dirent *entry;
+        int r = registry_name_normalise(host, &registry, NULL);
 
-        for (size_t i = 0; i < N_ELEMENTS(names); i++) {
-                cleanup_free char *path = path_join(directory, names[i]);
-                int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-                if (fd >= 0)
-                        return fd;
-                if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == EIO)
-                        return -errno;
+        if (r < 0)
+                return r;
+        if (!dir)
+                return -errno;
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
+                if (!registry_name_equals(entry->d_name, registry))
+                        continue;
+                *ret = strdup(entry->d_name);
+                return *ret ? 0 : -ENOMEM;
         }
-        return -ENOENT;
+        return r < 0 ? r : -ENOENT;
+}
+
+static bool is_lack_of_resources(int r) {
+        return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO;
+}
+
+static int open_directory_of(const char *directory, const char *name) {
+        cleanup_free char *path = path_join(directory, name);
+        int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+        if (!path)
+                return -ENOMEM;
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_host_directory(const char *directory, const Endpoint *endpoint) {
+        cleanup_free char *name = NULL;
+        int r = open_directory_of(directory, endpoint->host);
+
+        if (r >= 0 || is_lack_of_resources(r))
+                return r;
+        r = find_host_directory(directory, endpoint->host, &name);
+        if (r >= 0)
+                r = open_directory_of(directory, name);
+        return r >= 0 || is_lack_of_resources(r) ? r : -ENOENT;
 }
 
 static int find_certificates_in(const char *directory, Endpoint *endpoint, Error *reterr) {

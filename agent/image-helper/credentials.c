@@ -4,7 +4,9 @@
 #include "agent/image-helper/document.h"
 #include "common/base64.h"
 #include "common/log.h"
+#include "common/registry-name.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <limits.h>
 
@@ -36,19 +38,9 @@ void credentials_done(Credentials *credentials) {
         *credentials = (Credentials){ 0 };
 }
 
-/* Docker Hub has several names. */
-static const char *canonical_registry_host(const char *host) {
-        static const char *const names[] = { "index.docker.io", "registry-1.docker.io" };
-
-        for (size_t i = 0; i < N_ELEMENTS(names); i++)
-                if (streq(host, names[i]))
-                        return "docker.io";
-        return host;
-}
-
 /* The number of labels must be equal, and each must match: "*.example.com" does not match
  * "a.b.example.com". */
-static bool host_matches(const char *pattern, const char *host) {
+static bool labels_match(const char *pattern, const char *host) {
         for (;;) {
                 size_t n = strcspn(pattern, "."), m = strcspn(host, ".");
                 char label[KEY_LENGTH_MAX], text[KEY_LENGTH_MAX];
@@ -64,6 +56,40 @@ static bool host_matches(const char *pattern, const char *host) {
         }
 }
 
+/* Cuts the port off. "": none, or that of https. */
+static const char *take_port(char *host) {
+        char *colon = strrchr(host, ':');
+        const char *port;
+
+        if (!colon || colon[1 + strspn(colon + 1, "0123456789")])
+                return "";
+        *colon = '\0';
+        port = colon + 1 + strspn(colon + 1, "0");
+        return streq(port, "443") ? "" : port;
+}
+
+/* Like the kubelet: '*', '?' and '[…]' match within a label, and the port must be the same. */
+static bool host_matches_pattern(const char *pattern, const char *registry) {
+        char copy[KEY_LENGTH_MAX], host[KEY_LENGTH_MAX];
+
+        if (registry[0] == '[')
+                return false;
+        (void) snprintf(host, sizeof(host), "%s", registry);
+        (void) snprintf(copy, sizeof(copy), "%s", pattern);
+        for (char *p = copy; *p; p++)
+                *p = (char) tolower((unsigned char) *p);
+        return streq(take_port(copy), take_port(host)) && labels_match(copy, host);
+}
+
+/* 'registry' is normalised. */
+static bool host_matches(const char *key, const char *registry) {
+        cleanup_free char *name = NULL;
+
+        if (registry_name_normalise(key, &name, NULL) >= 0)
+                return streq(name, registry);
+        return strpbrk(key, "*?[") && host_matches_pattern(key, registry);
+}
+
 static bool path_matches(const char *path, const char *repository) {
         size_t n = strlen(path);
 
@@ -74,6 +100,7 @@ static bool path_matches(const char *path, const char *repository) {
 unsigned credentials_match(const char *key, const char *registry, const char *repository) {
         char host[KEY_LENGTH_MAX];
         const char *scheme = strstr(key, "://"), *path;
+        cleanup_free char *name = NULL;
         size_t n;
 
         if (scheme)
@@ -88,7 +115,7 @@ unsigned credentials_match(const char *key, const char *registry, const char *re
         path = strlen(key) > n ? host + n + 1 : "";
         if (streq(path, "v1") || streq(path, "v2"))
                 path = "";
-        if (!host_matches(canonical_registry_host(host), canonical_registry_host(registry)) ||
+        if (registry_name_normalise(registry, &name, NULL) < 0 || !host_matches(host, name) ||
             !path_matches(path, repository))
                 return 0;
         return 1 + (unsigned) strlen(path) + (strpbrk(host, "*?[") ? 0 : KEY_LENGTH_MAX);
@@ -213,12 +240,32 @@ static int add_entries(Credentials *credentials, const json_t *auths, const char
         return 0;
 }
 
+/* The helper of a registry, whose key is what the helper knows the registry by. */
+static const char *find_credential_helper(const json_t *document, const char *registry,
+                                          const char **server) {
+        const json_t *helpers = json_object_get(document, "credHelpers"), *helper;
+        cleanup_free char *normal = NULL;
+        const char *key;
+
+        if (registry_name_normalise(registry, &normal, NULL) < 0)
+                return NULL;
+        if (streq(normal, "docker.io"))
+                *server = HUB_SERVER;
+        json_object_foreach((json_t *) (uintptr_t) helpers, key, helper) {
+                if (!registry_name_equals(key, normal) || !json_is_string(helper))
+                        continue;
+                if (*server == registry)
+                        *server = key;
+                return json_string_value(helper);
+        }
+        return NULL;
+}
+
 /* The helper of a registry is preferred over the common one. */
 static int add_from_helpers(Credentials *credentials, const json_t *document,
                             const char *registry) {
-        const char *name = document_string(json_object_get(document, "credHelpers"), registry);
-        const char *server =
-                streq(canonical_registry_host(registry), "docker.io") ? HUB_SERVER : registry;
+        const char *server = registry;
+        const char *name = find_credential_helper(document, registry, &server);
         cleanup_error Error error = ERROR_NULL;
         Credential one = { 0 };
         int r;

@@ -4,8 +4,8 @@
 #include "agent/image-helper/document.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/registry-name.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 
 enum {
@@ -16,47 +16,26 @@ enum {
 #define HUB        "docker.io"
 #define HUB_SERVER "registry-1.docker.io"
 
-void pull_reference_done(PullReference *reference) {
-        free(reference->registry);
-        free(reference->repository);
-        free(reference->tag);
-        *reference = (PullReference){ 0 };
-}
-
-/* Characters that need no escape in the path of a URL; the agent has checked the rest. */
+/* Characters that need no escape in the path of a URL. */
 static bool is_plain_url_text(const char *text) {
         return text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                             "0123456789-._/:[]")] == '\0';
 }
 
-int pull_reference_parse(const char *text, PullReference *ret, Error *reterr) {
-        cleanup_with(pull_reference_done) PullReference reference = { 0 };
-        cleanup_free char *copy = strdup(text);
-        char *at, *slash, *colon;
+int pull_reference_parse(const char *text, ImageReference *ret, Error *reterr) {
+        cleanup_with(image_reference_done) ImageReference reference = { 0 };
+        cleanup_free char *normal = NULL;
+        int r = image_reference_parse(text, &reference, reterr);
 
-        if (!copy)
+        if (r < 0)
+                return r;
+        normal = image_reference_format(&reference);
+        if (!normal)
                 return -ENOMEM;
-        at = strchr(copy, '@');
-        if (at)
-                *at++ = '\0';
-        if (at && digest_parse(at, reference.digest) < 0)
-                return error_setf(reterr, EINVAL, "'%.128s' is not a sha256 digest", at);
-        slash = strchr(copy, '/');
-        if (!slash || !is_plain_url_text(copy))
+        if (!streq(text, normal) || (!reference.tag && !reference.digest))
                 return error_setf(reterr, EINVAL, "'%.256s' is not a complete reference", text);
-        *slash++ = '\0';
-        colon = strchr(slash, ':');
-        if (colon)
-                *colon++ = '\0';
-        if (!slash[0] || strstr(slash, "..") || (!colon && !at))
-                return error_setf(reterr, EINVAL, "'%.256s' is not a complete reference", text);
-        reference.registry = strdup(copy);
-        reference.repository = strdup(slash);
-        reference.tag = colon ? strdup(colon) : NULL;
-        if (!reference.registry || !reference.repository || (colon && !reference.tag))
-                return -ENOMEM;
         *ret = reference;
-        reference = (PullReference){ 0 };
+        reference = (ImageReference){ 0 };
         return 0;
 }
 
@@ -78,33 +57,14 @@ void endpoints_done(Endpoints *endpoints) {
         *endpoints = (Endpoints){ 0 };
 }
 
-static bool is_insecure(const json_t *insecure, const char *host) {
+static bool is_insecure(const json_t *insecure, const char *registry) {
         const json_t *item;
         size_t i;
 
         json_array_foreach(insecure, i, item)
-                if (streq(strna(json_string_value(item)), host))
+                if (registry_name_equals(strna(json_string_value(item)), registry))
                         return true;
         return false;
-}
-
-/* As container runtimes allow it: plain HTTP to this machine itself, 127.0.0.0/8, ::1, localhost.
- */
-bool host_is_loopback(const char *host) {
-        size_t n = host[0] == '[' ? strcspn(host + 1, "]") : strcspn(host, ":");
-        struct in_addr address;
-        char name[64];
-
-        if (n >= sizeof(name))
-                return false;
-        (void) snprintf(name, sizeof(name), "%.*s", (int) n, host + (host[0] == '['));
-        if (host[0] == '[') {
-                struct in6_addr address6;
-
-                return inet_pton(AF_INET6, name, &address6) == 1 && IN6_IS_ADDR_LOOPBACK(&address6);
-        }
-        return strcasecmp(name, "localhost") == 0 ||
-               (inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
 /* Adds one with the given URL scheme. */
@@ -172,10 +132,11 @@ static int add_insecure(Endpoints *endpoints, const char *host, const char *pref
 static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const char *url,
                       const char *repository, Error *reterr) {
         const char *scheme = strncmp(url, "http://", 7) == 0 ? "http" : "https";
-        cleanup_free char *host = NULL;
+        cleanup_free char *host = NULL, *registry = NULL;
         const char *rest = strstr(url, "://");
         char *slash;
         Endpoint *endpoint;
+        int r;
 
         host = strdup(rest ? rest + 3 : url);
         if (!host)
@@ -187,15 +148,18 @@ static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const 
         slash = strchr(host, '/');
         if (slash)
                 *slash++ = '\0';
-        if (streq(scheme, "https") && is_insecure(settings->insecure, host))
+        r = registry_name_normalise(host, &registry, reterr);
+        if (r < 0)
+                return r;
+        if (streq(scheme, "https") && is_insecure(settings->insecure, registry))
                 return add_insecure(endpoints, host, strna(slash), repository);
-        if (!rest && host_is_loopback(host))
+        if (!rest && registry_is_loopback(host))
                 return add_loopback(endpoints, host, strna(slash), repository);
         return add_endpoint(endpoints, scheme, host, strna(slash), repository, &endpoint);
 }
 
 static int add_registry(Endpoints *endpoints, const PullSettings *settings,
-                        const PullReference *reference) {
+                        const ImageReference *reference) {
         bool is_hub = streq(reference->registry, HUB);
         const char *host = is_hub ? HUB_SERVER : reference->registry;
         Endpoint *endpoint;
@@ -203,7 +167,7 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
 
         if (is_insecure(settings->insecure, reference->registry))
                 return add_insecure(endpoints, host, "", reference->repository);
-        if (host_is_loopback(host))
+        if (registry_is_loopback(host))
                 return add_loopback(endpoints, host, "", reference->repository);
         r = add_endpoint(endpoints, "https", host, "", reference->repository, &endpoint);
         if (r < 0 || !is_hub)
@@ -277,7 +241,7 @@ static int load_endpoint_secrets(Endpoints *endpoints, const PullSettings *setti
 }
 
 static int add_all_endpoints(Endpoints *endpoints, const PullSettings *settings,
-                             const PullReference *reference, Error *reterr) {
+                             const ImageReference *reference, Error *reterr) {
         const json_t *mirror;
         size_t i;
 
@@ -291,7 +255,7 @@ static int add_all_endpoints(Endpoints *endpoints, const PullSettings *settings,
         return add_registry(endpoints, settings, reference);
 }
 
-int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
+int endpoints_find(const ImageReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr) {
         cleanup_with(endpoints_done) Endpoints endpoints = {
                 .stall_seconds = settings->stall_seconds,

@@ -7,17 +7,10 @@
 #include "agent/image-helper/credentials.h"
 #include "agent/image-helper/digest.h"
 #include "agent/image-helper/pull-settings.h"
+#include "common/image-reference.h"
 
-/* A reference in the agent's normalised form: "docker.io/library/busybox:latest@sha256:…". */
-typedef struct PullReference {
-        char *registry;
-        char *repository;
-        char *tag;                /* NULL: none */
-        char digest[DIGEST_SIZE]; /* "": none */
-} PullReference;
-
-int pull_reference_parse(const char *text, PullReference *ret, Error *reterr);
-void pull_reference_done(PullReference *reference);
+/* Parses a reference of the agent's: normalised, with a tag or a digest. */
+int pull_reference_parse(const char *text, ImageReference *ret, Error *reterr);
 
 typedef struct Endpoint {
         char *origin;       /* "https://registry-1.docker.io" */
@@ -41,10 +34,7 @@ typedef struct Endpoints {
         unsigned stall_seconds;
 } Endpoints;
 
-/* Whether a host, with or without a port, is this machine by its name or address. */
-bool host_is_loopback(const char *host);
-
-int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
+int endpoints_find(const ImageReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr);
 void endpoints_done(Endpoints *endpoints);
 

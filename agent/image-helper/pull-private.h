@@ -29,7 +29,7 @@ typedef struct LayerDownload {
 } LayerDownload;
 
 typedef struct RegistryPull {
-        const PullReference *reference;
+        const ImageReference *reference;
         Store *store;
         FetcherPool fetchers;
         uint32_t endpoint; /* that had the manifest */

@@ -117,8 +117,8 @@ static int find_document_type(const PulledDocument *document, const char *media_
 /* Requests what the reference refers to, and remembers its digest. */
 static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   char media_type[static 128], Error *reterr) {
-        const PullReference *reference = pull->reference;
-        const char *name = reference->digest[0] ? reference->digest : reference->tag;
+        const ImageReference *reference = pull->reference;
+        const char *name = reference->digest ? reference->digest : reference->tag;
         FetchedDocument document = { 0 };
         int r;
 
@@ -128,7 +128,7 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                 return r;
         pull->secret = document.secret;
         digest_of(document.text, document.length, ret->digest);
-        if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
+        if (reference->digest && !streq(ret->digest, reference->digest)) {
                 fetched_document_done(&document);
                 return error_setf(reterr, EBADMSG,
                                   "the registry sent a different image: its digest is "
@@ -533,7 +533,7 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
 }
 
 int pull_image(const char *reference, const PullSettings *settings, Store *store, Error *reterr) {
-        cleanup_with(pull_reference_done) PullReference parsed = { 0 };
+        cleanup_with(image_reference_done) ImageReference parsed = { 0 };
         cleanup_with(endpoints_done) Endpoints endpoints = { 0 };
         cleanup_with(registry_pull_done) RegistryPull pull = { .store = store,
                                                                .reference = &parsed,

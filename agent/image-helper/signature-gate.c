@@ -95,7 +95,7 @@ static int pass_signature_gate(const SignatureGate *gate, Error *reterr) {
 }
 
 /* Which pods may use the image without asking the registry. */
-static int note_pull_access(SignatureGate *gate, const PullReference *reference,
+static int note_pull_access(SignatureGate *gate, const ImageReference *reference,
                             const PulledFrom *from) {
         const json_t *hashes = gate->settings->auth_hashes;
 
@@ -109,7 +109,7 @@ static int note_pull_access(SignatureGate *gate, const PullReference *reference,
         return 0;
 }
 
-int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
+int signature_gate_pass_pulled(const PullSettings *settings, const ImageReference *reference,
                                const CatalogImage *image, const PulledFrom *from, Store *store,
                                Error *reterr) {
         cleanup_with(signature_gate_done)
@@ -159,7 +159,7 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
 /* An image of the store, and the registry that is asked if its signatures do not suffice. */
 typedef struct StoredCheck {
         SignatureGate gate;
-        PullReference reference;
+        ImageReference reference;
         Endpoints endpoints;
         FetcherPool fetchers;
 } StoredCheck;
@@ -167,7 +167,7 @@ typedef struct StoredCheck {
 static void stored_check_done(StoredCheck *check) {
         fetcher_pool_done(&check->fetchers);
         endpoints_done(&check->endpoints);
-        pull_reference_done(&check->reference);
+        image_reference_done(&check->reference);
         signature_gate_done(&check->gate);
 }
 
@@ -227,22 +227,22 @@ static bool index_lists_image(const FetchedDocument *document, const char *diges
 /* 0 with the digest, which is that of the bytes; or -errno. */
 static int fetch_referenced_document(StoredCheck *check, FetchedDocument *ret,
                                      char ret_digest[static DIGEST_SIZE]) {
-        const PullReference *reference = &check->reference;
+        const ImageReference *reference = &check->reference;
         uint32_t endpoint = 0;
         int r = document_fetch(&check->fetchers, REGISTRY_MANIFEST,
-                               reference->digest[0] ? reference->digest : reference->tag,
+                               reference->digest ? reference->digest : reference->tag,
                                MANIFEST_SIZE_MAX, &endpoint, ret, NULL);
 
         if (r < 0)
                 return r;
         digest_of(ret->text, ret->length, ret_digest);
-        return reference->digest[0] ? fetched_document_check(ret, reference->digest, NULL) : 0;
+        return reference->digest ? fetched_document_check(ret, reference->digest, NULL) : 0;
 }
 
 static bool reference_names_known_digest(const StoredCheck *check) {
         const char *named = check->reference.digest;
 
-        return named[0] &&
+        return named &&
                (streq(named, check->gate.digests[0]) || streq(named, check->gate.index_digest));
 }
 

@@ -18,7 +18,7 @@ typedef struct PulledFrom {
 
 /* For an image of a registry: its documents have been fetched and verified, its layers have not.
  * 0; -EKEYREJECTED with a message; or another -errno. */
-int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
+int signature_gate_pass_pulled(const PullSettings *settings, const ImageReference *reference,
                                const CatalogImage *image, const PulledFrom *from, Store *store,
                                Error *reterr);
 

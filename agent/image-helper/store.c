@@ -5,6 +5,7 @@
 #include "common/checksummed.h"
 #include "common/failpoint.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 #include "common/strv.h"
 
@@ -348,7 +349,7 @@ static bool is_named_one_of(const json_t *descriptor, char *const *names) {
                 document_string(json_object_get(descriptor, "annotations"), ANNOTATION_NAME);
 
         for (; name && names && *names; names++)
-                if (streq(name, *names))
+                if (image_reference_equals(name, *names))
                         return true;
         return false;
 }

@@ -2,6 +2,7 @@
 #include "agent/image-helper/stored-image.h"
 
 #include "common/file.h"
+#include "common/image-reference.h"
 
 #define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
 #define ANNOTATION_DIGEST "mainstay.image.digest"
@@ -53,13 +54,18 @@ int stored_images_read_index(const Store *store, json_t **ret, Error *reterr) {
 }
 
 const json_t *stored_images_find(const json_t *index, const char *name) {
+        cleanup_free char *normal = NULL;
         const json_t *item;
         size_t i;
+
+        if (image_reference_normalise(name, &normal, NULL) == -ENOMEM)
+                return NULL;
 
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
                 const json_t *annotations = json_object_get(item, "annotations");
 
-                if (streq(strna(document_string(annotations, ANNOTATION_NAME)), name) ||
+                if (image_reference_equals(strna(document_string(annotations, ANNOTATION_NAME)),
+                                           normal ? normal : name) ||
                     streq(strna(document_string(annotations, ANNOTATION_DIGEST)), name))
                         return item;
         }

@@ -5,6 +5,7 @@
 #include "agent/image-helper/http-transport.h"
 
 #include "common/cleanup.h"
+#include "common/registry-name.h"
 
 #include <curl/curl.h>
 
@@ -89,7 +90,7 @@ int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const c
                 return r;
         if (endpoint->is_loopback && strncmp(url, "http:", 5) == 0) {
                 host = url_get_host(url);
-                if (!host || !host_is_loopback(host))
+                if (!host || !registry_is_loopback(host))
                         return error_setf(reterr, EPROTO,
                                           "it redirects to '%.256s', which is not https", location);
         }

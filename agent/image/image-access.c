@@ -9,27 +9,27 @@
 
 #include "common/cleanup.h"
 #include "common/hash.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 
-/* "example.com/team/app" of "example.com/team/app:1@sha256:…". */
-static char *repository_of_reference(const char *reference) {
-        const char *path = strchr(reference, '/');
-        size_t n = path ? (size_t) (path - reference) : 0;
+/* "registry.example.com/team/" and a star. */
+static bool matches_allowlist_prefix(const char *repository, const char *pattern) {
+        cleanup_free char *start = strndup(pattern, strlen(pattern) - strlen("/*")), *prefix = NULL;
+        size_t n;
 
-        return strndup(reference, n + strcspn(reference + n, ":@"));
+        if (!start || image_reference_normalise_prefix(start, &prefix, NULL) < 0)
+                return false;
+        n = strlen(prefix);
+        return strncmp(repository, prefix, n) == 0 && repository[n] == '/';
 }
 
 /* Names are compared as they are completed: "busybox" is "docker.io/library/busybox". */
 static bool matches_allowlist_pattern(const char *repository, const char *pattern) {
-        size_t n = strlen(pattern);
-        cleanup_free char *whole = NULL, *name = NULL;
+        cleanup_free char *name = NULL;
 
-        if (n > 0 && pattern[n - 1] == '*')
-                return strncmp(repository, pattern, n - 1) == 0;
-        if (image_reference_normalise(pattern, &whole, NULL) < 0)
-                return false;
-        name = repository_of_reference(whole);
-        return name && streq(name, repository);
+        if (strchr(pattern, '*'))
+                return matches_allowlist_prefix(repository, pattern);
+        return image_reference_repository(pattern, &name, NULL) >= 0 && streq(name, repository);
 }
 
 static bool is_allowlisted(const Config *config, const char *repository) {
@@ -79,13 +79,28 @@ static bool has_confirmed_access(const json_t *entry, char *const *auths) {
         return false;
 }
 
+/* What is recorded for a repository; an earlier version may have spelled its name differently. */
+static const json_t *find_access_entry(const json_t *access, const char *repository) {
+        const json_t *entry = json_object_get(access, repository), *other;
+        const char *name;
+
+        json_object_foreach((json_t *) (uintptr_t) access, name, other) {
+                cleanup_free char *normal = NULL;
+
+                if (!entry && image_reference_repository(name, &normal, NULL) >= 0 &&
+                    streq(normal, repository))
+                        entry = other;
+        }
+        return entry;
+}
+
 bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
                           bool is_archived) {
-        cleanup_free char *repository = repository_of_reference(request->reference);
+        cleanup_free char *repository = NULL;
         cleanup_json json_t *verified = NULL;
         const json_t *access;
 
-        if (!repository)
+        if (image_reference_repository(request->reference, &repository, NULL) < 0)
                 return false;
         if (!needs_confirmed_access(store, repository, is_archived))
                 return true;
@@ -94,5 +109,5 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
                 return false;
         access = json_object_get(verified, "access");
         return !needs_confirmed_access(store, repository, is_archived || !access) ||
-               has_confirmed_access(json_object_get(access, repository), request->auths);
+               has_confirmed_access(find_access_entry(access, repository), request->auths);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-archive.h"
 
-#include "agent/image/image-reference.h"
+#include "agent/image/archive-names.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -310,14 +311,13 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
         json_array_foreach(names, i, name) {
                 if (!json_is_string(name))
                         return -EBADMSG;
-                r = image_reference_names_from_archive(json_string_value(name), stem,
-                                                       &image->names);
+                r = archive_names_add(json_string_value(name), stem, &image->names);
                 if (r < 0)
                         return r;
         }
         /* The only image without a name gets that of its file. */
         if (only && json_array_size(names) == 0)
-                return image_reference_names_from_archive(stem, stem, &image->names);
+                return archive_names_add(stem, stem, &image->names);
         return 0;
 }
 

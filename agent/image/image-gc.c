@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/log.h"
 #include "common/strv.h"
 

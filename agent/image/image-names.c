@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 
 enum {
@@ -41,6 +42,20 @@ int image_names_set(ImageNames *image_names, const char *name, const char *diges
         return 0;
 }
 
+/* A name that an earlier version spelled differently ("LOCALHOST:5000/app:1") gives way to the one
+ * of today. A name that is invalid today is kept, so that its image is listed and collected. */
+static int load_image_name(ImageNames *image_names, const char *name, const char *digest) {
+        cleanup_free char *normal = NULL;
+        int r = image_reference_normalise(name, &normal, NULL);
+
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 || streq(name, normal))
+                return image_names_set(image_names, name, digest);
+        return find_image_name(image_names, normal) ? 0
+                                                    : image_names_set(image_names, normal, digest);
+}
+
 void image_names_load(ImageNames *image_names, int images_fd) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *index = NULL;
@@ -56,7 +71,7 @@ void image_names_load(ImageNames *image_names, int images_fd) {
                 const char *digest =
                         json_string_value(json_object_get(annotations, "mainstay.image.digest"));
 
-                if (name && digest && image_names_set(image_names, name, digest) < 0)
+                if (name && digest && load_image_name(image_names, name, digest) < 0)
                         return;
         }
 }

@@ -2,8 +2,8 @@
 #include "agent/image/image-set.h"
 
 #include "agent/image/image-record.h"
-#include "agent/image/image-reference.h"
 #include "common/cleanup.h"
+#include "common/image-reference.h"
 
 /* Where the name is, or belongs. */
 static size_t find_image_place(const ImageSet *set, const char *name, bool *ret_is_there) {

@@ -11,10 +11,10 @@
 #include "agent/image/image-store-private.h"
 
 #include "agent/image/image-record.h"
-#include "agent/image/image-reference.h"
 #include "common/cleanup.h"
 #include "common/event-source.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/log.h"
 #include "common/strv.h"
 

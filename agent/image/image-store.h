@@ -5,7 +5,6 @@
  * from archives in <state-dir>/preload. Runs mainstay-image; keeps the index of the archives;
  * collects unused images. Untrusted bytes are not parsed here. */
 
-#include "agent/image/image-reference.h"
 #include "agent/image/image-set.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"

@@ -5,8 +5,8 @@
 
 #include "agent/image/manual-pulls.h"
 
-#include "agent/image/image-reference.h"
 #include "common/cleanup.h"
+#include "common/image-reference.h"
 
 enum {
         MANUAL_PULLS_MAX = 16

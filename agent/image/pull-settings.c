@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/json-text.h"
+#include "common/registry-name.h"
 #include "common/strv.h"
 
 static json_t *string_array_to_json(char *const *strv) {
@@ -47,12 +48,12 @@ static json_t *auth_hashes_to_json(char *const *texts) {
 }
 
 static json_t *registry_mirrors_to_json(const MainstayConfig *config, const char *reference) {
-        size_t n = strcspn(reference, "/");
+        cleanup_free char *registry = strndup(reference, strcspn(reference, "/"));
 
-        for (size_t i = 0; i < config->registry_mirrors.n; i++) {
+        for (size_t i = 0; registry && i < config->registry_mirrors.n; i++) {
                 const RegistryMirrors *row = &config->registry_mirrors.items[i];
 
-                if (strlen(row->registry) == n && strncmp(row->registry, reference, n) == 0)
+                if (registry_name_equals(row->registry, registry))
                         return string_array_to_json(row->mirrors);
         }
         return json_array();

@@ -2,7 +2,9 @@
 #include "agent/image/signature-policy.h"
 
 #include "common/cleanup.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
+#include "common/registry-name.h"
 #include "common/strv.h"
 
 #include <stdint.h>
@@ -160,16 +162,51 @@ static int check_policy_object(const json_t *object, const PolicyKind *kinds, si
         return check_key_members(kind, n_keys, reterr);
 }
 
+static int check_identity_prefix(const json_t *identity, const char *key, Error *reterr) {
+        const char *prefix = get_policy_string(identity, key);
+        cleanup_free char *normal = NULL;
+        int r;
+
+        if (!prefix)
+                return error_setf(reterr, EINVAL, "remapIdentity needs prefix and signedPrefix");
+        r = image_reference_normalise_prefix(prefix, &normal, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
+}
+
+static int check_identity_name(const json_t *identity, const char *key, bool is_whole,
+                               Error *reterr) {
+        cleanup_with(image_reference_done) ImageReference name = { 0 };
+        int r = image_reference_parse(get_policy_string(identity, key), &name, reterr);
+
+        if (r >= 0 && is_whole != (name.tag || name.digest))
+                r = error_setf(reterr, EINVAL, "must have %s",
+                               is_whole ? "a tag or a digest" : "neither a tag nor a digest");
+        return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
+}
+
+/* The names in it, which are compared as images' names are. */
+static int check_identity_names(const json_t *identity, Error *reterr) {
+        const char *type = get_policy_string(identity, "type");
+        int r;
+
+        if (streq(type, "exactReference"))
+                return check_identity_name(identity, "dockerReference", true, reterr);
+        if (streq(type, "exactRepository"))
+                return check_identity_name(identity, "dockerRepository", false, reterr);
+        if (!streq(type, "remapIdentity"))
+                return 0;
+        r = check_identity_prefix(identity, "prefix", reterr);
+        return r < 0 ? r : check_identity_prefix(identity, "signedPrefix", reterr);
+}
+
 static int check_signed_identity(const json_t *identity, Error *reterr) {
         int r;
 
         if (!identity)
                 return 0;
         r = check_policy_object(identity, identity_kinds, N_ELEMENTS(identity_kinds), reterr);
-        if (r >= 0 && streq(get_policy_string(identity, "type"), "remapIdentity") &&
-            (!get_policy_string(identity, "prefix") ||
-             !get_policy_string(identity, "signedPrefix")))
-                r = error_setf(reterr, EINVAL, "remapIdentity needs prefix and signedPrefix");
+        if (r >= 0)
+                r = check_identity_names(identity, reterr);
         return r < 0 ? error_prefixf(reterr, r, "signedIdentity") : 0;
 }
 
@@ -207,16 +244,38 @@ static int check_scope(const char *transport, const char *scope, Error *reterr) 
                 return error_setf(reterr, EINVAL, "the only scope of docker-archive is \"\"");
         if (is_path && (scope[0] != '/' || streq(scope, "/")))
                 return error_setf(reterr, EINVAL, "must be an absolute path, and not '/'");
-        if (streq(transport, "docker") && strchr(scope, '*') &&
-            (strncmp(scope, "*.", 2) != 0 || strchr(scope + 1, '*') || strchr(scope, '/')))
-                return error_setf(reterr, EINVAL, "'*' is followed by a domain: *.example.com");
         return 0;
+}
+
+/* Those of containers-transports(5): a policy may be shared with other programs. */
+static bool is_known_transport(const char *name) {
+        static const char *const names[] = { "atomic",
+                                             "containers-storage",
+                                             "dir",
+                                             "docker",
+                                             "docker-archive",
+                                             "docker-daemon",
+                                             "oci",
+                                             "oci-archive",
+                                             "ostree",
+                                             "sif",
+                                             "tarball" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++)
+                if (streq(name, names[i]))
+                        return true;
+        return false;
 }
 
 static int check_transport(const char *name, const json_t *scopes, Error *reterr) {
         const json_t *list;
         const char *scope;
 
+        if (!is_known_transport(name))
+                return error_setf(reterr, EINVAL,
+                                  "transports.%.64s: is unknown; images here come from docker, "
+                                  "docker-archive and oci-archive",
+                                  name);
         if (!json_is_object(scopes))
                 return error_setf(reterr, EINVAL, "transports.%.64s: must be an object", name);
         json_object_foreach((json_t *) (uintptr_t) scopes, scope, list) {
@@ -265,6 +324,86 @@ static int check_policy(const json_t *policy, Error *reterr) {
         return check_transports(json_object_get(policy, "transports"), reterr);
 }
 
+/* "*.example.com": all hosts below a domain, at any port. */
+static int normalise_domain_scope(const char *scope, char **ret, Error *reterr) {
+        cleanup_free char *host = NULL, *normal = NULL;
+        int r;
+
+        if (strncmp(scope, "*.", 2) != 0 || strpbrk(scope + 1, "*/:["))
+                return error_setf(reterr, EINVAL, "'*' is followed by a domain: *.example.com");
+        if (asprintf(&host, "x%s", scope + 1) < 0) {
+                host = NULL;
+                return -ENOMEM;
+        }
+        r = registry_name_normalise(host, &normal, reterr);
+        if (r < 0)
+                return r;
+        normal[0] = '*';
+        *ret = TAKE_PTR(normal);
+        return 0;
+}
+
+/* "example.com/app:1" and "example.com/app@sha256:…". */
+static int normalise_image_scope(const char *scope, char **ret, Error *reterr) {
+        cleanup_with(image_reference_done) ImageReference image = { 0 };
+        int r = image_reference_parse(scope, &image, reterr);
+
+        if (r < 0)
+                return r;
+        if (image.digest) /* a tag beside a digest says nothing */
+                free(TAKE_PTR(image.tag));
+        *ret = image_reference_format(&image);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int normalise_registry_scope(const char *scope, char **ret, Error *reterr) {
+        const char *slash = strchr(scope, '/');
+        const char *suffix = slash ? strpbrk(slash, ":@") : NULL;
+        cleanup_free char *name = NULL, *prefix = NULL;
+        int r;
+
+        if (strchr(scope, '*'))
+                return normalise_domain_scope(scope, ret, reterr);
+        name = strndup(scope, suffix ? (size_t) (suffix - scope) : strlen(scope));
+        if (!name)
+                return -ENOMEM;
+        r = image_reference_normalise_prefix(name, &prefix, reterr);
+        if (r < 0)
+                return r;
+        if (suffix)
+                return normalise_image_scope(scope, ret, reterr);
+        *ret = TAKE_PTR(prefix);
+        return 0;
+}
+
+static int add_registry_scope(json_t *normalised, const char *scope, json_t *list, Error *reterr) {
+        cleanup_free char *normal = NULL;
+        int r = scope[0] ? normalise_registry_scope(scope, &normal, reterr) : 0;
+
+        if (r < 0)
+                return r;
+        if (json_object_get(normalised, normal ? normal : scope))
+                return error_setf(reterr, EINVAL, "is there twice, in two spellings of \"%.256s\"",
+                                  normal);
+        return json_object_set(normalised, normal ? normal : scope, list) < 0 ? -ENOMEM : 0;
+}
+
+/* Scopes of registries are found by the normalised names of images. */
+static int normalise_registry_scopes(json_t *policy, Error *reterr) {
+        json_t *transports = json_object_get(policy, "transports"), *list;
+        json_t *scopes = json_object_get(transports, "docker");
+        cleanup_json json_t *normalised = scopes ? json_object() : NULL;
+        const char *scope;
+
+        json_object_foreach(scopes, scope, list) {
+                int r = add_registry_scope(normalised, scope, list, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "transports.docker.\"%.256s\"", scope);
+        }
+        return scopes && json_object_set(transports, "docker", normalised) < 0 ? -ENOMEM : 0;
+}
+
 int signature_policy_parse(const char *text, size_t length, json_t **ret, Error *reterr) {
         cleanup_json json_t *policy = NULL;
         json_error_t error;
@@ -277,6 +416,9 @@ int signature_policy_parse(const char *text, size_t length, json_t **ret, Error 
                 return error_setf(reterr, EINVAL, "line %d, column %d: %s", error.line,
                                   error.column, error.text);
         r = check_policy(policy, reterr);
+        if (r < 0)
+                return r;
+        r = normalise_registry_scopes(policy, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(policy);
@@ -315,36 +457,70 @@ static int add_domains(char ***scopes, const char *name) {
         return 0;
 }
 
-/* "example.com/app:1" and "example.com/app@sha256:…"; a tag beside a digest says nothing. */
-static int find_registry_scopes(const char *reference, char ***scopes) {
-        const char *at = strchr(reference, '@'), *path = strchr(reference, '/');
-        cleanup_free char *name = strdup(reference);
-        size_t n = path ? (size_t) (path - reference) : 0;
+/* "docker.io/busybox" names the image docker.io/library/busybox as well. */
+static int add_short_name(char ***scopes, const ImageReference *image) {
+        static const char library[] = "library/";
 
-        if (!name)
+        if (!streq(image->registry, "docker.io") ||
+            strncmp(image->repository, library, strlen(library)) != 0)
+                return 0;
+        return strv_appendf(scopes, "docker.io/%s", image->repository + strlen(library));
+}
+
+static int add_registry_scopes(const ImageReference *image, char ***scopes) {
+        cleanup_free char *name = NULL;
+
+        if (asprintf(&name, "%s/%s", image->registry, image->repository) < 0) {
+                name = NULL;
                 return -ENOMEM;
-        n += strcspn(name + n, ":@");
-        name[n] = '\0';
-        if (strv_appendf(scopes, "%s%s", name, at ? at : reference + n) < 0 ||
-            add_parents(scopes, name) < 0)
+        }
+        if (image->digest ? strv_appendf(scopes, "%s@%s", name, image->digest) < 0
+                          : strv_appendf(scopes, "%s:%s", name, strna(image->tag)) < 0)
+                return -ENOMEM;
+        if (add_short_name(scopes, image) < 0 || add_parents(scopes, name) < 0)
                 return -ENOMEM;
         return add_domains(scopes, name);
 }
 
-static int find_archive_scopes(const char *path, const char *reference, char ***scopes) {
-        if (strv_appendf(scopes, "%s:%s", path, reference) < 0)
+static int find_registry_scopes(const char *reference, char ***scopes) {
+        cleanup_with(image_reference_done) ImageReference image = { 0 };
+        int r = image_reference_parse(reference, &image, NULL);
+
+        return r < 0 ? r : add_registry_scopes(&image, scopes);
+}
+
+/* "/srv/app.tar:example.com/app:1", the image in any spelling. */
+static const char *find_archived_image_scope(const json_t *lists, const char *path,
+                                             const char *reference) {
+        const json_t *list;
+        const char *scope;
+        size_t n = strlen(path);
+
+        json_object_foreach((json_t *) (uintptr_t) lists, scope, list)
+                if (strncmp(scope, path, n) == 0 && scope[n] == ':' &&
+                    image_reference_equals(scope + n + 1, reference))
+                        return scope;
+        return NULL;
+}
+
+static int find_archive_scopes(const json_t *lists, const char *path, const char *reference,
+                               char ***scopes) {
+        const char *scope = find_archived_image_scope(lists, path, reference);
+
+        if (scope && strv_append(scopes, scope) < 0)
                 return -ENOMEM;
         return add_parents(scopes, path);
 }
 
 /* The scopes of an image, the most specific one first; "" is the transport's default. */
-static int find_scopes(const ImageOrigin *origin, const char *reference, char ***scopes) {
+static int find_scopes(const json_t *lists, const ImageOrigin *origin, const char *reference,
+                       char ***scopes) {
         int r = 0;
 
         if (streq(origin->transport, "docker"))
                 r = find_registry_scopes(reference, scopes);
         else if (streq(origin->transport, "oci-archive"))
-                r = find_archive_scopes(strna(origin->path), reference, scopes);
+                r = find_archive_scopes(lists, strna(origin->path), reference, scopes);
         return r < 0 ? r : strv_append(scopes, "");
 }
 
@@ -353,7 +529,7 @@ int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const
         const json_t *lists =
                 json_object_get(json_object_get(policy, "transports"), origin->transport);
         cleanup_strv char **scopes = NULL;
-        int r = find_scopes(origin, reference, &scopes);
+        int r = find_scopes(lists, origin, reference, &scopes);
 
         if (r < 0)
                 return r;

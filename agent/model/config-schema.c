@@ -13,8 +13,11 @@
 #include "agent/model/source-index.h"
 #include "agent/model/sysctl.h"
 #include "agent/model/tls-names.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/ed25519.h"
+#include "common/image-reference.h"
+#include "common/registry-name.h"
 #include "common/strv.h"
 
 #include <errno.h>
@@ -216,13 +219,14 @@ static int check_seccomp_profile(const char *value, Error *reterr) {
 
 /* "host" or "host:port"; the registry is not contacted here. */
 static int check_registry(const char *value, Error *reterr) {
+        cleanup_free char *normal = NULL;
+        cleanup_error Error error = ERROR_NULL;
         char text[EXCERPT_SIZE];
+        int r = registry_name_normalise(value, &normal, &error);
 
-        if (value[0] && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789-.:[]") == strlen(value))
-                return 0;
-        return error_setf(reterr, EINVAL, "must be a host or host:port, not '%s'",
-                          excerpt(text, value));
+        return r == -EINVAL ? error_setf(reterr, EINVAL, "must be a host or host:port, not '%s'",
+                                         excerpt(text, value))
+                            : r;
 }
 
 static int check_mirror(const char *value, Error *reterr) {
@@ -233,8 +237,13 @@ static int check_mirror(const char *value, Error *reterr) {
                 rest = "";
         else
                 rest = rest ? rest + 3 : value;
-        if (rest[0] && rest[0] != '/' && !strpbrk(rest, " \t?#@\\"))
-                return 0;
+        if (!strpbrk(rest, " \t?#@\\")) {
+                cleanup_free char *host = strndup(rest, strcspn(rest, "/")), *normal = NULL;
+                int r = host ? registry_name_normalise(host, &normal, NULL) : -ENOMEM;
+
+                if (r != -EINVAL)
+                        return r;
+        }
         return error_setf(reterr, EINVAL,
                           "must be an address such as https://mirror.example.com/prefix, not '%s'",
                           excerpt(text, value));
@@ -256,6 +265,20 @@ static const char *const credentials_policy_names[N_CREDENTIALS_POLICIES] = {
         [CREDENTIALS_ALWAYS] = "AlwaysVerify",
 };
 
+/* What can never be the name of an image would be a silent mistake. */
+static int check_allowlist_name(const char *value, const char *star, Error *reterr) {
+        cleanup_free char *start = NULL, *normal = NULL;
+        int r;
+
+        if (!star)
+                return image_reference_repository(value, &normal, reterr);
+        start = strndup(value, (size_t) (star - value) - 1);
+        if (!start)
+                return -ENOMEM;
+        r = image_reference_normalise_prefix(start, &normal, reterr);
+        return r;
+}
+
 /* The name of a repository, or a prefix of names that ends with a slash and a star. */
 static int check_allowlist_pattern(const char *value, Error *reterr) {
         const char *star = strchr(value, '*'), *path = strrchr(value, '/');
@@ -272,7 +295,7 @@ static int check_allowlist_pattern(const char *value, Error *reterr) {
                 return error_setf(reterr, EINVAL,
                                   "must be the name of an image without a tag or digest, not '%s'",
                                   excerpt(text, value));
-        return 0;
+        return check_allowlist_name(value, star, reterr);
 }
 
 static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {

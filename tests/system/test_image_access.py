@@ -63,6 +63,23 @@ def test_a_pod_without_credentials_does_not_get_a_private_image_of_another_pod(l
     assert not node.find_init("bare") and not node.find_init("wrong") and not node.find_init("never")
 
 
+def test_an_image_that_was_stored_in_another_spelling_is_found(open_registry, make_private):
+    node = make_private(open_registry)
+    host = f"localhost:{open_registry.port}"
+    node.launch(pod("old", f"{host}/{NAME}"))
+    node.stop()
+    index = os.path.join(node.state, "images", "index.json")
+    with open(index, encoding="utf-8") as file:
+        text = file.read()
+    assert host in text
+    with open(index, "w", encoding="utf-8") as file:
+        file.write(text.replace(host, f"LOCALHOST:0{open_registry.port}"))
+    open_registry.stop()
+    node.start()
+    for i, name in enumerate([host, f"LOCALHOST:0{open_registry.port}"]):
+        node.launch(pod(f"new-{i}", f"{name}/{NAME}", "Never"))
+
+
 def test_a_damaged_record_of_access_opens_no_private_image(locked, make_private):
     node = make_private(locked)
     (record,) = glob.glob(os.path.join(node.state, "images", "verified", "*.json"))

@@ -86,6 +86,17 @@ def wait_refused(node, name, *words, reason="ErrImagePull"):
     return message
 
 
+def spelled(port):
+    """Names of registry localhost:port, by which a client connects to it."""
+    return [f"LOCALHOST:{port}", f"localhost:0{port}", f"LocalHost:00{port}"]
+
+
+def refused_names(port):
+    """Names of this machine that libcurl or the resolver understands, and no grammar of references."""
+    return [f"127.0.1:{port}", f"127.1:{port}", f"0x7f.0.0.1:{port}", f"0177.0.0.1:{port}", f"2130706433:{port}",
+            f"[::ffff:7f00:1]:{port}", f"localhost.:{port}", f"127.0.0.1.:{port}"]
+
+
 def store_files(node, directory):
     return os.listdir(os.path.join(node.state, "images", directory))
 
@@ -96,6 +107,38 @@ def wait_accepted(node, name):
 
 
 # Registries
+
+def test_no_spelling_of_a_registry_evades_its_scope(registry, policy, strict_node):
+    policy.write(default=ACCEPT, docker={f"localhost:{registry.port}": REJECT, f"127.0.0.1:{registry.port}": REJECT})
+    node = strict_node(registry)
+    for i, host in enumerate(spelled(registry.port)):
+        node.drop(pod(f"spelled-{i}", f"{host}/{NAME}"))
+    for i, host in enumerate(refused_names(registry.port)):
+        node.drop(pod(f"refused-{i}", f"{host}/{NAME}"))
+    for i in range(len(spelled(registry.port))):
+        wait_refused(node, f"spelled-{i}", f'"localhost:{registry.port}"', "reject")
+    for i, host in enumerate(refused_names(registry.port)):
+        assert host in node.wait_waiting(f"refused-{i}", "InvalidImageName")
+        assert not node.find_init(f"refused-{i}")
+
+
+def test_a_scope_and_a_signed_name_count_in_each_spelling(registry, policy, strict_node, key):
+    cosign.sign(registry, NAME, key, reference=f"LOCALHOST:0{registry.port}/{NAME}")
+    policy.write(docker={f"LOCALHOST:00{registry.port}": signed(key, identity={"type": "matchExact"})})
+    node = strict_node(registry)
+    for i, host in enumerate([f"localhost:{registry.port}", *spelled(registry.port)]):
+        node.launch(pod(f"pod-{i}", f"{host}/{NAME}"))
+        wait_accepted(node, f"pod-{i}")
+    # The pods share one name of the image.
+    assert [image["names"] for image in json.loads(node.get("/images")[1])["images"]] == [[f"localhost:{registry.port}/{NAME}"]]
+
+
+def test_a_policy_that_names_a_scope_in_two_spellings_accepts_nothing(registry, policy, strict_node):
+    policy.write(default=ACCEPT, docker={f"localhost:{registry.port}": ACCEPT, f"LOCALHOST:0{registry.port}": REJECT})
+    node = strict_node(registry)
+    node.drop(pod("web", f"localhost:{registry.port}/{NAME}"))
+    assert "two spellings" in node.wait_waiting("web", "ErrImagePull")
+
 
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519"])
 @pytest.mark.parametrize("sign", [cosign.sign, cosign.sign_bundle])

@@ -67,6 +67,20 @@ TEST(a_signature_must_be_for_the_name_that_the_policy_asks_for)
                 { REMAP("mirror:5000", "vendor.com/a"), "mirror:5000/x:1", "vendor.com/a/x:1",
                   true },
                 { REMAP("mirror:5000", "vendor.com"), "mirror:5000/x:1", NULL, false },
+                { REMAP("MIRROR:05000/v", "Vendor.com:443"), "mirror:5000/v/x:1", "vendor.com/x:1",
+                  true },
+                { REMAP("127.1", "vendor.com"), "127.0.0.1/x:1", "vendor.com/x:1", false },
+                { EXACT, "localhost:5000/app:1", "LOCALHOST:05000/app:1", true },
+                { EXACT, "docker.io/library/app:1", "registry-1.docker.io/app:1", true },
+                { EXACT, "example.com/app:1", "example.com:443/app:1", true },
+                { EXACT, "example.com/app:1", "example.com:80/app:1", false },
+                { EXACT, "example.com/app:1", "example.com/app:1 ", false },
+                { EXACT, "127.0.0.1/app:1", "127.1/app:1", false },
+                { REPOSITORY, "example.com/app:1", "EXAMPLE.COM/app", true },
+                { REPOSITORY, "example.com/app:1", "example.com/App", false },
+                { REPOSITORY, "example.com/app:1", "", false },
+                { REFERENCE("VENDOR.com/x:3"), "example.com/app:1", "vendor.com/x:3", true },
+                { ONLY_REPO("vendor.com:443/x"), "example.com/app:1", "vendor.com/x:9", true },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -28,9 +28,9 @@ static const char policy_text[] = "{\"default\":" REJECT ",\"transports\":{"
                                   "\"\":" SIGNED ","
                                   "\"/srv/images\":" ACCEPT ","
                                   "\"/srv/images/a.tar\":" REJECT ","
+                                  "\"/srv/images/c.tar:EXAMPLE.com:443/app:1\":" SIGNED ","
                                   "\"/srv/images/a.tar:example.com/app:1\":" SIGNED "},"
-                                  "\"docker-archive\":{\"\":" ACCEPT "},"
-                                  "\"unknown-transport\":{\"x\":" ACCEPT "}}}";
+                                  "\"docker-archive\":{\"\":" ACCEPT "}}}";
 
 #define DOCKER(scope) "transports.docker.\"" scope "\""
 #define OCI(scope)    "transports.oci-archive.\"" scope "\""
@@ -98,6 +98,8 @@ TEST(the_most_specific_scope_of_an_image_applies)
                   "sigstoreSigned" },
                 { "docker-archive", "/srv/images/a.tar", "example.com/app:1",
                   "transports.docker-archive.\"\"", "insecureAcceptAnything" },
+                { "oci-archive", "/srv/images/c.tar", "example.com/app:1",
+                  OCI("/srv/images/c.tar:EXAMPLE.com:443/app:1"), "sigstoreSigned" },
                 { "oci", "/srv/images", "example.com/app:1", "default", "reject" },
         };
         cleanup_json json_t *policy = NULL;
@@ -125,6 +127,52 @@ TEST(the_most_specific_scope_of_an_image_applies)
 #define SCOPE(transport, scope) \
         "{\"default\":" REJECT ",\"transports\":{\"" transport "\":{\"" scope "\":" ACCEPT "}}}"
 
+#define TWICE(one, other)                                                                     \
+        "{\"default\":" REJECT ",\"transports\":{\"docker\":{\"" one "\":" ACCEPT ",\"" other \
+        "\":" REJECT "}}}"
+
+TEST(a_scope_is_found_in_each_spelling_of_it)
+{
+        static const struct {
+                const char *scope, *reference, *place;
+        } cases[] = {
+                { "LOCALHOST:5000", "localhost:5000/a:1", "localhost:5000" },
+                { "localhost:05000/a", "localhost:5000/a:1", "localhost:5000/a" },
+                { "Example.COM:443", "example.com/a/b:1", "example.com" },
+                { "example.com:0443/a", "example.com/a/b:1", "example.com/a" },
+                { "[0:0:0:0:0:0:0:1]:5000", "[::1]:5000/a:1", "[::1]:5000" },
+                { "index.docker.io", "docker.io/library/busybox:1", "docker.io" },
+                { "registry-1.docker.io/library", "docker.io/library/busybox:1",
+                  "docker.io/library" },
+                { "docker.io/busybox", "docker.io/library/busybox:1", "docker.io/busybox" },
+                { "docker.io/busybox:1", "docker.io/library/busybox:1",
+                  "docker.io/library/busybox:1" },
+                { "docker.io/busybox:7@sha256:" HEX, "docker.io/library/busybox:1@sha256:" HEX,
+                  "docker.io/library/busybox@sha256:" HEX },
+                { "*.EXAMPLE.com", "a.example.com:5000/x:1", "*.example.com" },
+                { "registry:443", "registry:443/x:1", "registry:443" },
+                { "localhost:5000", "LOCALHOST:05000/a:1", "localhost:5000" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const ImageOrigin origin = { "docker", NULL };
+                cleanup_free char *text = NULL, *place = NULL, *expected = NULL;
+                cleanup_json json_t *policy = NULL;
+                cleanup_error Error error = ERROR_NULL;
+                const json_t *rules = NULL;
+
+                REQUIRE(asprintf(&text, SCOPE("docker", "%s"), cases[i].scope) > 0);
+                REQUIRE(asprintf(&expected, "transports.docker.\"%s\"", cases[i].place) > 0);
+                EXPECT_EQ(signature_policy_parse(text, strlen(text), &policy, &error), 0);
+                EXPECT_STREQ(error.message, NULL);
+                REQUIRE(policy);
+                EXPECT_EQ(
+                        signature_policy_find(policy, &origin, cases[i].reference, &rules, &place),
+                        0);
+                EXPECT_STREQ(place, expected);
+        }
+}
+
 TEST(a_policy_that_is_understood_whole_is_valid)
 {
         static const char *const texts[] = {
@@ -140,7 +188,8 @@ TEST(a_policy_that_is_understood_whole_is_valid)
                 IDENTITY("\"type\":\"matchRepository\""),
                 IDENTITY("\"type\":\"exactReference\",\"dockerReference\":\"a/b:1\""),
                 IDENTITY("\"type\":\"exactRepository\",\"dockerRepository\":\"a/b\""),
-                IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a\",\"signedPrefix\":\"b\""),
+                IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a.example\","
+                         "\"signedPrefix\":\"b.example\""),
                 "{\"default\":[{\"type\":\"signedBy\",\"keyType\":\"GPGKeys\",\"keyPath\":\"/"
                 "k\"}]}",
                 SCOPE("docker", "*.example.com"),
@@ -202,8 +251,41 @@ TEST(an_invalid_policy_is_refused_with_the_place)
                   "dockerReference" },
                 { IDENTITY("\"type\":\"matchExact\",\"dockerReference\":\"a\""),
                   "default: [0]: signedIdentity: 'dockerReference' is not a member of matchExact" },
-                { IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a\""),
+                { IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a.example\""),
                   "default: [0]: signedIdentity: remapIdentity needs prefix and signedPrefix" },
+                { IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"127.1\",\"signedPrefix\":\"b:"
+                           "1\""),
+                  "default: [0]: signedIdentity: prefix: '127.1' is not a registry: an IPv4 "
+                  "address must be four decimal numbers, like 127.0.0.1" },
+                { IDENTITY("\"type\":\"exactReference\",\"dockerReference\":\"a\""),
+                  "default: [0]: signedIdentity: dockerReference: must have a tag or a digest" },
+                { IDENTITY("\"type\":\"exactRepository\",\"dockerRepository\":\"a:1\""),
+                  "default: [0]: signedIdentity: dockerRepository: must have neither a tag nor a "
+                  "digest" },
+                { IDENTITY("\"type\":\"exactRepository\",\"dockerRepository\":\"A\""),
+                  "default: [0]: signedIdentity: dockerRepository: couldn't parse image name 'A': "
+                  "the repository name must be lower case" },
+                { SCOPE("dokcer", "example.com"),
+                  "transports.dokcer: is unknown; images here come from docker, docker-archive and "
+                  "oci-archive" },
+                { SCOPE("docker", "busybox"),
+                  "transports.docker.\"busybox\": 'busybox' must start with a registry, such as "
+                  "docker.io or busybox:443" },
+                { SCOPE("docker", "localhost:5000/App"),
+                  "transports.docker.\"localhost:5000/App\": 'App' is not the path of a "
+                  "repository" },
+                { SCOPE("docker", "*.example.com:5000"),
+                  "transports.docker.\"*.example.com:5000\": '*' is followed by a domain: "
+                  "*.example.com" },
+                { TWICE("localhost:5000", "LOCALHOST:05000"),
+                  "transports.docker.\"LOCALHOST:05000\": is there twice, in two spellings of "
+                  "\"localhost:5000\"" },
+                { TWICE("docker.io/library/busybox:1", "index.docker.io/busybox:1"),
+                  "transports.docker.\"index.docker.io/busybox:1\": is there twice, in two "
+                  "spellings of \"docker.io/library/busybox:1\"" },
+                { TWICE("*.example.com", "*.Example.com"),
+                  "transports.docker.\"*.Example.com\": is there twice, in two spellings of "
+                  "\"*.example.com\"" },
                 { SCOPE("oci-archive", "images"),
                   "transports.oci-archive.\"images\": must be an absolute path, and not '/'" },
                 { SCOPE("oci", "/"),
