@@ -9,34 +9,43 @@
 
 #define CONNECT_USEC (1 * USEC_PER_SEC)
 
-static int connect_journal_socket(JournalSocket *journal) {
+int journal_socket_open(const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = -EBADF;
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, path, strlen(path));
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int connect_journal_socket(JournalSocket *journal) {
         uint64_t now = now_boottime_usec();
+        int r;
 
         if (now < journal->connect_at)
                 return -ENOTCONN;
         journal->connect_at = now + CONNECT_USEC;
-        if (strlen(journal->path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, journal->path, strlen(journal->path));
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        journal->fd = TAKE_FD(fd);
+        r = journal->open ? journal->open(journal->userdata) : journal_socket_open(journal->path);
+        if (r < 0)
+                return r;
+        journal->fd = r;
         return 0;
 }
 
 int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_t n_parts) {
-        const struct msghdr message = { .msg_iov = (struct iovec *) (uintptr_t) parts,
-                                        .msg_iovlen = n_parts };
         int r;
 
         for (;;) {
                 r = journal->fd < 0 ? connect_journal_socket(journal) : 0;
                 if (r < 0)
                         return r;
-                if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                /* Not sendmsg(2), which could name another receiver: the shim's copier may not
+                 * call it. */
+                if (writev(journal->fd, parts, (int) n_parts) >= 0)
                         return 0;
                 r = -errno;
                 if (r == -ECONNREFUSED || r == -ENOTCONN) /* a new journal may listen by now */

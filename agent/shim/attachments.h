@@ -19,44 +19,25 @@ typedef struct Attachment Attachment;
 typedef struct Attachments {
         int epoll_fd;
         Attachment *first;
-        unsigned last_id;
+        /* A client was dropped, and its number is unknown now. */
+        void (*on_dropped)(struct Attachments *attachments, unsigned id);
         bool keeps_early; /* output is kept until there is a client, or too much of it */
         char *early[2];   /* of the output and of the errors; NULL: nothing yet */
         size_t early_length[2];
 } Attachments;
 
 typedef struct AttachmentOptions {
+        unsigned id;     /* its number, > 0 */
         bool has_output; /* the client wants standard output */
         bool has_error;
         bool has_terminal; /* output is for a terminal */
+        int output_fd;     /* as AttachmentEnds has them */
+        int error_fd;
+        int resume_fd;
 } AttachmentOptions;
 
-/* The session's ends. Each -EBADF where there is none. */
-typedef struct AttachmentStreams {
-        int output_fd; /* output and errors: pipes that end with the attachment */
-        int error_fd;
-        int notice_fd;   /* an eventfd: see AttachmentNotice */
-        int resume_fd;   /* an eventfd: the session adds 1 when the pipes are nearly empty */
-        int input_fd;    /* the container's standard input */
-        int terminal_fd; /* the master side of the container's terminal */
-} AttachmentStreams;
-
-#define ATTACHMENT_STREAMS_NULL \
-        ((AttachmentStreams){ -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF })
-
-/* What the shim adds to the eventfd at the end. */
-typedef enum AttachmentNotice {
-        ATTACHMENT_ENDED = 1, /* the container has ended; the rest of its output is in the pipes */
-        ATTACHMENT_DROPPED = 256 /* the client did not read */
-} AttachmentNotice;
-
-/* For the session of a terminal, after it has read from this pipe. */
-void attachment_report_read(const AttachmentStreams *streams, int pipe_fd);
-
-/* Adds a client. The first four of 'ret' are for the session, O_CLOEXEC, to be closed by the
- * caller once it runs. The number of the attachment, > 0, or -errno. */
-int attachments_add(Attachments *attachments, const AttachmentOptions *options,
-                    AttachmentStreams *ret);
+/* Adds a client, and owns its descriptors from now on. 0 or -ENOMEM. */
+int attachments_add(Attachments *attachments, const AttachmentOptions *options);
 
 /* The session has ended. Unknown numbers are ignored. */
 void attachments_remove(Attachments *attachments, unsigned id);
@@ -66,6 +47,3 @@ void attachments_write(Attachments *attachments, bool is_error, const char *data
 
 /* The container has ended: so do all attachments, and early output is dropped. */
 void attachments_end(Attachments *attachments);
-
-/* Closes the descriptors that attachments_add() gave. */
-void attachment_streams_close(AttachmentStreams *streams);

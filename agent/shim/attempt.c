@@ -117,6 +117,13 @@ Attempt *attempt_find(const AttemptList *list, const char *id) {
         return NULL;
 }
 
+Attempt *attempt_find_output(const AttemptList *list, unsigned output_id) {
+        for (Attempt *attempt = list->first; attempt; attempt = attempt->next)
+                if (attempt->output && container_output_id(attempt->output) == output_id)
+                        return attempt;
+        return NULL;
+}
+
 Attempt *attempt_find_pid(const AttemptList *list, pid_t pid) {
         for (Attempt *attempt = list->first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING && attempt->pid == pid)
@@ -162,9 +169,8 @@ ShimEvent attempt_event(const Attempt *attempt, ShimEventType type) {
 
 ShimEvent attempt_last_event(const Attempt *attempt) {
         static const ShimEventType types[] = {
-                [ATTEMPT_STARTING] = SHIM_EVENT_STARTING,
-                [ATTEMPT_RUNNING] = SHIM_EVENT_STARTED,
-                [ATTEMPT_EXITED] = SHIM_EVENT_EXITED,
+                [ATTEMPT_STARTING] = SHIM_EVENT_STARTING,   [ATTEMPT_RUNNING] = SHIM_EVENT_STARTED,
+                [ATTEMPT_ENDING] = SHIM_EVENT_STARTED,      [ATTEMPT_EXITED] = SHIM_EVENT_EXITED,
                 [ATTEMPT_FAILED] = SHIM_EVENT_START_FAILED,
         };
         ShimEvent event = attempt_event(attempt, types[attempt->state]);

@@ -10,6 +10,7 @@
 typedef enum AttemptState {
         ATTEMPT_STARTING, /* mounts are made and the runtime runs */
         ATTEMPT_RUNNING,  /* 'pid' is our child */
+        ATTEMPT_ENDING,   /* it has been reaped; its output is being written */
         ATTEMPT_EXITED,
         ATTEMPT_FAILED, /* it never ran; everything has been undone */
 } AttemptState;
@@ -38,6 +39,8 @@ struct Attempt {
         int stop_signal;    /* 0: no stop was requested */
         uint64_t signal_at; /* awake time when stop_signal is due; USEC_INFINITY: it was sent */
         uint64_t kill_at;   /* awake time; USEC_INFINITY: no SIGKILL is due */
+        uint64_t
+                drained_by; /* awake time when the end is reported at the latest; if it is ending */
         /* Freed once it is deleted: */
         char *bundle;
         char *events_file;
@@ -60,6 +63,9 @@ enum {
 int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret);
 
 Attempt *attempt_find(const AttemptList *list, const char *id);
+
+/* The attempt with the output of this number, or NULL. */
+Attempt *attempt_find_output(const AttemptList *list, unsigned output_id);
 
 /* The running attempt with this first process, or NULL. */
 Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);

@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container's log file in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>", and its
- * rotation.
+/* The lines of a container's log in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>".
  *
- * rotate_container_log(): the file is renamed to "<file>.<YYYYMMDD-HHMMSS>" before it would exceed
- * containerLogMaxSize; the oldest files beyond containerLogMaxFiles are removed. Writing never
- * fails for the caller: bytes that the disk does not accept are dropped and counted, and the log
- * reports the number once it can be written again. Log files are read elsewhere (agent/http). */
+ * The file is rotated before it would exceed containerLogMaxSize; opening and renaming files is
+ * another process's (rotated-log.h), which a LogOpener calls. Writing never fails for the caller:
+ * bytes that the disk does not accept are dropped and counted, and the log reports the number once
+ * it can be written again. */
 
 #include "agent/shim/journal-log.h"
-#include "common/error.h"
+#include "agent/shim/rotated-log.h"
 
 #include <stdint.h>
 
 enum {
         LOG_LINE_MAX = 16 * 1024, /* of the text of one line; longer lines are split into parts */
 };
-
-typedef struct LogLimits {
-        uint64_t max_size;  /* bytes; 0: no limit */
-        unsigned max_files; /* including the current one; 0 and 1 both mean only that one */
-} LogLimits;
 
 typedef struct ContainerLog ContainerLog;
 
@@ -32,9 +26,20 @@ typedef struct LogStreamBuffer {
         size_t carry_length;
 } LogStreamBuffer;
 
-/* Opens 'path' for appending; its directory must exist. A full disk is not an error: the file is
- * created when that is possible. 0 or -errno. */
-int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, Error *reterr);
+typedef enum LogRequest {
+        LOG_REQUEST_OPEN,   /* as rotated_log_open() */
+        LOG_REQUEST_ROTATE, /* as rotated_log_rotate() */
+} LogRequest;
+
+typedef struct LogOpener {
+        int (*open)(void *userdata, LogRequest request, uint64_t realtime_usec, OpenedLog *ret);
+        void *userdata;
+} LogOpener;
+
+/* A log that appends to 'fd_consume', which is owned from now on; if it is negative, the file is
+ * opened for the first line. 0 or -ENOMEM. */
+int container_log_new(int fd_consume, LogLimits limits, const LogOpener *opener,
+                      ContainerLog **ret);
 
 /* Writes the lines of the stream that are complete with these bytes, and keeps the rest. */
 void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
@@ -48,9 +53,6 @@ void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 
 /* Sets new limits, from the next line on. */
 void container_log_set_limits(ContainerLog *log, LogLimits limits);
-
-/* Removes the file of a container that has written nothing. */
-void container_log_remove_empty(const ContainerLog *log);
 
 ContainerLog *container_log_free(ContainerLog *log);
 DEFINE_CLEANUP(ContainerLog *, container_log_free)

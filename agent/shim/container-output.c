@@ -1,141 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/container-output.h"
 
-#include "agent/shim/epoll-loop.h"
+#include "agent/shim/journal-log.h"
 #include "agent/shim/terminal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/pipe.h"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 
 enum {
-        CHUNK_SIZE = 32 * 1024,
-        CHUNKS_PER_TURN = 4,         /* then other containers get their turn */
-        HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer waits for the runtime call to end */
         LAST_LINE_MAX = 4 * 1024,
-        TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel buffers of a terminal */
+        PIPE_MAX = 64 * 1024, /* what a pipe takes */
 };
 
-typedef struct OutputStream {
-        EpollSource source;
-        ContainerOutput *output;
-        LogStreamBuffer lines;
-        int hold_fd; /* a memfd, created when bytes arrive before the commit */
-        size_t held;
-} OutputStream;
-
-enum {
-        OUTPUT_STREAM_STDOUT,
-        OUTPUT_STREAM_STDERR,
-        OUTPUT_STREAM_TERMINAL,
-        N_OUTPUT_STREAMS,
-};
+/* One session that is attached. */
+typedef struct AttachedClient {
+        struct AttachedClient *next;
+        unsigned id;
+        bool has_output, has_error;
+        AttachmentEnds ends;
+} AttachedClient;
 
 struct ContainerOutput {
-        int epoll_fd;
-        ContainerLog *log;
-        bool committed;
-        Terminal *terminal; /* NULL: without a terminal */
+        Copier *copier;
+        unsigned id;
+        RotatedLog *file;
+        OpenedLog log; /* before the commit */
+        LogLimits limits;
+        char *journal_fields; /* NULL: not to the journal */
+        bool is_committed;
+        bool is_draining; /* COPIER_DRAINED is expected */
+        bool keeps_early;
+        Terminal *terminal; /* that the runtime hands over; NULL: without one */
+        int terminal_fd;
+        int pipe_fds[2];
         int input_fd;
-        Attachments attachments;
-        OutputStream streams[N_OUTPUT_STREAMS];
+        unsigned last_attachment;
+        AttachedClient *clients;
 };
 
-static void close_output_stream(OutputStream *stream) {
-        epoll_source_remove(stream->output->epoll_fd, &stream->source);
-        stream->source.fd = close_fd(stream->source.fd);
-}
+static int open_output_log(ContainerOutput *output, const char *path, Error *reterr) {
+        int r = rotated_log_new(path, &output->file, reterr);
 
-static void end_output_stream(OutputStream *stream) {
-        close_output_stream(stream);
-        if (stream->output->committed)
-                container_log_end_line(stream->output->log, &stream->lines, now_realtime_usec());
-}
-
-/* Keeps bytes for later. When the limit is reached we stop reading; a runtime that writes so much
- * is ended by the deadline of its call. */
-static void hold_output_bytes(OutputStream *stream, const char *data, size_t length) {
-        if (stream->hold_fd < 0)
-                stream->hold_fd = memfd_create("mainstay-output", MFD_CLOEXEC);
-        if (stream->hold_fd >= 0 && write_all(stream->hold_fd, data, length) >= 0)
-                stream->held += length;
-        if (stream->held >= HOLD_MAX)
-                (void) epoll_source_change(stream->output->epoll_fd, &stream->source, 0);
-}
-
-static void take_output_bytes(OutputStream *stream, const char *data, size_t length) {
-        ContainerOutput *output = stream->output;
-
-        if (!output->committed) {
-                hold_output_bytes(stream, data, length);
-                return;
-        }
-        container_log_write(output->log, &stream->lines, data, length, now_realtime_usec());
-        attachments_write(&output->attachments, stream == &output->streams[OUTPUT_STREAM_STDERR],
-                          data, length);
-}
-
-/* Reads at most 'max' of the available bytes. */
-static void read_output_stream(OutputStream *stream, size_t max) {
-        char chunk[CHUNK_SIZE];
-
-        while (max > 0 && stream->source.fd >= 0) {
-                ssize_t n = read(stream->source.fd, chunk, MIN(max, sizeof(chunk)));
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0 && errno == EAGAIN)
-                        return;
-                if (n <= 0) {
-                        end_output_stream(stream);
-                        return;
-                }
-                take_output_bytes(stream, chunk, (size_t) n);
-                max -= (size_t) n;
-        }
-}
-
-static void on_output_readable(EpollSource *source, uint32_t events) {
-        read_output_stream(container_of(source, OutputStream, source),
-                           (size_t) CHUNKS_PER_TURN * CHUNK_SIZE);
-}
-
-static int open_output_stream(ContainerOutput *output, OutputStream *stream, int *ret_write_fd) {
-        int pipes[2], r;
-
-        r = pipe_open(PIPE_READ_END, pipes);
         if (r < 0)
                 return r;
-        stream->source.fd = pipes[PIPE_READ_END];
-        *ret_write_fd = pipes[PIPE_WRITE_END];
-        return epoll_source_add(output->epoll_fd, &stream->source, EPOLLIN);
+        r = rotated_log_open(output->file, &output->log);
+        if (r < 0 && !rotated_log_may_open_later(r))
+                return error_setf(reterr, -r, "cannot open the log '%s': %s", path, strerror(-r));
+        return 0;
 }
 
-int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
-                         ContainerOutput **ret, int ret_write_fds[2], Error *reterr) {
-        static const char *const names[] = { "stdout", "stderr", "stdout" };
+static int open_output_pipes(ContainerOutput *output, int write_fds[2]) {
+        for (size_t i = 0; i < 2; i++) {
+                int pipes[2], r = pipe_open(PIPE_READ_END, pipes);
+
+                if (r < 0)
+                        return r;
+                output->pipe_fds[i] = pipes[PIPE_READ_END];
+                write_fds[i] = pipes[PIPE_WRITE_END];
+        }
+        return 0;
+}
+
+int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
+                         const StringList *journal_fields, ContainerOutput **ret,
+                         int ret_write_fds[2], Error *reterr) {
         ContainerOutput *output = calloc(1, sizeof(*output));
         int write_fds[2] = { -EBADF, -EBADF };
-        int r;
+        int r = 0;
 
         if (!output)
                 return -ENOMEM;
-        output->epoll_fd = output->attachments.epoll_fd = epoll_fd;
-        output->input_fd = -EBADF;
-        for (size_t i = 0; i < N_OUTPUT_STREAMS; i++)
-                output->streams[i] = (OutputStream){
-                        .source = { .fd = -EBADF, .on_ready = on_output_readable },
-                        .output = output,
-                        .lines.name = names[i],
-                        .hold_fd = -EBADF,
-                };
-        r = container_log_open(log_path, limits, &output->log, reterr);
-        for (size_t i = 0; r >= 0 && i < 2; i++)
-                r = open_output_stream(output, &output->streams[i], &write_fds[i]);
+        *output = (ContainerOutput){ .copier = copier,
+                                     .id = copier_new_id(copier),
+                                     .log.fd = -EBADF,
+                                     .limits = limits,
+                                     .terminal_fd = -EBADF,
+                                     .pipe_fds = { -EBADF, -EBADF },
+                                     .input_fd = -EBADF };
+        if (journal_fields->n > 0) {
+                output->journal_fields = journal_fields_format(journal_fields);
+                r = output->journal_fields ? 0 : -ENOMEM;
+        }
+        if (r >= 0)
+                r = open_output_log(output, log_path, reterr);
+        if (r >= 0)
+                r = open_output_pipes(output, write_fds);
         if (r < 0) {
                 close_fd(write_fds[0]);
                 close_fd(write_fds[1]);
@@ -147,18 +98,197 @@ int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
         return 0;
 }
 
-/* From now on the pipes are unused: the runtime's messages are in its log. */
+unsigned container_output_id(const ContainerOutput *output) {
+        return output->id;
+}
+
+/* ---- the copier ---- */
+
+static void send_output_message(const ContainerOutput *output, CopierMessageType type) {
+        const CopierMessage message = COPIER_MESSAGE(type, output->id);
+
+        copier_send(output->copier, &message, NULL, 0);
+}
+
+static void send_output_limits(const ContainerOutput *output) {
+        CopierMessage message = COPIER_MESSAGE(COPIER_LIMITS, output->id);
+
+        message.max_size = output->limits.max_size;
+        message.max_files = output->limits.max_files;
+        copier_send(output->copier, &message, NULL, 0);
+}
+
+/* The copier alone keeps the log open. */
+static void send_output(ContainerOutput *output) {
+        const char *fields = strna(output->journal_fields);
+        CopierMessage message = COPIER_MESSAGE(COPIER_ADD, output->id);
+
+        message.max_size = output->limits.max_size;
+        message.max_files = output->limits.max_files;
+        message.has_journal = output->journal_fields != NULL;
+        message.keeps_early = output->keeps_early;
+        message.fds[COPIER_FD_OUTPUT] = output->pipe_fds[0];
+        message.fds[COPIER_FD_ERROR] = output->pipe_fds[1];
+        message.fds[COPIER_FD_TERMINAL] = output->terminal_fd;
+        message.fds[COPIER_FD_LOG] = output->log.fd;
+        copier_send(output->copier, &message, fields,
+                    MIN(strlen(fields), (size_t) COPIER_DATA_MAX));
+        output->log.fd = close_fd(output->log.fd);
+}
+
+static void send_client(const ContainerOutput *output, const AttachedClient *client) {
+        CopierMessage message = COPIER_MESSAGE(COPIER_ATTACH, output->id);
+
+        message.attachment = client->id;
+        message.has_output = client->has_output;
+        message.has_error = client->has_error;
+        message.has_terminal = output->terminal_fd >= 0;
+        message.fds[COPIER_FD_OUTPUT] = client->ends.output_fd;
+        message.fds[COPIER_FD_ERROR] = client->ends.error_fd;
+        message.fds[COPIER_FD_RESUME] = client->ends.resume_fd;
+        copier_send(output->copier, &message, NULL, 0);
+}
+
+void container_output_send_all(ContainerOutput *output) {
+        if (!output->is_committed)
+                return;
+        (void) rotated_log_open(output->file, &output->log); /* else for the next line */
+        send_output(output);
+        for (const AttachedClient *client = output->clients; client; client = client->next)
+                send_client(output, client);
+        if (output->is_draining)
+                send_output_message(output, COPIER_DRAIN);
+}
+
+/* The pipes carried only the runtime's messages, and nothing else writes into them. */
+static void close_output_pipes(ContainerOutput *output) {
+        for (size_t i = 0; i < 2; i++)
+                output->pipe_fds[i] = close_fd(output->pipe_fds[i]);
+}
+
+void container_output_commit(ContainerOutput *output) {
+        if (output->terminal) {
+                terminal_receive_master(output->terminal);
+                output->terminal = terminal_free(output->terminal);
+                close_output_pipes(output);
+        }
+        output->is_committed = true;
+        send_output(output);
+}
+
+void container_output_drain(ContainerOutput *output) {
+        output->input_fd = close_fd(output->input_fd);
+        output->is_draining = true;
+        send_output_message(output, COPIER_DRAIN);
+}
+
+void container_output_take_request(ContainerOutput *output, const CopierMessage *request,
+                                   CopierMessage *answer) {
+        OpenedLog opened = { .fd = -EBADF };
+
+        switch (request->type) {
+        case COPIER_OPEN:
+                answer->result = rotated_log_open(output->file, &opened);
+                break;
+        case COPIER_ROTATE:
+                answer->result = rotated_log_rotate(output->file, output->limits.max_files,
+                                                    now_realtime_usec(), &opened);
+                break;
+        case COPIER_JOURNAL:
+                answer->result =
+                        output->journal_fields ? journal_socket_open(JOURNAL_SOCKET_PATH) : -EINVAL;
+                answer->fds[COPIER_FD_OUTPUT] = MAX(answer->result, -1);
+                break;
+        default:
+                break;
+        }
+        answer->is_rotated = opened.is_rotated;
+        answer->fds[COPIER_FD_LOG] = opened.fd;
+}
+
+/* ---- attached clients ---- */
+
+static void end_client(AttachedClient **link, AttachmentNotice notice) {
+        AttachedClient *client = *link;
+
+        *link = client->next;
+        attachment_ends_close(&client->ends, notice);
+        free(client);
+}
+
+static AttachedClient **find_client(ContainerOutput *output, unsigned id) {
+        AttachedClient **link = &output->clients;
+
+        while (*link && (*link)->id != id)
+                link = &(*link)->next;
+        return link;
+}
+
+void container_output_end(ContainerOutput *output) {
+        output->is_draining = false;
+        while (output->clients)
+                end_client(&output->clients, ATTACHMENT_ENDED);
+}
+
+void container_output_take_dropped(ContainerOutput *output, unsigned attachment) {
+        AttachedClient **link = find_client(output, attachment);
+
+        if (*link)
+                end_client(link, ATTACHMENT_DROPPED);
+}
+
+int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
+                            AttachmentStreams *ret) {
+        AttachedClient *client = calloc(1, sizeof(*client));
+        AttachmentStreams streams;
+        int r = client ? attachment_streams_open(&client->ends, &streams) : -ENOMEM;
+
+        if (r < 0) {
+                free(client);
+                return r;
+        }
+        client->id = ++output->last_attachment;
+        client->has_output = attach->has_output;
+        client->has_error = attach->has_error;
+        client->next = output->clients;
+        output->clients = client;
+        send_client(output, client);
+        output->keeps_early = false;
+        streams.terminal_fd = output->terminal_fd;
+        if (attach->has_input)
+                streams.input_fd =
+                        output->terminal_fd >= 0 ? output->terminal_fd : output->input_fd;
+        *ret = streams;
+        return (int) client->id;
+}
+
+void container_output_attached(ContainerOutput *output, const ContainerAttach *attach) {
+        /* Now the session alone can write: the container's input ends with it. */
+        if (attach->has_input && attach->is_input_once)
+                output->input_fd = close_fd(output->input_fd);
+}
+
+void container_output_detach(ContainerOutput *output, unsigned attachment) {
+        CopierMessage message = COPIER_MESSAGE(COPIER_DETACH, output->id);
+        AttachedClient **link = find_client(output, attachment);
+
+        if (!*link)
+                return;
+        message.attachment = attachment;
+        copier_send(output->copier, &message, NULL, 0);
+        end_client(link, ATTACHMENT_ENDED);
+}
+
+/* ---- before the container runs ---- */
+
 static void on_container_terminal(int master_fd, void *userdata) {
         ContainerOutput *output = userdata;
-        OutputStream *stream = &output->streams[OUTPUT_STREAM_TERMINAL];
 
-        stream->source.fd = master_fd;
-        if (epoll_source_add(output->epoll_fd, &stream->source, EPOLLIN) < 0)
-                close_output_stream(stream);
+        output->terminal_fd = master_fd;
 }
 
 int container_output_expect_terminal(ContainerOutput *output, const char *path, Error *reterr) {
-        return terminal_new(output->epoll_fd, path, on_container_terminal, output,
+        return terminal_new(output->copier->epoll_fd, path, on_container_terminal, output,
                             &output->terminal, reterr);
 }
 
@@ -175,156 +305,58 @@ int container_output_open_input(ContainerOutput *output) {
 }
 
 void container_output_keep_early(ContainerOutput *output) {
-        output->attachments.keeps_early = true;
+        output->keeps_early = true;
 }
 
-int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
-                            AttachmentStreams *ret) {
-        int terminal_fd = output->streams[OUTPUT_STREAM_TERMINAL].source.fd;
-        AttachmentStreams streams;
-        int r = attachments_add(&output->attachments,
-                                &(AttachmentOptions){ .has_output = attach->has_output,
-                                                      .has_error = attach->has_error,
-                                                      .has_terminal = terminal_fd >= 0 },
-                                &streams);
+/* The runtime's message: no container has run that could have written it. */
+static char *last_line_in_pipe(int fd) {
+        cleanup_free char *text = malloc(PIPE_MAX);
+        const char *start;
+        ssize_t n = text && fd >= 0 ? read(fd, text, PIPE_MAX) : -1;
 
-        if (r < 0)
-                return r;
-        streams.terminal_fd = terminal_fd;
-        if (attach->has_input)
-                streams.input_fd = terminal_fd >= 0 ? terminal_fd : output->input_fd;
-        *ret = streams;
-        return r;
-}
-
-void container_output_attached(ContainerOutput *output, const ContainerAttach *attach) {
-        /* Now the session alone can write: the container's input ends with it. */
-        if (attach->has_input && attach->is_input_once)
-                output->input_fd = close_fd(output->input_fd);
-}
-
-void container_output_detach(ContainerOutput *output, unsigned attachment) {
-        attachments_remove(&output->attachments, attachment);
-}
-
-static void write_held_output(OutputStream *stream) {
-        char chunk[CHUNK_SIZE];
-        off_t offset = 0;
-        ssize_t n;
-
-        if (stream->hold_fd < 0)
-                return;
-        while ((n = pread(stream->hold_fd, chunk, sizeof(chunk), offset)) > 0) {
-                take_output_bytes(stream, chunk, (size_t) n);
-                offset += n;
-        }
-        stream->hold_fd = close_fd(stream->hold_fd);
-        if (stream->source.fd < 0) /* it has ended in the meantime */
-                end_output_stream(stream);
-        else
-                (void) epoll_source_change(stream->output->epoll_fd, &stream->source, EPOLLIN);
-}
-
-/* The pipes carried only the runtime's messages, and nothing else writes into them. */
-static void discard_output_pipes(ContainerOutput *output) {
-        for (size_t i = 0; i < OUTPUT_STREAM_TERMINAL; i++) {
-                OutputStream *stream = &output->streams[i];
-
-                close_output_stream(stream);
-                stream->hold_fd = close_fd(stream->hold_fd);
-        }
-}
-
-void container_output_commit(ContainerOutput *output) {
-        if (output->terminal) {
-                terminal_receive_master(output->terminal);
-                output->terminal = terminal_free(output->terminal);
-                discard_output_pipes(output);
-        }
-        output->committed = true;
-        for (size_t i = 0; i < N_OUTPUT_STREAMS; i++)
-                write_held_output(&output->streams[i]);
-}
-
-void container_output_drain(ContainerOutput *output) {
-        output->input_fd = close_fd(output->input_fd);
-        for (size_t i = 0; i < N_OUTPUT_STREAMS; i++) {
-                OutputStream *stream = &output->streams[i];
-                int n = 0;
-
-                /* All that the container wrote is in the pipe by now. Do not read until EAGAIN: an
-                 * orphan that never stops writing would keep us here. */
-                if (stream->source.fd < 0)
-                        continue;
-                if (i == OUTPUT_STREAM_TERMINAL) /* which reports only while it is read */
-                        n = TERMINAL_DRAIN_MAX;
-                else
-                        (void) ioctl(stream->source.fd, FIONREAD, &n);
-                if (n > 0)
-                        read_output_stream(stream, (size_t) n);
-                container_log_end_line(output->log, &stream->lines, now_realtime_usec());
-        }
-        attachments_end(&output->attachments);
-}
-
-static char *last_line_of(OutputStream *stream) {
-        char text[LAST_LINE_MAX + 1], *newline;
-        ssize_t n;
-
-        if (stream->held == 0)
-                return NULL;
-        n = pread(stream->hold_fd, text, LAST_LINE_MAX,
-                  (off_t) (stream->held - MIN(stream->held, (size_t) LAST_LINE_MAX)));
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\0'))
                 n--;
         if (n <= 0)
                 return NULL;
-        text[n] = '\0';
-        newline = memrchr(text, '\n', (size_t) n);
-        return strdup(newline ? newline + 1 : text);
+        start = memrchr(text, '\n', (size_t) n);
+        start = start ? start + 1 : text;
+        start = MAX(start, text + n - MIN(n, LAST_LINE_MAX));
+        return strndup(start, (size_t) (text + n - start));
 }
 
-char *container_output_last_line(ContainerOutput *output) {
-        char *line;
+char *container_output_last_line(const ContainerOutput *output) {
+        char *line = last_line_in_pipe(output->pipe_fds[1]);
 
-        for (size_t i = 0; i < 2; i++)
-                if (output->streams[i].source.fd >= 0)
-                        read_output_stream(&output->streams[i], HOLD_MAX);
-        line = last_line_of(&output->streams[1]);
-        return line ? line : last_line_of(&output->streams[0]);
+        return line ? line : last_line_in_pipe(output->pipe_fds[0]);
 }
 
-void container_output_set_journal_take(ContainerOutput *output, JournalLog *journal) {
-        container_log_set_journal_take(output->log, journal);
-}
+/* ---- both ---- */
 
 void container_output_set_limits(ContainerOutput *output, LogLimits limits) {
-        container_log_set_limits(output->log, limits);
+        output->limits = limits;
+        if (output->is_committed)
+                send_output_limits(output);
 }
 
 ContainerOutput *container_output_free(ContainerOutput *output) {
         if (!output)
                 return NULL;
-        attachments_end(&output->attachments);
+        if (output->is_committed)
+                send_output_message(output, COPIER_REMOVE);
+        container_output_end(output);
         terminal_free(output->terminal);
+        close_output_pipes(output);
+        close_fd(output->terminal_fd);
         close_fd(output->input_fd);
-        for (size_t i = 0; i < N_OUTPUT_STREAMS; i++) {
-                OutputStream *stream = &output->streams[i];
-
-                if (stream->source.fd >= 0)
-                        close_output_stream(stream);
-                if (output->committed)
-                        container_log_end_line(output->log, &stream->lines, now_realtime_usec());
-                log_stream_buffer_done(&stream->lines);
-                close_fd(stream->hold_fd);
-        }
-        container_log_free(output->log);
+        close_fd(output->log.fd);
+        rotated_log_free(output->file);
+        free(output->journal_fields);
         free(output);
         return NULL;
 }
 
 ContainerOutput *container_output_discard(ContainerOutput *output) {
         if (output)
-                container_log_remove_empty(output->log);
+                rotated_log_remove_empty(output->file);
         return container_output_free(output);
 }

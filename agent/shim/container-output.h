@@ -1,32 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container's standard output and error, on their way to its log.
+/* A container's standard output and error, on their way to its log: the shim's part, which makes
+ * the pipes and keeps their descriptors, and reads nothing. That is the copier's (copier.h).
  *
  * The pipes are the runtime's before they are the container's. Until container_output_commit()
- * their bytes are held back (in memory outside of the shim's own, and limited): if the start fails,
- * they are the runtime's messages and not the container's output. */
+ * their bytes stay in them: if the start fails, they are the runtime's messages and not the
+ * container's output. */
 
-#include "agent/shim/attachments.h"
-#include "agent/shim/container-log.h"
+#include "agent/sandbox/protocol.h"
+#include "agent/shim/attachment-streams.h"
+#include "agent/shim/copier.h"
+#include "agent/shim/rotated-log.h"
 
 typedef struct ContainerOutput ContainerOutput;
 
-/* Opens the log and creates the pipes. 'ret_write_fds' are the ends for the container's descriptors
- * 1 and 2, O_CLOEXEC, to be closed by the caller. 0 or -errno. */
-int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
-                         ContainerOutput **ret, int ret_write_fds[2], Error *reterr);
+/* Opens the log and creates the pipes. 'journal_fields': the container's output is written to the
+ * journal as well, with these; empty: it is not. 'ret_write_fds' are the ends for the container's
+ * descriptors 1 and 2, O_CLOEXEC, to be closed by the caller. 0 or -errno. */
+int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
+                         const StringList *journal_fields, ContainerOutput **ret,
+                         int ret_write_fds[2], Error *reterr);
 
-/* The container runs: bytes that were held back are written, and later ones as they arrive. */
+/* Its number for the copier. */
+unsigned container_output_id(const ContainerOutput *output);
+
+/* The container runs: what is in the pipes is copied, and what arrives later. */
 void container_output_commit(ContainerOutput *output);
 
-/* The container has ended: writes what is in the pipes now. Output of its orphans is still read
- * until they are gone or the ContainerOutput is freed. */
+/* A new copier gets all that the earlier one had. */
+void container_output_send_all(ContainerOutput *output);
+
+/* The container has ended: COPIER_DRAINED follows when its output is in the log. Output of its
+ * orphans is still read until they are gone or the ContainerOutput is freed. */
 void container_output_drain(ContainerOutput *output);
 
-/* The last line that was held back, of standard error or else of standard output, for a message; in
- * memory that the caller frees, or NULL. */
-char *container_output_last_line(ContainerOutput *output);
+/* That message has come, or is not waited for: ends the attachments. */
+void container_output_end(ContainerOutput *output);
+
+/* The other messages of the copier. */
+void container_output_take_dropped(ContainerOutput *output, unsigned attachment);
+void container_output_take_request(ContainerOutput *output, const CopierMessage *request,
+                                   CopierMessage *answer);
+
+/* The last line in the pipes, of standard error or else of standard output, for a message about a
+ * start that failed; in memory that the caller frees, or NULL. */
+char *container_output_last_line(const ContainerOutput *output);
 
 /* Called before the runtime, which hands over a terminal at the socket 'path'. The terminal carries
  * the container's standard output; the pipes remain the runtime's own. 0 or -errno. */
@@ -56,9 +75,6 @@ void container_output_attached(ContainerOutput *output, const ContainerAttach *a
 
 /* The session has ended, or could not be started. */
 void container_output_detach(ContainerOutput *output, unsigned attachment);
-
-/* The container's output is written to the journal as well. */
-void container_output_set_journal_take(ContainerOutput *output, JournalLog *journal);
 
 void container_output_set_limits(ContainerOutput *output, LogLimits limits);
 

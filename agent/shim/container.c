@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "common/failpoint.h"
 #include "common/file.h"
-#include "common/journal-socket.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -22,9 +21,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* An attempt changes from STARTING to RUNNING to EXITED, or to FAILED, and only here. Work that
- * takes time is a job: the strings that its task needs, and the ID of the attempt, whose record may
- * be dropped in the meantime. */
+/* An attempt changes from STARTING to RUNNING to ENDING to EXITED, or to FAILED, and only here.
+ * Work that takes time is a job: the strings that its task needs, and the ID of the attempt, whose
+ * record may be dropped in the meantime. */
+
+/* How long the end of a container waits for its log: on a disk that hangs, it is reported before.
+ */
+#define DRAIN_USEC_MAX (30 * USEC_PER_SEC)
 
 typedef struct ContainerJob {
         Shim *shim;
@@ -363,22 +366,10 @@ static int open_target_namespace(const Shim *shim, const ShimRequest *request, A
 }
 
 /* Creates the pipes of its output, and opens the log. */
-static int open_container_output(const Shim *shim, const ShimRequest *request, Attempt *attempt,
+static int open_container_output(Shim *shim, const ShimRequest *request, Attempt *attempt,
                                  int ret_fds[2], Error *reterr) {
-        cleanup_with(journal_log_freep) JournalLog *journal = NULL;
-        int r = 0;
-
-        if (request->journal_fields.n > 0)
-                r = journal_log_new(JOURNAL_SOCKET_PATH, &request->journal_fields, &journal);
-        if (r < 0)
-                return r;
-        r = container_output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output,
-                                 ret_fds, reterr);
-        if (r < 0)
-                return r;
-        if (journal)
-                container_output_set_journal_take(attempt->output, TAKE_PTR(journal));
-        return 0;
+        return container_output_new(&shim->copier, request->log, shim->log_limits,
+                                    &request->journal_fields, &attempt->output, ret_fds, reterr);
 }
 
 void container_run(Shim *shim, const ShimRequest *request) {
@@ -502,6 +493,10 @@ void containers_send_due_signals(Shim *shim, uint64_t now_awake) {
                         send_stop_signal(attempt);
                 if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_awake)
                         kill_container(shim, attempt);
+                if (attempt->state == ATTEMPT_ENDING && attempt->drained_by <= now_awake) {
+                        container_drained(shim, attempt);
+                        copier_replace(&shim->copier);
+                }
         }
 }
 
@@ -511,6 +506,8 @@ uint64_t containers_next_deadline(const Shim *shim) {
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
                         deadline = MIN(deadline, MIN(attempt->signal_at, attempt->kill_at));
+                else if (attempt->state == ATTEMPT_ENDING)
+                        deadline = MIN(deadline, attempt->drained_by);
         return deadline;
 }
 
@@ -523,12 +520,20 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->oom_killed =
                 oom_killed(attempt->events_file, attempt->signal, attempt->oom_kills_before);
         attempt->signal_at = attempt->kill_at = USEC_INFINITY;
+        attempt->state = ATTEMPT_ENDING;
+        attempt->drained_by = now_awake_usec() + DRAIN_USEC_MAX;
         container_output_drain(attempt->output);
-        attempt->state = ATTEMPT_EXITED;
-        send_attempt_event(shim, attempt, SHIM_EVENT_EXITED);
         /* A container without a PID namespace of its own does not end with its first process. */
         if (attempt->shares_pids)
                 kill_container_cgroup(shim, attempt);
+}
+
+void container_drained(Shim *shim, Attempt *attempt) {
+        if (attempt->state != ATTEMPT_ENDING)
+                return;
+        container_output_end(attempt->output);
+        attempt->state = ATTEMPT_EXITED;
+        send_attempt_event(shim, attempt, SHIM_EVENT_EXITED);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */
@@ -563,8 +568,6 @@ static void on_container_deleted(const TaskResult *result, void *userdata) {
                         &(ShimEvent){ .type = SHIM_EVENT_DELETED, .id = job->id, .name = "" });
                 return;
         }
-        if (attempt->output)
-                container_output_drain(attempt->output);
         attempt_set_deleted(attempt);
         send_attempt_event(job->shim, attempt, SHIM_EVENT_DELETED);
 }
@@ -593,7 +596,8 @@ void container_delete(Shim *shim, const ShimRequest *request) {
 
         if (attempt && attempt->deleting)
                 return;
-        if (attempt && (attempt->state == ATTEMPT_RUNNING || attempt->state == ATTEMPT_STARTING)) {
+        if (attempt && (attempt->state == ATTEMPT_RUNNING || attempt->state == ATTEMPT_STARTING ||
+                        attempt->state == ATTEMPT_ENDING)) {
                 send_container_error(shim, request->id, "A running container cannot be deleted");
                 return;
         }

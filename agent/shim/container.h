@@ -22,6 +22,9 @@ void container_delete(Shim *shim, const ShimRequest *request);
 /* Its first process has ended with this status of waitpid(2). */
 void container_exited(Shim *shim, Attempt *attempt, int status);
 
+/* Its output is in its log, or it is not known: reports the end of an attempt that is ending. */
+void container_drained(Shim *shim, Attempt *attempt);
+
 /* Does what is due by now: sends the signal after its delay, SIGKILL after the grace period. */
 void containers_send_due_signals(Shim *shim, uint64_t now_awake);
 uint64_t containers_next_deadline(const Shim *shim);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/exec.h"
 
+#include "agent/shim/capture.h"
 #include "agent/shim/dummy-interface.h"
 #include "agent/shim/sandbox-state.h"
 #include "common/cleanup.h"
@@ -15,22 +16,25 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+/* How long a program's end waits for its output. */
+#define CAPTURED_USEC_MAX (30 * USEC_PER_SEC)
+
 enum {
         ERROR_MAX = 4 * 1024,
-        CONTAINER_OUTPUT_MAX = 10 * 1024, /* as much as the kubelet takes of a probe's output */
+        CONTAINER_OUTPUT_MAX =
+                COPIER_CAPTURE_MAX, /* as much as the kubelet takes of a probe's output */
         PROGRAMS_MAX = 256,
 };
 
-/* One of the two pipes that a program writes into. The start of its output is kept, the rest is
- * dropped. */
-typedef struct ProgramCapture {
-        EpollSource source;
-        int epoll_fd;
-        int write_fd; /* the program's end, ours until it has started */
-        size_t max;
-        size_t length;
-        char *text;
-} ProgramCapture;
+/* A pipe that a program writes into. In a container, the copier reads it. */
+typedef struct ProgramPipe {
+        Capture capture; /* outside of containers */
+        int read_fd;     /* in a container: kept for another copier */
+        int write_fd;    /* the program's end, ours until it has started */
+} ProgramPipe;
+
+#define PROGRAM_PIPE_NULL \
+        { .capture.source.fd = -EBADF, .read_fd = -EBADF, .write_fd = -EBADF }
 
 struct Program {
         Program *next;
@@ -51,87 +55,60 @@ struct Program {
         pid_t pid;         /* set once the runtime has left it to us */
         uint64_t deadline; /* awake time; USEC_INFINITY: none, or it was killed */
         bool timed_out;
-        ProgramCapture output;
-        ProgramCapture error;
+        unsigned capture_id;
+        bool is_ending; /* it has ended, and the copier has its output */
+        int status;     /* likewise: of waitpid(2) */
+        char *message;  /* likewise: why it was not run, or NULL */
+        ProgramPipe output;
+        ProgramPipe error;
 };
 
 /* ---- output ---- */
 
-static void program_capture_close(ProgramCapture *capture) {
-        epoll_source_remove(capture->epoll_fd, &capture->source);
-        capture->source.fd = close_fd(capture->source.fd);
+static void send_capture(const Program *program) {
+        CopierMessage message = COPIER_MESSAGE(COPIER_CAPTURE, program->capture_id);
+
+        message.max_size = CONTAINER_OUTPUT_MAX;
+        message.fds[COPIER_FD_OUTPUT] = program->output.read_fd;
+        copier_send(&program->shim->copier, &message, NULL, 0);
 }
 
-static void append_captured(ProgramCapture *capture, const char *data, size_t length) {
-        length = MIN(length, capture->max - capture->length);
-        if (!capture->text)
-                capture->text = malloc(capture->max + 1);
-        if (!capture->text)
-                return;
-        memcpy(capture->text + capture->length, data, length);
-        capture->length += length;
+static void send_finish(const Program *program) {
+        const CopierMessage message = COPIER_MESSAGE(COPIER_FINISH, program->capture_id);
+
+        copier_send(&program->shim->copier, &message, NULL, 0);
 }
 
-/* Reads the available bytes, up to a limit that leaves other sources their turn. */
-static void read_program_pipe(ProgramCapture *capture) {
-        char chunk[4096];
-
-        for (unsigned i = 0; i < 64 && capture->source.fd >= 0; i++) {
-                ssize_t n = read(capture->source.fd, chunk, sizeof(chunk));
-
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                        return;
-                if (n <= 0)
-                        program_capture_close(capture);
-                else
-                        append_captured(capture, chunk, (size_t) n);
+void programs_send_captures(ProgramList *list) {
+        for (const Program *program = list->first; program; program = program->next) {
+                if (program->capture_id == 0)
+                        continue;
+                send_capture(program);
+                if (program->is_ending)
+                        send_finish(program);
         }
 }
 
-static void on_program_pipe_readable(EpollSource *source, uint32_t events) {
-        read_program_pipe(container_of(source, ProgramCapture, source));
-}
-
-static int program_capture_open(ProgramCapture *capture, int epoll_fd) {
+static int open_program_pipe(Program *program, ProgramPipe *pipe, size_t max) {
         int pipes[2], r;
 
         r = pipe_open(PIPE_READ_END, pipes);
         if (r < 0)
                 return r;
-        capture->epoll_fd = epoll_fd;
-        capture->source.fd = pipes[PIPE_READ_END];
-        capture->write_fd = pipes[PIPE_WRITE_END];
-        return epoll_source_add(epoll_fd, &capture->source, EPOLLIN);
+        pipe->write_fd = pipes[PIPE_WRITE_END];
+        if (!program->container)
+                return capture_open(&pipe->capture, program->shim->epoll_fd, pipes[PIPE_READ_END],
+                                    max);
+        pipe->read_fd = pipes[PIPE_READ_END];
+        program->capture_id = copier_new_id(&program->shim->copier);
+        send_capture(program);
+        return 0;
 }
 
-static void program_capture_done(ProgramCapture *capture) {
-        program_capture_close(capture);
-        close_fd(capture->write_fd);
-        free(capture->text);
-}
-
-/* The text, escaped for a message. */
-static const char *captured_text(ProgramCapture *capture) {
-        if (!capture->text)
-                return "";
-        for (size_t i = 0; i < capture->length; i++)
-                if (capture->text[i] == '\0')
-                        capture->text[i] = '?';
-        capture->text[capture->length] = '\0';
-        return capture->text;
-}
-
-static const char *last_captured_line(ProgramCapture *capture) {
-        const char *text = captured_text(capture), *newline;
-        size_t length = strlen(text);
-
-        while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
-                length--;
-        if (length == 0)
-                return "";
-        capture->text[length] = '\0';
-        newline = strrchr(text, '\n');
-        return newline ? newline + 1 : text;
+static void program_pipe_done(ProgramPipe *pipe) {
+        capture_done(&pipe->capture);
+        close_fd(pipe->read_fd);
+        close_fd(pipe->write_fd);
 }
 
 /* ---- running and ending ---- */
@@ -139,8 +116,9 @@ static const char *last_captured_line(ProgramCapture *capture) {
 static Program *program_free(Program *program) {
         if (!program)
                 return NULL;
-        program_capture_done(&program->output);
-        program_capture_done(&program->error);
+        program_pipe_done(&program->output);
+        program_pipe_done(&program->error);
+        free(program->message);
         close_fd(program->input_fd);
         if (program->pid_file)
                 runtime_remove_pid_file(program->pid_file);
@@ -168,41 +146,75 @@ static void program_unlink(Program *program) {
 }
 
 /* A packet takes less than we keep if many bytes must be escaped. */
-static void send_exec_done(Shim *shim, ShimEvent *event, ProgramCapture *output) {
+static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
 
-        event->output = captured_text(output);
+        event->output = capture_text(output);
         while (output->length > 0 && shim_event_encode(event, &packet, &length) == -EMSGSIZE) {
                 output->length /= 2;
-                event->output = captured_text(output);
+                event->output = capture_text(output);
         }
         agent_connection_send(&shim->connection, event);
 }
 
 static void start_next_program(Shim *shim);
 
-/* Reports the end and frees the program. 'message': why it was not run, or NULL. */
-static void finish_program(Program *program, const char *message, int status) {
+/* Reports the end and frees the program. */
+static void report_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
         ShimEvent event = {
                 .type = SHIM_EVENT_EXEC_DONE,
                 .id = program->id,
                 .message = message,
                 .timed_out = program->timed_out,
+                .error = capture_last_line(&program->error.capture),
         };
 
-        /* Its output is in the pipes. A child that holds them open is not waited for. */
-        read_program_pipe(&program->output);
-        read_program_pipe(&program->error);
-        event.error = last_captured_line(&program->error);
         if (WIFSIGNALED(status))
                 event.signal = WTERMSIG(status);
         event.exit_code = event.signal > 0 ? 128 + event.signal : WEXITSTATUS(status);
-        send_exec_done(shim, &event, &program->output);
+        send_exec_done(shim, &event, &program->output.capture);
         program_unlink(program);
         program_free(program);
         start_next_program(shim);
+}
+
+/* 'message': why it was not run, or NULL. Its output is in the pipes. A child that holds them open
+ * is not waited for. */
+static void finish_program(Program *program, const char *message, int status) {
+        if (program->capture_id > 0) {
+                program->is_ending = true;
+                program->status = status;
+                program->message = message ? strdup(message) : NULL;
+                program->pid = 0;
+                program->deadline = now_awake_usec() + CAPTURED_USEC_MAX;
+                send_finish(program);
+                return;
+        }
+        if (program->has_started) {
+                capture_read(&program->output.capture);
+                capture_read(&program->error.capture);
+        }
+        report_program(program, message, status);
+}
+
+/* 'text' has 'length' bytes and a NUL; it is what the copier says. */
+void program_take_captured(Shim *shim, unsigned id, const char *text, size_t length) {
+        Program *program = shim->programs.first;
+        Capture *output;
+
+        while (program && !(program->is_ending && program->capture_id == id))
+                program = program->next;
+        if (!program)
+                return;
+        output = &program->output.capture;
+        output->text = malloc(length + 1);
+        if (output->text) {
+                memcpy(output->text, text, length);
+                output->length = length;
+        }
+        report_program(program, program->message, program->status);
 }
 
 static void on_program_task_done(const TaskResult *result, void *userdata) {
@@ -274,7 +286,8 @@ bool program_reap(Shim *shim, pid_t pid, int status) {
 
 bool programs_are_starting(const ProgramList *list) {
         for (const Program *program = list->first; program; program = program->next)
-                if (program->container && program->has_started && program->pid == 0)
+                if (program->container && program->has_started && program->pid == 0 &&
+                    !program->is_ending)
                         return true;
         return false;
 }
@@ -283,15 +296,29 @@ uint64_t programs_next_deadline(const ProgramList *list) {
         uint64_t deadline = USEC_INFINITY;
 
         for (const Program *program = list->first; program; program = program->next)
-                if (program->pid > 0)
+                if (program->pid > 0 || program->is_ending)
                         deadline = MIN(deadline, program->deadline);
         return deadline;
 }
 
+static Program *find_overdue_program(const ProgramList *list, uint64_t now_awake) {
+        Program *program = list->first;
+
+        while (program && !(program->is_ending && program->deadline <= now_awake))
+                program = program->next;
+        return program;
+}
+
 void programs_kill_timed_out(ProgramList *list, uint64_t now_awake) {
+        Program *overdue;
+
         for (Program *program = list->first; program; program = program->next)
                 if (program->pid > 0 && program->deadline <= now_awake)
                         kill_container_program(program);
+        while ((overdue = find_overdue_program(list, now_awake))) {
+                copier_replace(&overdue->shim->copier);
+                report_program(overdue, overdue->message, overdue->status);
+        }
 }
 
 /* In a task: becomes the runtime. Both streams share one pipe. */
@@ -356,7 +383,7 @@ static void start_program(Program *program) {
                 .userdata = program,
                 .outlives_shim = !program->container, /* see wait_for_plugins() */
         };
-        int r = program_capture_open(&program->output, program->shim->epoll_fd);
+        int r = open_program_pipe(program, &program->output, SHIM_PROTOCOL_OUTPUT_MAX);
 
         program->has_started = true;
         program->deadline =
@@ -365,7 +392,7 @@ static void start_program(Program *program) {
                         : USEC_INFINITY;
         spec.deadline = program->deadline;
         if (r >= 0 && !program->container)
-                r = program_capture_open(&program->error, program->shim->epoll_fd);
+                r = open_program_pipe(program, &program->error, ERROR_MAX);
         if (r >= 0)
                 r = task_start(&program->shim->tasks, &spec);
         /* The task has its own. Ours would keep the pipes from ending. */
@@ -451,13 +478,8 @@ static int program_new(Shim *shim, const ShimRequest *request, Program **ret) {
                 .timeout_usec = request->timeout_usec,
                 .input_fd = -EBADF,
                 .deadline = USEC_INFINITY,
-                .output = { .source = { .fd = -EBADF, .on_ready = on_program_pipe_readable },
-                            .write_fd = -EBADF,
-                            .max = request->container ? CONTAINER_OUTPUT_MAX
-                                                      : SHIM_PROTOCOL_OUTPUT_MAX },
-                .error = { .source = { .fd = -EBADF, .on_ready = on_program_pipe_readable },
-                           .write_fd = -EBADF,
-                           .max = ERROR_MAX },
+                .output = PROGRAM_PIPE_NULL,
+                .error = PROGRAM_PIPE_NULL,
         };
         r = program->id ? copy_string_list(&request->arguments, &program->argv) : -ENOMEM;
         if (r < 0)

@@ -30,6 +30,13 @@ bool programs_are_starting(const ProgramList *list);
 uint64_t programs_next_deadline(const ProgramList *list);
 void programs_kill_timed_out(ProgramList *list, uint64_t now_awake);
 
+/* A new copier captures the output of all programs in containers. */
+void programs_send_captures(ProgramList *list);
+
+/* The copier has captured this of the program with that capture, if there is one. 'text' has
+ * 'length' bytes and a NUL. */
+void program_take_captured(Shim *shim, unsigned id, const char *text, size_t length);
+
 /* Drops programs that have not started. */
 void programs_drop_waiting(ProgramList *list);
 

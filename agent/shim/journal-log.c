@@ -3,7 +3,6 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/journal-socket.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -29,21 +28,32 @@ static struct {
         int patience_ms;
 } period;
 
-int journal_log_new(const char *socket_path, const StringList *fields, JournalLog **ret) {
-        JournalLog *journal = calloc(1, sizeof(*journal));
-        FILE *out;
+char *journal_fields_format(const StringList *fields) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
 
-        if (!journal)
-                return -ENOMEM;
-        journal->socket = (JournalSocket) JOURNAL_SOCKET_NULL(socket_path);
-        out = open_memstream(&journal->fields, &journal->fields_length);
         for (size_t i = 0; out && i < fields->n; i++)
                 if (strchr(fields->items[i], '=') && !strchr(fields->items[i], '\n'))
                         (void) fprintf(out, "%s\n", fields->items[i]);
-        if (!out || fclose(out) != 0) {
-                journal_log_free(journal);
+        if (out && fclose(out) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+int journal_log_new(const JournalSocket *socket, const char *fields, JournalLog **ret) {
+        JournalLog *journal = calloc(1, sizeof(*journal));
+
+        if (!journal)
+                return -ENOMEM;
+        journal->socket = *socket;
+        journal->fields = strdup(fields);
+        if (!journal->fields) {
+                free(journal);
                 return -ENOMEM;
         }
+        journal->fields_length = strlen(fields);
         *ret = journal;
         return 0;
 }

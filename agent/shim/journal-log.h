@@ -9,14 +9,18 @@
  */
 
 #include "agent/sandbox/protocol.h"
+#include "common/journal-socket.h"
 
 #include <sys/uio.h>
 
 typedef struct JournalLog JournalLog;
 
-/* 'fields', "NAME=value" each, are part of every line; invalid ones are left out. 'socket_path' is
- * borrowed; no journal need listen there yet. 0 or -ENOMEM. */
-int journal_log_new(const char *socket_path, const StringList *fields, JournalLog **ret);
+/* The lines "NAME=value" that are part of every entry, in memory that the caller frees; invalid
+ * ones are left out. NULL: out of memory. */
+char *journal_fields_format(const StringList *fields);
+
+/* 'fields' are such lines, and copied; the socket is used later. 0 or -ENOMEM. */
+int journal_log_new(const JournalSocket *socket, const char *fields, JournalLog **ret);
 
 typedef struct JournalLine {
         bool is_error; /* from standard error: PRIORITY=3, else 6 */

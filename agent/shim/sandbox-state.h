@@ -6,6 +6,7 @@
 
 #include "agent/shim/agent-connection.h"
 #include "agent/shim/attempt.h"
+#include "agent/shim/copier.h"
 #include "agent/shim/program-list.h"
 #include "agent/shim/runtime.h"
 #include "agent/shim/sandbox-process.h"
@@ -27,6 +28,7 @@ struct Shim {
         HostNamespaces host;
         EpollSource signals;
         AgentConnection connection;
+        Copier copier;
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;

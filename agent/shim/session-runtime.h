@@ -3,7 +3,7 @@
 
 /* Starts the command of a session: "exec --detach" of the runtime, as our child. */
 
-#include "agent/shim/attachments.h"
+#include "agent/shim/attachment-streams.h"
 #include "agent/shim/runtime.h"
 
 #include <sys/types.h>

@@ -6,6 +6,7 @@
 #include "agent/shim/exec.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pid-namespace.h"
+#include "agent/shim/process-memory.h"
 #include "agent/shim/sandbox-state.h"
 #include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
@@ -17,7 +18,6 @@
 #include "common/log.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -115,6 +115,7 @@ static void handle_setup_request(Shim *shim, const ShimRequest *request) {
         int r;
 
         shim->log_limits = (LogLimits){ request->log_max_size, request->log_max_files };
+        copier_set_log_limit(&shim->copier, request->log_max_size);
         for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->output)
                         container_output_set_limits(attempt->output, shim->log_limits);
@@ -217,7 +218,8 @@ static void reap_shim_children(Shim *shim) {
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
                 Attempt *attempt;
 
-                if (task_reap(&shim->tasks, pid, status) || program_reap(shim, pid, status))
+                if (task_reap(&shim->tasks, pid, status) || program_reap(shim, pid, status) ||
+                    copier_reap(&shim->copier, pid))
                         continue;
                 attempt = attempt_find_pid(&shim->attempts, pid);
                 if (pid == shim->pause_pid) {
@@ -260,12 +262,51 @@ static int watch_shim_signals(Shim *shim) {
         return epoll_source_add(shim->epoll_fd, &shim->signals, EPOLLIN);
 }
 
+/* ---- the log copier ---- */
+
+static void on_copier_started(Copier *copier) {
+        Shim *shim = container_of(copier, Shim, copier);
+
+        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+                if (attempt->output)
+                        container_output_send_all(attempt->output);
+        programs_send_captures(&shim->programs);
+}
+
+static void on_copier_message(Copier *copier, const CopierMessage *message, const char *data,
+                              size_t length) {
+        Shim *shim = container_of(copier, Shim, copier);
+        Attempt *attempt = attempt_find_output(&shim->attempts, message->id);
+
+        if (message->type == COPIER_CAPTURED)
+                program_take_captured(shim, message->id, data, length);
+        else if (message->type == COPIER_DRAINED && attempt)
+                container_drained(shim, attempt);
+        else if (message->type == COPIER_DROPPED && attempt)
+                container_output_take_dropped(attempt->output, message->attachment);
+}
+
+static void on_copier_request(Copier *copier, const CopierMessage *request, CopierMessage *answer) {
+        const Shim *shim = container_of(copier, Shim, copier);
+        const Attempt *attempt = attempt_find_output(&shim->attempts, request->id);
+
+        if (attempt)
+                container_output_take_request(attempt->output, request, answer);
+}
+
+static const CopierOperations copier_operations = {
+        .on_started = on_copier_started,
+        .on_message = on_copier_message,
+        .on_request = on_copier_request,
+};
+
 static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
         int r;
 
         *shim = (Shim){ .options = options,
                         .epoll_fd = -EBADF,
                         .signals = EPOLL_SOURCE_NULL,
+                        .copier = COPIER_NULL,
                         .host = HOST_NAMESPACES_NULL };
         shim->connection.listener = shim->connection.peer = EPOLL_SOURCE_NULL;
         shim->connection.received_fd = -EBADF;
@@ -284,16 +325,21 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
         r = watch_shim_signals(shim);
         if (r < 0)
                 return r;
-        return agent_connection_init(&shim->connection, shim->epoll_fd, listen_fd,
-                                     &(ShimEvent){ .type = SHIM_EVENT_HELLO,
-                                                   .version = SHIM_PROTOCOL_VERSION,
-                                                   .pid = getpid() });
+        r = agent_connection_init(&shim->connection, shim->epoll_fd, listen_fd,
+                                  &(ShimEvent){ .type = SHIM_EVENT_HELLO,
+                                                .version = SHIM_PROTOCOL_VERSION,
+                                                .pid = getpid() });
+        if (r < 0)
+                return r;
+        /* Before anything of the pod is in our memory, which it shares. */
+        return copier_init(&shim->copier, shim->epoll_fd, &copier_operations);
 }
 
 static void shim_done(Shim *shim) {
         pid_namespace_end(shim->pause_pid);
         attempts_free(&shim->attempts);
         programs_free(&shim->programs);
+        copier_done(&shim->copier);
         close_fd(shim->host.network_fd);
         close_fd(shim->host.uts_fd);
         close_fd(shim->host.users_fd);
@@ -311,6 +357,7 @@ static int run_shim_loop_once(Shim *shim) {
 
         deadline = MIN(deadline, programs_next_deadline(&shim->programs));
         deadline = MIN(deadline, shim->connection.accept_at);
+        deadline = MIN(deadline, shim->copier.start_at);
         r = epoll_loop_run_once(shim->epoll_fd, deadline);
         if (deadline != USEC_INFINITY) {
                 uint64_t now = now_awake_usec();
@@ -319,6 +366,7 @@ static int run_shim_loop_once(Shim *shim) {
                 tasks_expire(&shim->tasks, now);
                 programs_kill_timed_out(&shim->programs, now);
                 agent_connection_continue(&shim->connection, now);
+                copier_continue(&shim->copier, now);
         }
         return r;
 }
@@ -358,7 +406,7 @@ int shim_main(const ShimOptions *options) {
         r = shim_init(&shim, options, listen_fd);
         shim.host = host;
         if (r >= 0) {
-                (void) malloc_trim(0);
+                process_trim_memory();
                 r = run_shim_loop(&shim);
         }
         if (r < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/task.h"
 
+#include "agent/shim/process-memory.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -86,7 +87,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
         r = pipe_open(PIPE_READ_END, pipes);
         if (r < 0)
                 return r;
-        task->pid = fork();
+        task->pid = process_fork();
         if (task->pid < 0) {
                 r = -errno;
                 close_fd(pipes[0]);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log on a disk that is full. */
-#include "agent/shim/container-log.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "tests/test.h"
+#include "tests/unit/shim/log-fixture.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -48,7 +47,8 @@ TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *ballast = path_join(disk, "ballast"), *text = NULL, *again = NULL;
         LogStreamBuffer stream = { .name = "stdout" };
-        ContainerLog *log = NULL;
+        TestLogFile file;
+        ContainerLog *log;
         char line[LINE + 1], confession[128];
         size_t lines = 0, sent = 500;
 
@@ -59,7 +59,7 @@ TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
 
                 REQUIRE(fd >= 0 && fallocate(fd, 0, 0, 32768) >= 0);
         }
-        REQUIRE(container_log_open(path, (LogLimits){ 0 }, &log, NULL) == 0);
+        log = open_test_log(&file, path, (LogLimits){ 0 });
         for (size_t i = 0; i < sent; i++)
                 container_log_write(log, &stream, line, LINE, now);
         text = read_log_on_full_disk(path);
@@ -83,6 +83,7 @@ TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
         again = read_log_on_full_disk(path);
         EXPECT(strstr(strstr(again, confession) + 1, confession) == NULL);
         container_log_free(log);
+        rotated_log_free(file.file);
         log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
@@ -93,11 +94,12 @@ TEST(a_file_that_cannot_be_created_is_created_later)
         cleanup_free char *first = path_join(disk, "1"), *second = path_join(disk, "2");
         cleanup_free char *text = NULL;
         LogStreamBuffer stream = { .name = "stderr" };
-        ContainerLog *log = NULL;
+        TestLogFile file;
+        ContainerLog *log;
 
         REQUIRE(close(open(first, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
         REQUIRE(close(open(second, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
-        REQUIRE(container_log_open(path, (LogLimits){ 0 }, &log, NULL) == 0);
+        log = open_test_log(&file, path, (LogLimits){ 0 });
         container_log_write(log, &stream, "lost\n", 5, now);
         EXPECT(access(path, F_OK) < 0);
         REQUIRE(unlink(first) >= 0);
@@ -107,6 +109,7 @@ TEST(a_file_that_cannot_be_created_is_created_later)
                            "were lost: No space left on device]\n"
                            "2023-11-14T22:13:20.000001000Z stderr F found\n");
         container_log_free(log);
+        rotated_log_free(file.file);
         log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
@@ -116,13 +119,14 @@ TEST(rotation_on_a_full_disk_removes_the_oldest)
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *text = NULL;
         LogStreamBuffer stream = { .name = "stdout" };
-        ContainerLog *log = NULL;
+        TestLogFile file;
+        ContainerLog *log;
         struct stat st;
         char line[1000];
 
         memset(line, 'y', sizeof(line));
         line[sizeof(line) - 1] = '\n';
-        REQUIRE(container_log_open(path, (LogLimits){ 16384, 3 }, &log, NULL) == 0);
+        log = open_test_log(&file, path, (LogLimits){ 16384, 3 });
         for (unsigned i = 0; i < 1000; i++)
                 container_log_write(log, &stream, line, sizeof(line), now);
         container_log_write(log, &stream, "last\n", 5, now);
@@ -132,6 +136,7 @@ TEST(rotation_on_a_full_disk_removes_the_oldest)
         EXPECT(!strstr(text, "lost"));
         EXPECT(stat(path, &st) >= 0 && st.st_size <= 16384);
         container_log_free(log);
+        rotated_log_free(file.file);
         log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/attachments.h"
 
+#include "agent/shim/attachment-streams.h"
 #include "agent/shim/epoll-loop.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
@@ -13,8 +14,16 @@ enum {
         BLOCKS = 40, /* more than a pipe takes */
 };
 
+/* The number of the client that was dropped last. */
+static unsigned dropped;
+
+static void on_dropped(Attachments *attachments, unsigned id) {
+        dropped = id;
+}
+
 static Attachments attachments_new(void) {
-        Attachments attachments = { .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
+        Attachments attachments = { .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+                                    .on_dropped = on_dropped };
 
         REQUIRE(attachments.epoll_fd >= 0);
         (void) signal(SIGPIPE, SIG_IGN);
@@ -24,6 +33,22 @@ static Attachments attachments_new(void) {
 static void attachments_done(Attachments *attachments) {
         attachments_end(attachments);
         close_fd(attachments->epoll_fd);
+}
+
+/* Adds a client; 'options' have no descriptors yet. Its number. */
+static unsigned add_client(Attachments *attachments, AttachmentOptions options,
+                           AttachmentStreams *ret) {
+        static unsigned id;
+        AttachmentEnds ends;
+
+        REQUIRE(attachment_streams_open(&ends, ret) == 0);
+        options.id = ++id;
+        options.output_fd = ends.output_fd;
+        options.error_fd = ends.error_fd;
+        options.resume_fd = ends.resume_fd;
+        close_fd(ends.notice_fd);
+        REQUIRE(attachments_add(attachments, &options) == 0);
+        return id;
 }
 
 /* All that is in the pipe, as text of at most 'size'; the number of bytes. */
@@ -42,12 +67,6 @@ static size_t drain(int fd, char *ret, size_t size) {
         return total;
 }
 
-static uint64_t notice_of(const AttachmentStreams *streams) {
-        uint64_t value = 0;
-
-        return read(streams->notice_fd, &value, sizeof(value)) == sizeof(value) ? value : 0;
-}
-
 static size_t write_blocks(Attachments *attachments) {
         static char block[BLOCK];
 
@@ -63,11 +82,9 @@ TEST(each_client_gets_the_streams_that_it_wants)
         AttachmentStreams both, output;
         char text[64] = "";
 
-        REQUIRE(attachments_add(&attachments,
-                                &(AttachmentOptions){ .has_output = true, .has_error = true },
-                                &both) > 0);
-        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &output) >
-                0);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true, .has_error = true },
+                   &both);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true }, &output);
         attachments_write(&attachments, false, "out", 3);
         attachments_write(&attachments, true, "err", 3);
         EXPECT_EQ(drain(both.output_fd, text, sizeof(text)), 3);
@@ -78,7 +95,6 @@ TEST(each_client_gets_the_streams_that_it_wants)
         EXPECT_EQ(drain(output.error_fd, text, sizeof(text)), 0);
         attachments_end(&attachments);
         EXPECT(!attachments.first);
-        EXPECT_EQ(notice_of(&both), ATTACHMENT_ENDED);
         EXPECT_EQ(read(both.output_fd, text, 1), 0);
         attachment_streams_close(&both);
         attachment_streams_close(&output);
@@ -94,11 +110,9 @@ TEST(the_first_client_gets_the_output_from_before_on_request)
         attachments_write(&attachments, false, "ear", 3);
         attachments_write(&attachments, true, "err", 3);
         attachments_write(&attachments, false, "ly", 2);
-        REQUIRE(attachments_add(&attachments,
-                                &(AttachmentOptions){ .has_output = true, .has_error = true },
-                                &first) > 0);
-        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &second) >
-                0);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true, .has_error = true },
+                   &first);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true }, &second);
         attachments_write(&attachments, false, ".", 1);
         EXPECT_EQ(drain(first.output_fd, text, sizeof(text)), 6);
         EXPECT_STREQ(text, "early.");
@@ -119,8 +133,7 @@ TEST(early_output_that_is_too_much_is_dropped_as_a_whole)
         attachments.keeps_early = true;
         attachments_write(&attachments, false, block, sizeof(block));
         attachments_write(&attachments, false, "x", 1);
-        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &first) >
-                0);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true }, &first);
         attachments_write(&attachments, false, "now", 3);
         EXPECT_EQ(drain(first.output_fd, text, sizeof(text)), 3);
         attachment_streams_close(&first);
@@ -131,19 +144,16 @@ TEST(a_client_that_does_not_read_is_dropped_and_others_lose_nothing)
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         AttachmentStreams slow, fast;
         char text[64] = "";
-        int id;
+        unsigned slow_id, id;
 
-        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &slow) >
-                0);
-        id = attachments_add(&attachments, &(AttachmentOptions){ .has_error = true }, &fast);
-        REQUIRE(id > 0);
+        slow_id = add_client(&attachments, (AttachmentOptions){ .has_output = true }, &slow);
+        id = add_client(&attachments, (AttachmentOptions){ .has_error = true }, &fast);
         (void) write_blocks(&attachments);
-        EXPECT(notice_of(&slow) >= ATTACHMENT_DROPPED);
+        EXPECT_EQ(dropped, slow_id);
         EXPECT(drain(slow.output_fd, text, sizeof(text)) > 0);
         attachments_write(&attachments, true, "err", 3);
         EXPECT_EQ(drain(fast.error_fd, text, sizeof(text)), 3);
-        EXPECT_EQ(notice_of(&fast), 0);
-        attachments_remove(&attachments, (unsigned) id);
+        attachments_remove(&attachments, id);
         attachments_remove(&attachments, 12345); /* unknown: ignored */
         EXPECT(!attachments.first);
         attachment_streams_close(&slow);
@@ -157,11 +167,9 @@ TEST(a_terminal_that_does_not_read_misses_output_and_shows_how_much)
         char text[128] = "", expected[128];
         size_t written, in_pipe;
 
-        REQUIRE(attachments_add(&attachments,
-                                &(AttachmentOptions){ .has_output = true, .has_terminal = true },
-                                &streams) > 0);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true, .has_terminal = true },
+                   &streams);
         written = write_blocks(&attachments);
-        EXPECT_EQ(notice_of(&streams), 0);
         in_pipe = drain(streams.output_fd, text, sizeof(text));
         EXPECT(in_pipe > 0 && in_pipe < written);
         attachment_report_read(&streams, streams.output_fd);
@@ -181,9 +189,24 @@ TEST(a_session_that_is_gone_harms_nothing)
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         AttachmentStreams streams;
 
-        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true },
-                                &streams) > 0);
+        add_client(&attachments, (AttachmentOptions){ .has_output = true }, &streams);
         attachment_streams_close(&streams);
         attachments_write(&attachments, false, "x", 1);
         EXPECT(!attachments.first);
+}
+
+TEST(a_session_is_told_why_its_streams_end)
+{
+        AttachmentStreams streams;
+        AttachmentEnds ends;
+        uint64_t notice = 0;
+        char byte;
+
+        REQUIRE(attachment_streams_open(&ends, &streams) == 0);
+        EXPECT(read(streams.notice_fd, &notice, sizeof(notice)) < 0);
+        attachment_ends_close(&ends, ATTACHMENT_DROPPED);
+        EXPECT_EQ(read(streams.notice_fd, &notice, sizeof(notice)), (ssize_t) sizeof(notice));
+        EXPECT_EQ(notice, ATTACHMENT_DROPPED);
+        EXPECT_EQ(read(streams.output_fd, &byte, 1), 0);
+        attachment_streams_close(&streams);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/shim/container-log.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "tests/test.h"
+#include "tests/unit/shim/log-fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@ static const uint64_t now = UINT64_C(1700000000000001);
 
 typedef struct LogFixture {
         char *path;
+        TestLogFile file;
         ContainerLog *log;
         LogStreamBuffer out, err;
 } LogFixture;
@@ -23,11 +23,12 @@ typedef struct LogFixture {
 static void log_fixture_init(LogFixture *f, LogLimits limits) {
         *f = (LogFixture){ .out.name = "stdout", .err.name = "stderr" };
         f->path = path_join(test_directory(), "0.log");
-        REQUIRE(container_log_open(f->path, limits, &f->log, NULL) == 0);
+        f->log = open_test_log(&f->file, f->path, limits);
 }
 
 static void log_fixture_done(LogFixture *f) {
         container_log_free(f->log);
+        rotated_log_free(f->file.file);
         log_stream_buffer_done(&f->out);
         log_stream_buffer_done(&f->err);
         free(f->path);
@@ -291,19 +292,22 @@ TEST(a_log_path_that_is_not_a_regular_file_is_refused)
         cleanup_free char *path = path_join(test_directory(), "0.log");
         cleanup_free char *target = path_join(test_directory(), "target");
         cleanup_error Error error = ERROR_NULL;
-        ContainerLog *log = NULL;
+        cleanup_with(rotated_log_freep) RotatedLog *file = NULL;
+        RotatedLog *none = NULL;
+        OpenedLog opened = { .fd = -EBADF };
 
+        REQUIRE(rotated_log_new(path, &file, NULL) == 0);
         REQUIRE(symlink(target, path) >= 0);
-        EXPECT_EQ(container_log_open(path, (LogLimits){ 0 }, &log, &error), -ELOOP);
-        EXPECT(strstr(error.message, "cannot open the log '"));
+        EXPECT_EQ(rotated_log_open(file, &opened), -ELOOP);
         REQUIRE(unlink(path) >= 0);
         REQUIRE(mkfifo(path, 0600) >= 0);
-        EXPECT(container_log_open(path, (LogLimits){ 0 }, &log, NULL) < 0);
+        EXPECT(rotated_log_open(file, &opened) < 0);
         REQUIRE(unlink(path) >= 0);
         REQUIRE(mkdir(path, 0700) >= 0);
-        EXPECT_EQ(container_log_open(path, (LogLimits){ 0 }, &log, NULL), -EISDIR);
-        EXPECT_EQ(container_log_open("/no/such/directory/x", (LogLimits){ 0 }, &log, NULL),
-                  -ENOENT);
-        EXPECT_EQ(container_log_open("relative", (LogLimits){ 0 }, &log, NULL), -EINVAL);
-        EXPECT(!log);
+        EXPECT_EQ(rotated_log_open(file, &opened), -EISDIR);
+        EXPECT_EQ(opened.fd, -EBADF);
+        EXPECT_EQ(rotated_log_new("/no/such/directory/x", &none, &error), -ENOENT);
+        EXPECT(strstr(error.message, "cannot open the log '"));
+        EXPECT_EQ(rotated_log_new("relative", &none, NULL), -EINVAL);
+        EXPECT(!none);
 }

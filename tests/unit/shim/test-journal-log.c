@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/shim/container-log.h"
-#include "agent/shim/journal-log.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "tests/test.h"
+#include "tests/unit/shim/log-fixture.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -34,6 +32,16 @@ static void send_test_line(JournalLog *journal, const char *text, bool is_error,
                                                               strlen(text + 1) } } });
 }
 
+static JournalLog *new_test_journal(const char *path) {
+        const JournalSocket at = JOURNAL_SOCKET_NULL(path);
+        cleanup_free char *lines = journal_fields_format(&fields);
+        JournalLog *journal = NULL;
+
+        REQUIRE(lines);
+        REQUIRE(journal_log_new(&at, lines, &journal) == 0);
+        return journal;
+}
+
 /* The next entry, or "". */
 static const char *receive_test_entry(int fd) {
         static char text[32 * 1024];
@@ -49,7 +57,7 @@ TEST(a_line_is_an_entry_with_the_fields_of_its_container)
         char path[108];
         cleanup_close int fd = listen_for_journal_log(path);
 
-        EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
+        journal = new_test_journal(path);
         send_test_line(journal, "hello", false, false);
         EXPECT_STREQ(receive_test_entry(fd),
                      "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=hello\n");
@@ -67,7 +75,7 @@ TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_the_lost_lines_a
         uint64_t begin = now_boottime_usec(), took;
         unsigned n_sent = 5000, n_heard = 0;
 
-        EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
+        journal = new_test_journal(path);
         for (unsigned i = 0; i < n_sent; i++)
                 send_test_line(journal, "line", false, false);
         took = now_boottime_usec() - begin;
@@ -93,7 +101,7 @@ TEST(a_journal_that_does_not_read_costs_many_containers_no_more_than_one)
         uint64_t begin = now_boottime_usec();
 
         for (size_t i = 0; i < N_ELEMENTS(journals); i++)
-                EXPECT_EQ(journal_log_new(path, &fields, &journals[i]), 0);
+                journals[i] = new_test_journal(path);
         for (unsigned i = 0; i < 1000; i++)
                 send_test_line(journals[0], "line", false, false);
         for (size_t i = 0; i < N_ELEMENTS(journals); i++)
@@ -112,7 +120,7 @@ TEST(a_journal_that_starts_later_or_is_restarted_is_found)
         uint64_t end = now_boottime_usec() + 180 * USEC_PER_SEC;
         bool found = false;
 
-        EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
+        journal = new_test_journal(path);
         send_test_line(journal, "first", false, false);
         EXPECT(strstr(receive_test_entry(fd), "MESSAGE=first\n"));
         close_fd(fd);
@@ -131,7 +139,8 @@ TEST(a_journal_that_starts_later_or_is_restarted_is_found)
 
 TEST(lines_of_a_log_go_to_the_journal_whole_and_partial)
 {
-        cleanup_with(container_log_freep) ContainerLog *log = NULL;
+        TestLogFile opened;
+        ContainerLog *log;
         LogStreamBuffer out = { .name = "stdout" }, error = { .name = "stderr" };
         static char long_line[LOG_LINE_MAX + 4];
         char path[108], file[160];
@@ -139,8 +148,8 @@ TEST(lines_of_a_log_go_to_the_journal_whole_and_partial)
         JournalLog *journal = NULL;
 
         (void) snprintf(file, sizeof(file), "%s/0.log", test_directory());
-        REQUIRE(container_log_open(file, (LogLimits){ 0 }, &log, NULL) == 0);
-        EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
+        log = open_test_log(&opened, file, (LogLimits){ 0 });
+        journal = new_test_journal(path);
         container_log_set_journal_take(log, journal);
         container_log_write(log, &out, "one\ntw", 6, 1);
         container_log_write(log, &out, "o\n", 2, 1);
@@ -156,4 +165,6 @@ TEST(lines_of_a_log_go_to_the_journal_whole_and_partial)
         EXPECT_STREQ(receive_test_entry(fd), "");
         log_stream_buffer_done(&out);
         log_stream_buffer_done(&error);
+        container_log_free(log);
+        rotated_log_free(opened.file);
 }

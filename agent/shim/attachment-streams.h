@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pipes between a container's output, which the copier writes (attachments.h), and the process
+ * of a session (kubectl attach). The shim makes them and keeps its copies, so that an attachment
+ * survives a copier that is replaced. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+/* The session's ends. Each -EBADF where there is none. */
+typedef struct AttachmentStreams {
+        int output_fd; /* output and errors: pipes that end with the attachment */
+        int error_fd;
+        int notice_fd;   /* an eventfd: see AttachmentNotice */
+        int resume_fd;   /* an eventfd: the session adds 1 when the pipes are nearly empty */
+        int input_fd;    /* the container's standard input */
+        int terminal_fd; /* the master side of the container's terminal */
+} AttachmentStreams;
+
+#define ATTACHMENT_STREAMS_NULL \
+        ((AttachmentStreams){ -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF })
+
+/* The other ends. */
+typedef struct AttachmentEnds {
+        int output_fd;
+        int error_fd;
+        int notice_fd;
+        int resume_fd;
+} AttachmentEnds;
+
+#define ATTACHMENT_ENDS_NULL ((AttachmentEnds){ -EBADF, -EBADF, -EBADF, -EBADF })
+
+/* What the shim adds to the eventfd at the end. */
+typedef enum AttachmentNotice {
+        ATTACHMENT_ENDED = 1, /* the container has ended; the rest of its output is in the pipes */
+        ATTACHMENT_DROPPED = 256 /* the client did not read */
+} AttachmentNotice;
+
+/* All descriptors are O_CLOEXEC. 'ret_session' is to be closed by the caller once the session runs.
+ * 0 or -errno. */
+int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session);
+
+/* Ends the session's streams, after it was told why. */
+void attachment_ends_close(AttachmentEnds *ends, AttachmentNotice notice);
+
+/* Closes what attachment_streams_open() gave for the session. */
+void attachment_streams_close(AttachmentStreams *streams);
+
+/* Output that was skipped may continue. */
+bool attachment_pipe_is_nearly_empty(int pipe_fd);
+
+/* For the session of a terminal, after it has read from this pipe. */
+void attachment_report_read(const AttachmentStreams *streams, int pipe_fd);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/confine.h"
+
+#include "agent/shim/call-filter.h"
+#include "common/account-file.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define OWN_USER   "mainstay-log"
+#define MEMORY_MAX (64 * MIB) /* of the address space, with the libraries */
+
+enum {
+        NOBODY = 65534,
+        PASSWD_MAX = 1024 * 1024,
+};
+
+static int compare_descriptors(const void *a, const void *b) {
+        int x = *(const int *) a, y = *(const int *) b;
+
+        return (x > y) - (x < y);
+}
+
+int confine_descriptors(int *kept, size_t n) {
+        unsigned first = STDERR_FILENO + 1;
+
+        if (dup2(STDIN_FILENO, STDOUT_FILENO) < 0 ||
+            (!HAS_SANITIZER && dup2(STDIN_FILENO, STDERR_FILENO) < 0))
+                return -errno;
+        qsort(kept, n, sizeof(kept[0]), compare_descriptors);
+        for (size_t i = 0; i < n; i++) {
+                if (kept[i] < (int) first)
+                        continue;
+                if ((unsigned) kept[i] > first && close_range(first, (unsigned) kept[i] - 1, 0) < 0)
+                        return -errno;
+                first = (unsigned) kept[i] + 1;
+        }
+        return close_range(first, UINT_MAX, 0) < 0 ? -errno : 0;
+}
+
+static void find_own_user(uid_t *ret_uid, gid_t *ret_gid) {
+        cleanup_free char *passwd = NULL, *name = NULL;
+
+        if (read_file_at(AT_FDCWD, "/etc/passwd", PASSWD_MAX, &passwd, NULL) < 0 ||
+            find_account(passwd, OWN_USER, 0, ret_uid, ret_gid, &name) <= 0 || *ret_uid == 0)
+                *ret_uid = *ret_gid = NOBODY;
+}
+
+/* -EINVAL: the ID does not exist in the user namespace of the node. */
+static int set_ids(uid_t uid, gid_t gid) {
+        if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+            syscall(SYS_setresuid, uid, uid, uid) < 0)
+                return -errno;
+        return 0;
+}
+
+static int drop_privileges(void) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        uid_t uid = 0;
+        gid_t gid = 0;
+        int r;
+
+        find_own_user(&uid, &gid);
+        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
+                ;
+        r = set_ids(uid, gid);
+        if (r < 0 && r != -EINVAL)
+                return r;
+        if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return -errno;
+        return 0;
+}
+
+static void limit_resources(void) {
+        static const struct rlimit none = { 0, 0 }, memory = { MEMORY_MAX, MEMORY_MAX };
+
+        (void) setrlimit(RLIMIT_CORE, &none);
+        (void) setrlimit(RLIMIT_NPROC, &none);
+        (void) setrlimit(RLIMIT_MEMLOCK, &none);
+        (void) setrlimit(RLIMIT_MSGQUEUE, &none);
+        if (!HAS_SANITIZER)
+                (void) setrlimit(RLIMIT_AS, &memory);
+}
+
+/* The manager of the pod's unit sends SIGTERM to all of it, but the last lines are copied while the
+ * shim ends the pod. */
+static void ignore_signals(void) {
+        static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ };
+        sigset_t none;
+
+        for (size_t i = 0; i < N_ELEMENTS(ignored); i++)
+                (void) signal(ignored[i], SIG_IGN);
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int confine_streams(pid_t parent) {
+        int r;
+
+        ignore_signals();
+        limit_resources();
+        r = drop_privileges();
+        if (r < 0)
+                return r;
+        /* The change of IDs has reset it. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+            (!HAS_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+                return -errno;
+        return getppid() == parent ? call_filter_install() : -ESRCH;
+}

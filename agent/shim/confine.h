@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Takes from a process that handles what containers write all that it does not need. */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Closes all descriptors but 'kept' (which is sorted; negative ones are ignored) and 0 to 2, which
+ * become /dev/null: standard input is that already. 0 or -errno. */
+int confine_descriptors(int *kept, size_t n);
+
+/* For a child of 'parent', with which it dies from now on: a user of its own ("mainstay-log", or
+ * nobody) without capabilities, little memory, and only system calls that act on descriptors that
+ * it has. 0 or -errno: it must exit. */
+int confine_streams(pid_t parent);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Messages between the shim and its copier (copier.h). Both are one program, so a message is a
+ * structure; but the shim trusts nothing that the copier sends. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef enum CopierMessageType {
+        /* To the copier. 'id' is of an output or a capture. */
+        COPIER_ADD,     /* an output, with COPIER_FD_OUTPUT to COPIER_FD_LOG; data: the lines of
+                         * JournalLog, if has_journal */
+        COPIER_LIMITS,  /* max_size, max_files */
+        COPIER_DRAIN,   /* the container has ended: COPIER_DRAINED follows */
+        COPIER_REMOVE,  /* the output */
+        COPIER_ATTACH,  /* attachment, its options; COPIER_FD_OUTPUT to COPIER_FD_RESUME */
+        COPIER_DETACH,  /* attachment */
+        COPIER_CAPTURE, /* keep the beginning of COPIER_FD_OUTPUT, at most max_size bytes */
+        COPIER_FINISH,  /* the capture ends: COPIER_CAPTURED follows */
+
+        /* From the copier. */
+        COPIER_DRAINED,  /* all that the container wrote is in its log */
+        COPIER_DROPPED,  /* attachment: its client did not read */
+        COPIER_CAPTURED, /* data: what was captured */
+
+        /* On the second socket: the copier waits for each answer. */
+        COPIER_OPEN,    /* the log of an output; answer: result, COPIER_FD_LOG */
+        COPIER_ROTATE,  /* likewise; is_rotated */
+        COPIER_JOURNAL, /* answer: result, COPIER_FD_OUTPUT: a socket of the journal */
+        COPIER_ANSWER,
+} CopierMessageType;
+
+enum {
+        COPIER_FD_OUTPUT,
+        COPIER_FD_ERROR,
+        COPIER_FD_RESUME,
+        COPIER_FD_TERMINAL = COPIER_FD_RESUME,
+        COPIER_FD_LOG,
+        N_COPIER_FDS,
+
+        COPIER_DATA_MAX = 64 * 1024,
+        COPIER_CAPTURE_MAX = 10 * 1024, /* of COPIER_CAPTURED */
+};
+
+typedef struct CopierMessage {
+        uint32_t type;
+        uint32_t id;
+        uint32_t attachment;
+        uint32_t max_files;
+        uint64_t max_size;
+        int32_t result;
+        bool has_journal, keeps_early, is_drained;
+        bool has_output, has_error, has_terminal;
+        bool is_rotated;
+        int fds[N_COPIER_FDS]; /* negative: none */
+} CopierMessage;
+
+#define COPIER_MESSAGE(message_type, message_id)                                      \
+        (CopierMessage) {                                                             \
+                .type = (message_type), .id = (message_id), .fds = { -1, -1, -1, -1 } \
+        }
+
+/* Sends without waiting. The descriptors stay the caller's. 0 or -errno. */
+int copier_channel_send(int socket_fd, const CopierMessage *message, const void *data,
+                        size_t length);
+
+/* The same without descriptors, and waits: for the copier, which may not call sendmsg(2). */
+int copier_channel_write(int socket_fd, const CopierMessage *message, const void *data,
+                         size_t length);
+
+/* Receives a message, and its data into 'data', a buffer of 'size' bytes. The descriptors are
+ * O_CLOEXEC, and the caller's. Returns the length of the data; -EAGAIN if 'waits' is false and
+ * there is no message; -EBADMSG, with no descriptor, for what is not a message; -ENOTCONN at the
+ * end; or another -errno. */
+ssize_t copier_channel_receive(int socket_fd, bool waits, CopierMessage *ret, void *data,
+                               size_t size);
+
+/* Closes the descriptors that nobody has taken. */
+void copier_message_close(CopierMessage *message);
+#define cleanup_copier_message cleanup_with(copier_message_close)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/process-memory.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+        STACK_BYTES = 112 * 1024, /* less than the kernel lets the stack of a program have */
+};
+
+pid_t process_fork(void) {
+        return (pid_t) syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* A page that holds nothing of the caller, nor of those that called it. */
+static uintptr_t page_below_stack(void) {
+        uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+
+        return ((uintptr_t) __builtin_frame_address(0) / page - 1) * page;
+}
+
+void process_trim_memory(void) {
+        uintptr_t end = page_below_stack();
+
+        (void) malloc_trim(0);
+        (void) madvise((void *) (end - STACK_BYTES), STACK_BYTES, MADV_DONTNEED);
+}
