@@ -45,7 +45,8 @@ static int check_daemonset_version(const Decoder *d, const YamlNode *node,
         const YamlNode *version = yaml_node_get(node, "apiVersion");
         char text[EXCERPT_SIZE];
 
-        if (find_daemonset_version(version->text) < N_ELEMENTS(versions))
+        /* An item of a list need not repeat it. */
+        if (!version || find_daemonset_version(version->text) < N_ELEMENTS(versions))
                 return 0;
         return decode_error_at(d, version, &path,
                                error_setf(d->reterr, EINVAL,
@@ -280,7 +281,7 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
         if (r < 0)
                 return r;
         /* The requested kind, whatever an item of a list says. */
-        if (is_of_api)
+        if (is_of_api || !set->api_version)
                 r = set_string_default(&set->api_version, "apps/v1");
         if (r < 0)
                 return r;

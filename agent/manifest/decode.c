@@ -532,13 +532,13 @@ static const char *parent_key(const DecodePath *path) {
 }
 
 /* Finds the errors below a misplaced field, as if it were where it belongs. */
-static int decode_misplaced_value(Decoder *d, const FieldHome *home, const YamlNode *key,
+static int decode_misplaced_value(Decoder *d, const Schema *home, const YamlNode *key,
                                   const YamlNode *value, const DecodePath *path) {
-        void *object = calloc(1, home->schema->size);
-        int r = object ? decode_pair(d, home->schema, key, value, path->parent, object) : -ENOMEM;
+        void *object = calloc(1, home->size);
+        int r = object ? decode_pair(d, home, key, value, path->parent, object) : -ENOMEM;
 
         if (object)
-                schema_done(home->schema, object);
+                schema_done(home, object);
         free(object);
         return decode_keep_error(d, r);
 }
@@ -548,13 +548,14 @@ static int refuse_misplaced(Decoder *d, const FieldHome *home, const YamlNode *k
         int r = decode_error_at(d, key, path,
                                 error_setf(d->reterr, EINVAL,
                                            "is a field of %s; it belongs below %s, not below %s",
-                                           home->noun, home->place, parent_key(path)));
+                                           home->noun, home->places, parent_key(path)));
 
         if (!d->errors)
                 return r;
         d->has_misplaced = true;
         r = decode_keep_error(d, r);
-        return r < 0 ? r : decode_misplaced_value(d, home, key, value, path);
+        return r < 0 || !home->schema ? r
+                                      : decode_misplaced_value(d, home->schema, key, value, path);
 }
 
 static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
@@ -566,13 +567,6 @@ static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
                         hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
         return decode_warn_strictly(d, key, path, sentence);
-}
-
-static bool is_in_template(const DecodePath *path) {
-        for (; path; path = path->parent)
-                if (path->key && streq(path->key, "template"))
-                        return true;
-        return false;
 }
 
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
@@ -592,8 +586,8 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                 return decode_error_at(d, key, path, r);
         }
         if (d->mode == DECODE_MANIFEST &&
-            find_field_home(schema, key->text, is_in_template(path), &home) &&
-            (home.is_error || d->errors))
+            (is_misplaced_in_template(path) || (d->errors && has_room_for_hints(d))) &&
+            find_field_home(path, &home))
                 return refuse_misplaced(d, &home, key, value, path);
         return warn_of_unknown(d, schema, key, path);
 }
@@ -607,7 +601,7 @@ static const Field *find_field(const Schema *schema, const char *key) {
 
 static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, const YamlNode *value,
                        const DecodePath *parent, void *object) {
-        const DecodePath path = { .parent = parent, .key = key->text };
+        const DecodePath path = { .parent = parent, .schema = schema, .key = key->text };
         const Field *field = find_field(schema, key->text);
 
         if (!field)

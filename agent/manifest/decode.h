@@ -18,6 +18,7 @@ enum {
 typedef struct DecodePath DecodePath;
 struct DecodePath {
         const DecodePath *parent; /* NULL: the document */
+        const Schema *schema;     /* of the object that has the key; NULL: unknown, or an index */
         const char *key;          /* NULL: an index */
         size_t index;
         bool is_map_key; /* a key chosen by the user: "labels[app]" */

@@ -122,9 +122,16 @@ static const struct {
         { "StatefulSet", RUN_TEMPLATE },
 };
 
+/* "Deployment" or "DeploymentList". */
+static bool is_kind_or_list(const char *text, const char *kind) {
+        size_t length = strlen(kind);
+
+        return strncmp(text, kind, length) == 0 && (!text[length] || streq(text + length, "List"));
+}
+
 bool kind_is_workload(const char *kind, const char **ret_advice) {
         for (size_t i = 0; i < N_ELEMENTS(workloads); i++)
-                if (streq(workloads[i].kind, kind)) {
+                if (is_kind_or_list(kind, workloads[i].kind)) {
                         *ret_advice = workloads[i].advice;
                         return true;
                 }
@@ -194,13 +201,16 @@ void foreign_kinds_done(ForeignKinds *foreign) {
 
 /* "ServiceAccount" or "ServiceAccountList". */
 static bool is_cluster_kind(const char *kind) {
-        for (size_t i = 0; i < N_ELEMENTS(cluster_kinds); i++) {
-                size_t length = strlen(cluster_kinds[i]);
-
-                if (strncmp(kind, cluster_kinds[i], length) == 0 &&
-                    (!kind[length] || streq(kind + length, "List")))
+        for (size_t i = 0; i < N_ELEMENTS(cluster_kinds); i++)
+                if (is_kind_or_list(kind, cluster_kinds[i]))
                         return true;
-        }
+        return false;
+}
+
+static bool is_read_kind(const char *kind) {
+        for (size_t i = 0; i < N_ELEMENTS(read_kinds); i++)
+                if (is_kind_or_list(kind, read_kinds[i]))
+                        return true;
         return false;
 }
 
@@ -238,20 +248,22 @@ static bool is_defined(const ForeignKinds *foreign, const char *group, const cha
 
 bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind) {
         cleanup_free char *group = strndup(version, strcspn(version, "/"));
+        const char *advice;
 
         if (!group)
                 return false;
-        if (is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds)) ||
-            (is_cluster_kind(kind) && is_kubernetes_group(group)))
+        if (is_read_kind(kind) || (is_cluster_kind(kind) && is_kubernetes_group(group)))
                 return true;
+        /* A definition's group has a domain: nothing defines a kind of Kubernetes itself. */
         return strchr(version, '/') &&
                (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)) ||
-                is_defined(foreign, group, kind));
+                (strchr(group, '.') && !kind_is_workload(kind, &advice) &&
+                 is_defined(foreign, group, kind)));
 }
 
 int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind) {
         char name[EXCERPT_SIZE], group[EXCERPT_SIZE], text[2 * EXCERPT_SIZE + 4];
-        bool is_read = is_word_of(kind, read_kinds, N_ELEMENTS(read_kinds));
+        bool is_read = is_read_kind(kind);
 
         (void) snprintf(text, sizeof(text), "%s%s%s", excerpt(name, kind), is_read ? " of " : "",
                         is_read ? excerpt(group, version) : "");

@@ -321,14 +321,14 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
 
 /* The items of a typed list may leave out what the list says. */
 static int parse_list_item(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
-                           bool is_pod_list) {
-        return is_pod_list && node->kind == YAML_NODE_MAPPING && !yaml_node_get(node, "kind")
-                       ? parse_kind(parser, node, path, NULL, "Pod")
+                           const char *item_kind) {
+        return item_kind && node->kind == YAML_NODE_MAPPING && !yaml_node_get(node, "kind")
+                       ? parse_kind(parser, node, path, NULL, item_kind)
                        : parse_object(parser, node, path);
 }
 
 static int parse_list(ManifestParser *parser, const YamlNode *node, const DecodePath *parent,
-                      bool is_pod_list) {
+                      const char *item_kind) {
         const DecodePath path = { .parent = parent, .key = "items" };
         const YamlNode *items = yaml_node_get(node, "items");
         char text[DESCRIPTION_SIZE];
@@ -342,7 +342,7 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
                                                   yaml_node_describe(items, text)));
         for (size_t i = 0; i < items->n; i++) {
                 const DecodePath item = { .parent = &path, .index = i };
-                int r = parse_list_item(parser, items->items[i], &item, is_pod_list);
+                int r = parse_list_item(parser, items->items[i], &item, item_kind);
 
                 r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
@@ -352,8 +352,27 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
 }
 
 /* The kubelet takes a PodList from a URL only. */
-static bool is_list_kind(const char *kind) {
-        return streq(kind, "List") || streq(kind, "PodList");
+static const struct {
+        const char *kind;
+        const char *version;
+        const char *item_kind; /* NULL: of any kind */
+} lists[] = {
+        { "List", "v1", NULL },
+        { "PodList", "v1", "Pod" },
+        { "DaemonSetList", "apps/v1", "DaemonSet" },
+        { "ConfigMapList", "v1", "ConfigMap" },
+        { "SecretList", "v1", "Secret" },
+        { "PriorityClassList", "scheduling.k8s.io/v1", "PriorityClass" },
+        { "RuntimeClassList", "node.k8s.io/v1", "RuntimeClass" },
+};
+
+/* The row of a kind, or N_ELEMENTS(lists). */
+static size_t find_list(const char *kind) {
+        size_t i = 0;
+
+        while (i < N_ELEMENTS(lists) && !streq(lists[i].kind, kind))
+                i++;
+        return i;
 }
 
 /* An object of another kind, or of another version. */
@@ -367,9 +386,13 @@ static int skip_or_refuse(ManifestParser *parser, const YamlNode *node, const De
 
 static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                       const char *version, const char *kind) {
+        size_t list = find_list(kind);
+        bool is_list = list < N_ELEMENTS(lists);
+        const char *expected = is_list ? lists[list].version : streq(kind, "Pod") ? "v1" : NULL;
         ObjectKind data = 0;
 
-        parser->decoder.hides_values = streq(kind, "Secret") || streq(kind, "List");
+        parser->decoder.hides_values =
+                streq(kind, "Secret") || streq(kind, "SecretList") || streq(kind, "List");
         parser->decoder.has_misplaced = false;
         if (streq(kind, "DaemonSet"))
                 return parse_daemonset(parser, node, path);
@@ -378,12 +401,13 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
         if (data < N_OBJECT_KINDS && (!version || streq(version, object_kind_versions[data])) &&
             (!object_kind_is_api_only(data) || parser->decoder.mode == DECODE_API))
                 return parse_data_object(parser, node, path, data);
-        if (!streq(kind, "Pod") && !is_list_kind(kind))
+        if (!expected || (version && foreign_kinds_can_skip(&parser->foreign, version, kind) &&
+                          !streq(version, expected)))
                 return skip_or_refuse(parser, node, path, version, kind);
-        if (version && !streq(version, "v1"))
-                return refuse_version(&parser->decoder, node, path, version, kind, "v1");
-        return streq(kind, "Pod") ? parse_pod(parser, node, path)
-                                  : parse_list(parser, node, path, streq(kind, "PodList"));
+        if (version && !streq(version, expected))
+                return refuse_version(&parser->decoder, node, path, version, kind, expected);
+        return is_list ? parse_list(parser, node, path, lists[list].item_kind)
+                       : parse_pod(parser, node, path);
 }
 
 static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {

@@ -3,16 +3,22 @@
 
 /* Fields in the wrong place: which object a key belongs to that is unknown where it is. */
 
-#include "agent/model/schema.h"
+#include "agent/manifest/decode.h"
+
+enum {
+        PLACES_SIZE = 512,
+};
 
 typedef struct FieldHome {
-        const Schema *schema; /* of the object that the field belongs to */
+        const Schema *schema; /* of the object that the field belongs to; NULL: there are several */
         const char *noun;     /* "the pod's spec" */
-        const char *place;    /* "spec.template.spec" */
-        bool is_error;        /* in the agent, too: the field's neighbours are in the wrong place as
-                                 well, and the object would be about something else */
+        char places[PLACES_SIZE]; /* "spec.template.spec" */
 } FieldHome;
 
-/* True if a key that 'schema' does not have is one of a related object; 'in_template' is whether
- * the object is a part of a pod template. */
-bool find_field_home(const Schema *schema, const char *key, bool in_template, FieldHome *ret);
+/* True if the last key of a path, which the object there does not have, is one of an object nearby:
+ * of the nearest ones, first those that pods consist of. */
+bool find_field_home(const DecodePath *path, FieldHome *ret);
+
+/* Whether the key is a field of a pod's spec next to the template's spec or in its metadata: then
+ * the field's neighbours are in the wrong place as well, and the pod would be another one. */
+bool is_misplaced_in_template(const DecodePath *path);

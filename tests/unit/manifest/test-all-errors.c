@@ -142,9 +142,9 @@ TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
                 "f:4:1: containers: is a field of the pod's spec; it belongs below spec, not "
                 "below the document\n"
                 "f:4:34: containers[0].runAsUser: is a field of the security context; it "
-                "belongs below securityContext, not below containers\n"
+                "belongs below containers[0].securityContext, not below containers\n"
                 "f:4:48: containers[0].limits: is a field of the resources; it belongs below "
-                "resources, not below containers\n");
+                "containers[0].resources, not below containers\n");
         expect_errors(
                 "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\n"
                 "selector: {matchLabels: {a: b}}\n"
@@ -156,7 +156,7 @@ TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
                 "below the document\n"
                 "f:5:67: template.spec.containers[0].name: must be a DNS label, not 'C'\n"
                 "f:5:83: template.env: is a field of a container; it belongs below "
-                "spec.template.spec.containers[], not below template\n"
+                "template.spec.containers[], not below template\n"
                 "f:5:96: template.env[0].name: must be a string, not the number 1; quote it\n");
         expect_errors("apiVersion: v1\nkind: Pod\nnamespace: NS\nimage: i\n",
                       "f:3:1: namespace: is a field of the metadata; it belongs below metadata, "
@@ -164,4 +164,67 @@ TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
                       "f:3:12: namespace: must be a DNS label, not 'NS'\n"
                       "f:4:1: image: is a field of a container; it belongs below "
                       "spec.containers[], not below the document\n");
+}
+
+/* One error of a pod with this text below its containers[0], its spec or at its top. */
+static void expect_advice(const char *top, const char *spec, const char *container,
+                          const char *expected) {
+        cleanup_free char *yaml = NULL, *all = NULL;
+
+        REQUIRE(asprintf(&yaml,
+                         "{apiVersion: v1, kind: Pod, metadata: {name: p}, %s\nspec: {%s\n"
+                         "containers: [{name: c, image: i, %s}]}}\n",
+                         top, spec, container) > 0);
+        REQUIRE(asprintf(&all, "f:%s\n", expected) > 0);
+        expect_errors(yaml, all);
+}
+
+TEST(a_field_belongs_to_the_nearest_object_that_has_it)
+{
+        expect_advice("runAsUser: 5,", "", "",
+                      "1:50: runAsUser: is a field of the pod's security context; it belongs below "
+                      "spec.securityContext, not below the document");
+        expect_advice("", "privileged: true,", "",
+                      "2:8: spec.privileged: is a field of the security context; it belongs below "
+                      "spec.containers[].securityContext, not below spec");
+        expect_advice(
+                "", "labels: {a: b},", "",
+                "2:8: spec.labels: is a field of the metadata; it belongs below metadata, not "
+                "below spec");
+        expect_advice("", "securityContext: {readOnlyRootFilesystem: true},", "",
+                      "2:26: spec.securityContext.readOnlyRootFilesystem: is a field of the "
+                      "security context; it belongs below spec.containers[].securityContext, not "
+                      "below securityContext");
+        expect_advice("", "", "fsGroup: 5",
+                      "3:34: spec.containers[0].fsGroup: is a field of the pod's security context; "
+                      "it belongs below spec.securityContext, not below containers");
+        expect_advice("", "", "securityContext: {hostPID: true}",
+                      "3:52: spec.containers[0].securityContext.hostPID: is a field of the pod's "
+                      "spec; it belongs below spec, not below securityContext");
+        expect_advice("", "", "resources: {cpu: 1}",
+                      "3:46: spec.containers[0].resources.cpu: is a field of ResourceList; it "
+                      "belongs below spec.containers[0].resources.limits or "
+                      "spec.containers[0].resources.requests, not below resources");
+        expect_advice("", "", "httpGet: {port: 80}",
+                      "3:34: spec.containers[0].httpGet: is a field of Probe; it belongs below "
+                      "spec.containers[0].livenessProbe or spec.containers[0].readinessProbe or "
+                      "spec.containers[0].startupProbe, not below containers");
+}
+
+/* A Secret has a name like any object, but its volume does not. */
+TEST(a_field_that_many_objects_have_gets_no_advice)
+{
+        expect_advice("", "volumes: [{name: v, secret: {name: s}}],", "",
+                      "2:37: spec.volumes[0].secret.name: is not a field of SecretVolumeSource\n"
+                      "f:2:37: spec.volumes[0].secret.secretName: is required; 'name' is not a "
+                      "field of SecretVolumeSource");
+        expect_advice(
+                "", "", "volumeMounts: [{name: v, path: /v}]",
+                "3:59: spec.containers[0].volumeMounts[0].path: is not a field of "
+                "VolumeMount\n"
+                "f:3:59: spec.containers[0].volumeMounts[0].mountPath: is required; 'path' is "
+                "not a field of VolumeMount");
+        expect_advice("", "", "kind: Pod, apiVersion: v1",
+                      "3:34: spec.containers[0].kind: is not a field of Container\n"
+                      "f:3:45: spec.containers[0].apiVersion: is not a field of Container");
 }

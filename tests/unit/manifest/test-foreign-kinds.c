@@ -82,6 +82,66 @@ TEST(definitions_count_in_lists_of_lists_and_for_lists_of_their_kind)
                     "not run; " RUNS);
 }
 
+TEST(a_definition_lets_no_workload_be_skipped)
+{
+        static const char definition[] =
+                "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, "
+                "spec: {group: %s, names: {kind: %s}}}\n---\n{apiVersion: %s/v1, kind: %s}\n";
+        static const char *const kinds[][2] = { { "apps", "Deployment" },
+                                                { "batch", "Job" },
+                                                { "batch.volcano.sh", "Job" },
+                                                { "apps", "Widget" } };
+
+        for (size_t i = 0; i < N_ELEMENTS(kinds); i++) {
+                const char *group = kinds[i][0], *kind = kinds[i][1];
+                ManifestObjects objects = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+                cleanup_free char *yaml = NULL;
+
+                REQUIRE(asprintf(&yaml, definition, group, kind, group, kind) > 0);
+                EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error),
+                          -EINVAL);
+                EXPECT(strstr(strna(error.message), kind));
+                manifest_objects_done(&objects);
+        }
+}
+
+TEST(lists_of_workloads_are_errors_with_the_same_advice)
+{
+        expect_pods(
+                POD "{apiVersion: apps/v1, kind: DeploymentList, items: []}", 0,
+                "f:6:29: kind: is DeploymentList, which only a controller of a cluster runs; to "
+                "run its pods here, make its template a Pod or a DaemonSet; a node runs Pod, "
+                "DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List");
+        expect_pods(POD "{apiVersion: example.com/v1, kind: ConfigMapList, items: []}", 1,
+                    "f: skips ConfigMapList of example.com/v1, which a node does not run; " RUNS);
+        expect_pods(POD "{apiVersion: v2, kind: PodList, items: []}", 0,
+                    "f:6:14: apiVersion: must be v1 for a PodList, not 'v2'");
+}
+
+/* The items need not repeat what the list says. */
+TEST(typed_lists_of_what_a_node_runs_are_read)
+{
+        static const char yaml[] =
+                "{apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: a}}]}\n---\n"
+                "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}]}\n---\n"
+                "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClassList, items: [\n"
+                "  {metadata: {name: a}, value: 1}]}\n---\n"
+                "{apiVersion: node.k8s.io/v1, kind: RuntimeClassList, items: [\n"
+                "  {metadata: {name: a}, handler: a}]}\n---\n"
+                "apiVersion: apps/v1\nkind: DaemonSetList\nitems:\n"
+                "- metadata: {name: d}\n  spec:\n    selector: {matchLabels: {a: b}}\n"
+                "    template:\n      metadata: {labels: {a: b}}\n"
+                "      spec: {containers: [{name: c, image: i}]}\n";
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error), 0);
+        EXPECT_STREQ(strna(error.message), "");
+        EXPECT_EQ(objects.data.n, 4);
+        EXPECT_EQ(objects.daemonsets.n, 1);
+}
+
 /* A Service of Knative is a workload. */
 TEST(kinds_of_other_groups_are_not_taken_for_those_of_kubernetes)
 {
