@@ -189,8 +189,7 @@ int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser
         return r < 0 ? r : image_user_find(user, passwd, group, ret, reterr);
 }
 
-/* The number of layers, or -errno. One that is missing is left out: the overlay cannot be mounted.
- */
+/* The number of layers, or -errno. All must be there: the user could be another one without it. */
 static int open_layers(char *const *layers, int *fds, Error *reterr) {
         int n = 0;
 
@@ -199,12 +198,13 @@ static int open_layers(char *const *layers, int *fds, Error *reterr) {
 
                 if (fd >= 0)
                         fds[n++] = fd;
-                else if (errno != ENOENT) {
+                else {
                         int r = -errno;
 
                         while (n > 0)
                                 close_fd(fds[--n]);
-                        return error_prefixf(reterr, r, "cannot open '%s'", *layers);
+                        return error_setf(reterr, -r, "cannot open the layer '%s': %s", *layers,
+                                          strerror(-r));
                 }
         }
         return n;

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import specs
+import world
 
 
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "dead"])
@@ -42,6 +43,8 @@ def test_new_pods_have_their_image_again_when_the_image_store_was_removed(node, 
     shutil.rmtree(os.path.join(node.state, "images", part))
     node.launch(specs.pod("new"))
     assert node.status("new")["restartCount"] == 0
+    node.launch(specs.pod("user", securityContext={"runAsUser": 1000}))
+    assert world.status(node.init("user"), "Uid").split()[0] == "1000"
     assert node.init("web") == pid
     node.restart()
     node.launch(specs.pod("later"))

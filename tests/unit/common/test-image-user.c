@@ -105,3 +105,16 @@ TEST(numbers_need_no_files)
         EXPECT_EQ(image_user_find("", NULL, NULL, &account, NULL), 0);
         EXPECT_EQ(account.uid, 0);
 }
+
+/* Without a layer the user could be another one. */
+TEST(a_missing_layer_is_an_error_that_names_it)
+{
+        char root[] = "/", missing[] = "/nowhere/layer";
+        char *layers[] = { root, missing, NULL };
+        cleanup_image_user ImageUser account = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(image_user_find_in_directories("1000", layers, &account, &error), -ENOENT);
+        EXPECT_STREQ(error.message,
+                     "cannot open the layer '/nowhere/layer': No such file or directory");
+}
