@@ -67,23 +67,11 @@ static char *find_bearer_token(struct MHD_Connection *http) {
         return *value ? strdup(value) : NULL;
 }
 
-static int copy_api_user(const ApiUser *from, ApiUser *ret) {
-        cleanup_with(api_user_done) ApiUser user = { 0 };
-
-        user.name = strdup(from->name);
-        user.uid = from->uid ? strdup(from->uid) : NULL;
-        if (!user.name || (from->uid && !user.uid) || strv_extend(&user.groups, from->groups) < 0)
-                return -ENOMEM;
-        *ret = user;
-        user = (ApiUser){ 0 };
-        return 0;
-}
-
 static void cache_valid_token(NodeApi *server, const char *token, const ApiUser *user) {
         ApiUser *copy = calloc(1, sizeof(*copy));
         uint64_t now = now_boottime_usec();
 
-        if (!copy || copy_api_user(user, copy) < 0)
+        if (!copy || api_user_copy(user, copy) < 0)
                 free(copy);
         else
                 review_cache_put(server->tokens, token, copy, now,
@@ -127,7 +115,7 @@ static int find_reviewed_token(ApiRequest *request, const char *token) {
         const ApiUser *user = review_cache_find(server->tokens, token, now);
 
         if (user)
-                return copy_api_user(user, &request->user) >= 0;
+                return api_user_copy(user, &request->user) >= 0;
         return review_cache_find(server->invalid_tokens, token, now) ? 0 : -EAGAIN;
 }
 
@@ -191,8 +179,9 @@ static char *format_access_key(const ApiRequest *request, const char *subresourc
 
         if (!out)
                 return NULL;
-        fprintf(out, "%s\n%s\n%zu:%s\n%s\n", request->attributes.verb, subresource,
-                strlen(request->user.name), request->user.name, strna(request->user.uid));
+        fprintf(out, "%s\n%s\n%zu:%s\n%zu:%s\n%s\n", request->attributes.verb, subresource,
+                strlen(request->user.name), request->user.name, strlen(strna(request->user.uid)),
+                strna(request->user.uid), strna(request->user.extra));
         strv_foreach(group, request->user.groups) {
                 fprintf(out, "%zu:%s\n", strlen(*group), *group);
         }

@@ -9,6 +9,9 @@ typedef struct ApiUser {
         char *name;
         char *uid; /* NULL: unknown */
         char **groups;
+        char *extra; /* an object of JSON with lists of strings, as in TokenReviews; NULL: none */
 } ApiUser;
 
+/* 0 or -ENOMEM. */
+int api_user_copy(const ApiUser *user, ApiUser *ret);
 void api_user_done(ApiUser *user);

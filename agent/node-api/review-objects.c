@@ -5,6 +5,8 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
+#include <stdint.h>
+
 char *token_review_format(const char *token) {
         cleanup_json json_t *review =
                 json_pack("{s:s, s:s, s:{s:s}}", "kind", "TokenReview", "apiVersion",
@@ -18,6 +20,33 @@ static int check_review_error(const json_t *review, Error *reterr) {
         const char *message = json_string_value(json_object_get(review, "error"));
 
         return message ? error_setf(reterr, EBADMSG, "%s", message) : 0;
+}
+
+/* What is not a list of strings would make the API server refuse the review of access. */
+static json_t *copy_extra_values(const json_t *values) {
+        json_t *copy = json_array();
+        const json_t *value;
+        size_t i;
+
+        json_array_foreach(values, i, value)
+                if (json_is_string(value))
+                        (void) json_array_append_new(copy, json_string(json_string_value(value)));
+        return copy;
+}
+
+/* Such as the scopes of a token, by which an authorizer may grant less than to its user. */
+static int copy_review_extra(const json_t *object, char **ret) {
+        cleanup_json json_t *copy = json_object();
+        const char *name;
+        json_t *values;
+
+        json_object_foreach((json_t *) (uintptr_t) object, name, values)
+                if (json_object_set_new(copy, name, copy_extra_values(values)) < 0)
+                        return -ENOMEM;
+        if (json_object_size(copy) == 0)
+                return 0;
+        *ret = json_to_text(copy, JSON_COMPACT | JSON_SORT_KEYS);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int copy_review_user(const json_t *object, ApiUser *ret, Error *reterr) {
@@ -37,6 +66,8 @@ static int copy_review_user(const json_t *object, ApiUser *ret, Error *reterr) {
                 if (json_is_string(group) &&
                     strv_append(&user.groups, json_string_value(group)) < 0)
                         return -ENOMEM;
+        if (copy_review_extra(json_object_get(object, "extra"), &user.extra) < 0)
+                return -ENOMEM;
         *ret = user;
         user = (ApiUser){ 0 };
         return 1;
@@ -57,17 +88,19 @@ int token_review_parse(const char *json, ApiUser *ret, Error *reterr) {
 
 char *access_review_format(const ApiUser *user, const char *verb, const char *node,
                            const char *subresource) {
-        cleanup_json json_t *groups = json_array(), *review = NULL;
+        cleanup_json json_t *groups = json_array(), *extra = NULL, *review = NULL;
 
         strv_foreach(group, user->groups) {
                 if (json_array_append_new(groups, json_string(*group)) < 0)
                         return NULL;
         }
-        review = json_pack("{s:s, s:s, s:{s:s, s:s*, s:O, s:{s:s, s:s, s:s, s:s, s:s}}}", "kind",
-                           "SubjectAccessReview", "apiVersion", "authorization.k8s.io/v1", "spec",
-                           "user", user->name, "uid", user->uid, "groups", groups,
-                           "resourceAttributes", "verb", verb, "version", "v1", "resource", "nodes",
-                           "subresource", subresource, "name", node);
+        if (user->extra && !(extra = json_loads(user->extra, 0, NULL)))
+                return NULL;
+        review = json_pack("{s:s, s:s, s:{s:s, s:s*, s:O, s:O*, s:{s:s, s:s, s:s, s:s, s:s}}}",
+                           "kind", "SubjectAccessReview", "apiVersion", "authorization.k8s.io/v1",
+                           "spec", "user", user->name, "uid", user->uid, "groups", groups, "extra",
+                           extra, "resourceAttributes", "verb", verb, "version", "v1", "resource",
+                           "nodes", "subresource", subresource, "name", node);
         return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 

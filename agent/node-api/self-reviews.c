@@ -77,8 +77,9 @@ static json_t *user_status(const ApiUser *user) {
         strv_foreach(group, user->groups) {
                 (void) json_array_append_new(groups, json_string(*group));
         }
-        return json_pack("{s:{s:s, s:s*, s:o}}", "userInfo", "username", strna(user->name), "uid",
-                         user->uid, "groups", groups);
+        return json_pack("{s:{s:s, s:s*, s:o, s:o*}}", "userInfo", "username", strna(user->name),
+                         "uid", user->uid, "groups", groups, "extra",
+                         user->extra ? json_loads(user->extra, 0, NULL) : NULL);
 }
 
 static json_t *format_review(const char *kind, const char *version, const json_t *spec,

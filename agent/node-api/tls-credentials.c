@@ -2,12 +2,14 @@
 #include "agent/node-api/tls-credentials.h"
 
 #include "common/cleanup.h"
+#include "common/hash.h"
 #include "common/strv.h"
 #include "common/tls-limits.h"
 #include "common/utf8.h"
 
 #include <gnutls/x509.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
         CHAIN_MAX = 8,        /* certificates of a client */
@@ -304,22 +306,54 @@ static bool has_attribute_type(const gnutls_x509_ava_st *attribute, const char *
 }
 
 /* As in Go the last one of several common names counts. */
+static int set_subject_name(ApiUser *user, char *text_consume, Error *reterr) {
+        free(user->name);
+        user->name = text_consume;
+        return 0;
+}
+
+static int set_subject_uid(ApiUser *user, char *text_consume, Error *reterr) {
+        bool is_good = !user->uid && text_consume[0];
+
+        free(user->uid);
+        user->uid = text_consume;
+        return is_good ? 0
+                       : error_setf(reterr, EACCES,
+                                    "the client certificate: the UID of its subject is %s",
+                                    text_consume[0] ? "there twice" : "empty");
+}
+
+static int add_subject_group(ApiUser *user, char *text_consume, Error *reterr) {
+        int r = strv_append(&user->groups, text_consume);
+
+        free(text_consume);
+        return r;
+}
+
+static const struct {
+        const char *oid;
+        const char *what;
+        int (*set)(ApiUser *user, char *text_consume, Error *reterr);
+} subject_attributes[] = {
+        { GNUTLS_OID_X520_COMMON_NAME, "common name", set_subject_name },
+        { GNUTLS_OID_X520_ORGANIZATION_NAME, "organization", add_subject_group },
+        { "1.3.6.1.4.1.57683.2", "UID", set_subject_uid }, /* Kubernetes' own */
+};
+
 static int take_subject_attribute(const gnutls_x509_ava_st *attribute, ApiUser *user,
                                   Error *reterr) {
-        bool is_name = has_attribute_type(attribute, GNUTLS_OID_X520_COMMON_NAME);
-        cleanup_free char *text = NULL;
+        for (size_t i = 0; i < N_ELEMENTS(subject_attributes); i++) {
+                char *text;
 
-        if (!is_name && !has_attribute_type(attribute, GNUTLS_OID_X520_ORGANIZATION_NAME))
-                return 0;
-        text = decode_subject_text(attribute);
-        if (!text)
-                return error_setf(reterr, EACCES,
-                                  "the client certificate: cannot read the %s of its subject",
-                                  is_name ? "common name" : "organization");
-        if (!is_name)
-                return strv_append(&user->groups, text);
-        free(user->name);
-        user->name = TAKE_PTR(text);
+                if (!has_attribute_type(attribute, subject_attributes[i].oid))
+                        continue;
+                text = decode_subject_text(attribute);
+                return text ? subject_attributes[i].set(user, text, reterr)
+                            : error_setf(reterr, EACCES,
+                                         "the client certificate: cannot read the %s of its "
+                                         "subject",
+                                         subject_attributes[i].what);
+        }
         return 0;
 }
 
@@ -356,6 +390,19 @@ static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Err
         return 0;
 }
 
+/* By which an audit log of the API server tells certificates of one user apart. */
+static int set_credential_id(const gnutls_datum_t *der, ApiUser *user) {
+        char hash[SHA256_HEX_SIZE];
+
+        sha256_hex(der->data, der->size, hash);
+        if (asprintf(&user->extra,
+                     "{\"authentication.kubernetes.io/credential-id\":[\"X509SHA256=%s\"]}",
+                     hash) >= 0)
+                return 0;
+        user->extra = NULL;
+        return -ENOMEM;
+}
+
 int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_session_t session,
                                  ApiUser *ret, Error *reterr) {
         cleanup_with(client_chain_done) ClientChain chain = { 0 };
@@ -373,6 +420,9 @@ int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_sessi
         if (r < 0)
                 return r;
         r = read_client_subject(chain.items[0], &user, reterr);
+        if (r < 0)
+                return r;
+        r = set_credential_id(&certificates[0], &user);
         if (r < 0)
                 return r;
         *ret = user;

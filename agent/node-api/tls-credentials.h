@@ -30,7 +30,7 @@ DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
  * gnutls_deinit(). 0 or -ENOMEM. */
 int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret);
 
-/* The user that the client's certificate names: CN and O of its subject, where one of the
+/* The user that the client's certificate names: CN, O and UID of its subject, where one of the
  * authorities has signed it for clients and it is valid now. 1; 0: the client has shown none;
  * -EACCES with a message; -ENOMEM. */
 int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_session_t session,

@@ -81,7 +81,7 @@ def expired(message):
 
 class User:
     def __init__(self, name, groups=()):
-        self.name, self.groups = name, set(groups)
+        self.name, self.groups, self.more = name, set(groups), {}  # "uid" and "extra" of TokenReviews
 
     @property
     def node(self):
@@ -101,7 +101,8 @@ def review_token(api, request):
     user = api.tokens.get(request.body["spec"].get("token"))
     if user is None:
         return {**request.body, "status": {"user": {}, "error": "[invalid bearer token, Token has been invalidated]"}}
-    return {**request.body, "status": {"authenticated": True, "user": {"username": user.name, "groups": sorted(user.groups)}}}
+    found = {"username": user.name, "groups": sorted(user.groups), **user.more}
+    return {**request.body, "status": {"authenticated": True, "user": found}}
 
 
 def review_access(api, request):

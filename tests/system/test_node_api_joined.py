@@ -72,6 +72,22 @@ def test_answers_of_the_api_server_are_kept(api, reviewed):
     api.start()
 
 
+def test_a_review_of_access_has_all_that_is_known_of_the_user(api, reviewed):
+    """An authorizer may grant a token less than its user has, by the scopes in 'extra'."""
+    more = {"uid": "7", "extra": {"scopes.authorization.openshift.io": ["user:info"], "example.com/a": []}}
+    jane, _ = api.authority.issue("jane", "/CN=jane")
+    for token, found in (("scoped", more), ("other", {**more, "extra": {"scopes.authorization.openshift.io": ["user:full"]}})):
+        api.add_token(token, "jane", "readers")
+        api.tokens[token].more = found
+        assert reviewed.request("/metrics", headers=bearer(token))[0] == 403
+    assert reviewed.request("/metrics", certificate=jane)[0] == 403
+    specs = [request.body["spec"] for request in api.requests if "accessreview" in request.target]
+    assert [(spec["user"], spec.get("uid"), spec["groups"]) for spec in specs] == \
+        [("jane", "7", ["readers", "system:authenticated"])] * 2 + [("jane", None, ["system:authenticated"])]
+    assert [spec["extra"] for spec in specs[:2]] == [more["extra"], {"scopes.authorization.openshift.io": ["user:full"]}]
+    assert list(specs[2]["extra"]) == ["authentication.kubernetes.io/credential-id"]
+
+
 def ask_for_metrics(served, certificate, found):
     thread = threading.Thread(target=lambda: found.append(served.request("/metrics", certificate=certificate)[0]))
     thread.start()

@@ -130,6 +130,22 @@ TEST(token_review_names_the_user)
                   -EBADMSG);
 }
 
+TEST(access_review_has_all_that_the_token_review_says_of_the_user)
+{
+        cleanup_with(api_user_done) ApiUser user = { 0 };
+        cleanup_free char *request = NULL;
+
+        REQUIRE(token_review_parse("{\"status\":{\"authenticated\":true,\"user\":{\"username\":"
+                                   "\"jane\",\"uid\":\"7\",\"groups\":[\"a\"],\"extra\":{"
+                                   "\"scopes.example.com\":[\"read\",\"logs\",7],\"b\":[],"
+                                   "\"a\":\"no list\"}}}}",
+                                   &user, NULL) == 1);
+        request = access_review_format(&user, "get", "node1", "proxy");
+        EXPECT(request && strstr(request, "\"user\":\"jane\",\"uid\":\"7\",\"groups\":[\"a\"],"
+                                          "\"extra\":{\"a\":[],\"b\":[],\"scopes.example.com\":"
+                                          "[\"read\",\"logs\"]},\"resourceAttributes\""));
+}
+
 TEST(access_review_asks_for_a_subresource_of_the_node)
 {
         char *groups[] = { (char[]){ "g" }, NULL };

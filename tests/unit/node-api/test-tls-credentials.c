@@ -603,9 +603,37 @@ TEST(the_subject_of_a_client_is_read_as_in_go)
                 if (!subject->name)
                         EXPECT(error.message && strstr(error.message, "the client certificate"));
                 EXPECT_STREQ(user.name, subject->name);
+                EXPECT_EQ(user.extra != NULL, r == 1);
                 for (; user.groups && user.groups[n]; n++)
                         EXPECT_STREQ(user.groups[n], n < N_PARTS ? subject->groups[n] : NULL);
                 EXPECT(n == N_PARTS || !subject->groups[n]);
+        }
+}
+
+TEST(the_uid_and_the_hash_of_a_certificate_are_the_users)
+{
+        static const char uid_oid[] = "1.3.6.1.4.1.57683.2";
+        static const char *const cases[][2] = {
+                { "\x0c\x01"
+                  "7",
+                  "7" },
+                { "\x0c\x00", NULL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                gnutls_privkey_t key = make_curve_key();
+                gnutls_x509_crt_t certificate = start_certificate(public_key_of(key));
+                cleanup_with(api_user_done) ApiUser user = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                REQUIRE(gnutls_x509_crt_set_dn(certificate, "CN=jane", NULL) >= 0);
+                REQUIRE(gnutls_x509_crt_set_dn_by_oid(certificate, uid_oid, 1, cases[i][0],
+                                                      cases[i][1] ? 3 : 2) >= 0);
+                EXPECT_EQ(authenticate_client(certificate, key, versions[0], &user, &error),
+                          cases[i][1] ? 1 : -EACCES);
+                EXPECT_STREQ(user.uid, cases[i][1]);
+                EXPECT_EQ(user.extra && strstr(user.extra, "credential-id\":[\"X509SHA256="),
+                          cases[i][1] != NULL);
         }
 }
 
