@@ -72,7 +72,7 @@ int bound_pod_return(BoundPod *bound, const Pod *running) {
         return r;
 }
 
-int bound_pod_reject(BoundPod *bound, const char *message) {
+int bound_pod_reject(BoundPod *bound, const char *reason, const char *message) {
         PodStatus *rejection = calloc(1, sizeof(*rejection));
 
         clear_rejection(bound);
@@ -80,7 +80,7 @@ int bound_pod_reject(BoundPod *bound, const char *message) {
                 return -ENOMEM;
         *rejection = (PodStatus){ .phase = POD_FAILED,
                                   .is_rejected = true,
-                                  .reason = strdup("UnexpectedAdmissionError"),
+                                  .reason = strdup(reason),
                                   .message = strdup(message) };
         bound->rejection = rejection;
         if (rejection->reason && rejection->message)

@@ -38,4 +38,4 @@ void bound_pod_borrow(BoundPod *bound, const Pod *running);
 int bound_pod_return(BoundPod *bound, const Pod *running);
 
 /* The node does not admit the pod: it is reported as failed, as the kubelet does. 0 or -ENOMEM. */
-int bound_pod_reject(BoundPod *bound, const char *message);
+int bound_pod_reject(BoundPod *bound, const char *reason, const char *message);

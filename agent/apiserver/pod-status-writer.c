@@ -13,6 +13,7 @@ enum {
         POD_REQUESTS_MAX = 8,   /* at a time */
         REFUSED_PODS_MAX = 5,   /* that are printed */
         REPEATS_APART_SEC = 10, /* of a status that others change; as the kubelet's */
+        CONFLICTS_MIN = 3,      /* after which a name is not just becoming free */
 };
 
 struct PodStatusWriter {
@@ -40,29 +41,62 @@ static const struct {
 
 /* ---- the request ---- */
 
+static void read_rejection(const ApiServerPod *pod, KubeLocalPod *ret) {
+        ret->status = pod->bound.rejection;
+        ret->uid = pod->remote.metadata.uid;
+        ret->is_api_pod = true;
+        ret->is_terminated = true;
+}
+
+static void read_final_status(const LocalPod *local, KubeLocalPod *ret) {
+        ret->pod = local->final_pod;
+        ret->status = local->final_status;
+        ret->cached = local->final_json;
+        ret->uid = local->final_uid;
+        ret->is_terminated = true;
+}
+
+static bool has_final_status(const LocalPod *local) {
+        return local->final_status || local->final_json;
+}
+
+/* The server's pod, which is not a mirror pod, has the name of a pod of this node's own. */
+static bool is_name_taken(const ApiServerPod *pod) {
+        return pod->local.uid && !pod->local.is_api_pod && pod->remote.exists &&
+               !pod->remote.metadata.mirror_hash;
+}
+
+/* It may have run before. */
+static void read_squatter(const ApiServerPod *pod, KubeLocalPod *ret) {
+        const LocalPod *local = &pod->local;
+
+        ret->is_api_pod = true;
+        if (has_final_status(local) && streq_ptr(local->final_uid, pod->remote.metadata.uid))
+                read_final_status(local, ret);
+        else if (pod->bound.rejection)
+                read_rejection(pod, ret);
+}
+
 static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, KubeLocalPod *ret) {
         LocalPod *local = &pod->local;
-        const PodStatus *status = local_pod_status(local, writer->spec.pod_manager);
+        const PodStatus *status;
 
         *ret = (KubeLocalPod){ .is_api_pod = local->is_api_pod,
                                .is_outdated = pod->bound.is_outdated };
+        if (is_name_taken(pod)) {
+                read_squatter(pod, ret);
+                return;
+        }
+        status = local_pod_status(local, writer->spec.pod_manager);
         if (status) {
                 ret->pod = pod_manager_find_pod(writer->spec.pod_manager, local->uid);
                 ret->status = status;
                 ret->uid = local->reported_uid;
                 ret->awaits_edit = pod_manager_awaits_edit(writer->spec.pod_manager, local->uid);
-        } else if (pod->bound.rejection) {
-                ret->status = pod->bound.rejection;
-                ret->uid = pod->remote.metadata.uid;
-                ret->is_api_pod = true;
-                ret->is_terminated = true;
-        } else if (local->final_status || local->final_json) {
-                ret->pod = local->final_pod;
-                ret->status = local->final_status;
-                ret->cached = local->final_json;
-                ret->uid = local->final_uid;
-                ret->is_terminated = true;
-        }
+        } else if (pod->bound.rejection)
+                read_rejection(pod, ret);
+        else if (has_final_status(local))
+                read_final_status(local, ret);
 }
 
 static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
@@ -181,6 +215,17 @@ static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeRespon
         return KUBE_WORK_RETRY_LATER;
 }
 
+/* The watch does not show pods that are not bound to this node, or whose deletion a finalizer
+ * delays. */
+static bool is_name_held(ApiServerPod *pod, const KubeResponse *response) {
+        PodReport *report = &pod->report;
+        bool is_conflict = report->request_kind == KUBE_POD_CREATE_MIRROR && !response->error &&
+                           response->status == 409;
+
+        report->n_conflicts = is_conflict ? report->n_conflicts + 1 : 0;
+        return report->n_conflicts >= CONFLICTS_MIN;
+}
+
 static void record_response_object(ApiServerPod *pod, const KubeResponse *response) {
         PodReport *report = &pod->report;
         cleanup_with(kube_object_summary_done) KubeObjectSummary object = { 0 };
@@ -202,6 +247,8 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
 
         if (!pod)
                 return KUBE_WORK_DONE;
+        if (is_name_held(pod, response))
+                return on_pod_request_refused(pod, response);
         if (response->error || response->status == 409) /* 409: the watch will show what is there */
                 return KUBE_WORK_RETRY_LATER;
         if (kind == KUBE_POD_DELETE && (response->status == 200 || response->status == 404))

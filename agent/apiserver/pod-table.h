@@ -14,6 +14,7 @@
 typedef struct PodReport {
         char *refused; /* why the server refused the last request; NULL: it did not */
         KubePodRequestKind request_kind;
+        unsigned n_conflicts;                /* in a row, of the creation of a mirror pod */
         unsigned watch_events;               /* of the remote pod, when the request was made */
         char reported_hash[SHA256_HEX_SIZE]; /* of the last status that the server took; "": none */
         char sent_hash[SHA256_HEX_SIZE];     /* of the status in flight */

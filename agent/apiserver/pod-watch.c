@@ -41,7 +41,7 @@ static int handle_invalid_pod(ApiServerPod *pod, const char *error) {
         log_error("Rejecting pod '%s' of the API server: %s; it is reported as failed", pod->key,
                   error);
         bound_pod_clear(&pod->bound);
-        return bound_pod_reject(&pod->bound, error);
+        return bound_pod_reject(&pod->bound, "UnexpectedAdmissionError", error);
 }
 
 static int parse_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod, const char *json,

@@ -11,6 +11,7 @@
 #include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
 #include "agent/model/pod-adoption.h"
+#include "agent/pods/pod-preemption.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/log.h"
@@ -146,7 +147,8 @@ int apiserver_pods_restore(ApiServerPods *pods, const Pod *desired) {
 static bool is_apiserver_pod_desired(const ApiServerPod *pod) {
         bool has_terminated = remote_pod_has_terminated(&pod->remote) && !pod->local.uid;
 
-        return pod->bound.desired && !remote_pod_is_deleting(&pod->remote) && !has_terminated;
+        return pod->bound.desired && !pod->bound.rejection &&
+               !remote_pod_is_deleting(&pod->remote) && !has_terminated;
 }
 
 typedef struct CandidateContext {
@@ -246,6 +248,19 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
         return 1;
 }
 
+/* For good: a pod that has failed never runs. */
+static int reject_taken_name(const ApiServerPods *pods, ApiServerPod *pod) {
+        int r = bound_pod_reject(&pod->bound, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
+
+        if (r < 0)
+                return r;
+        log_warning("Rejecting pod '%s' of the API server: %s; it is reported as failed, and there "
+                    "is no mirror pod until it is deleted",
+                    pod->key, NAME_CONFLICT_MESSAGE);
+        pod_status_writer_mark(pods->writer, pod);
+        return 0;
+}
+
 /* 0 or -ENOMEM. */
 static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER };
@@ -254,11 +269,7 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
         int r;
 
         if (desired_pods_find(desired, metadata->namespace, metadata->name))
-                return pod->bound.rejection || !pod->remote.exists
-                               ? 0
-                               : bound_pod_reject(
-                                         &pod->bound,
-                                         "a manifest of this node defines a pod of that name");
+                return pod->remote.exists ? reject_taken_name(pods, pod) : 0;
         r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)
                 return r;
@@ -342,6 +353,8 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
                 return strdup("it has terminated (its final status is cached)");
         if (!pod->bound.desired)
                 return strdup("the API server deleted it");
+        if (pod->bound.rejection)
+                return strdup(strna(pod->bound.rejection->message));
         if (remote_pod_has_terminated(&pod->remote) && !pod->local.uid)
                 return strdup("the API server reports it as terminated");
         return remote_pod_is_deleting(&pod->remote) ? strdup("the API server deleted it")

@@ -28,6 +28,26 @@ bool pod_source_is_manifest(const PodSource *source) {
                source->kind == POD_SOURCE_INDEX;
 }
 
+static unsigned trust_of_source(PodSourceKind kind) {
+        switch (kind) {
+        case POD_SOURCE_FILE:
+        case POD_SOURCE_ORPHAN:
+                return 2;
+        case POD_SOURCE_URL:
+        case POD_SOURCE_INDEX:
+                return 1;
+        case POD_SOURCE_APISERVER:
+        case POD_SOURCE_APISERVER_DAEMONSET:
+        case N_POD_SOURCE_KINDS:
+                break;
+        }
+        return 0;
+}
+
+bool pod_source_outranks(const PodSource *a, const PodSource *b) {
+        return trust_of_source(a->kind) > trust_of_source(b->kind);
+}
+
 int pod_source_copy(const PodSource *source, PodSource *ret) {
         char *name = source->name ? strdup(source->name) : NULL;
 

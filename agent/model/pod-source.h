@@ -35,6 +35,12 @@ PodSource pod_source_of_file(const char *name);
 /* It has a manifest: a file, fetched or not. */
 bool pod_source_is_manifest(const PodSource *source);
 
+/* Whether a pod of 'a' may take from one of 'b' what both need, a name or a port of the host: a
+ * file of the manifest directory is the machine's administrator's, what is fetched is that of those
+ * whom he has named in the configuration, and the rest is the API server's, whose users he does not
+ * know. Orphans count as the API server's. */
+bool pod_source_outranks(const PodSource *a, const PodSource *b);
+
 /* 0 or -ENOMEM; the caller ends the copy with pod_source_done(). */
 int pod_source_copy(const PodSource *source, PodSource *ret);
 void pod_source_done(PodSource *source);

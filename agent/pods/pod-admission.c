@@ -269,8 +269,10 @@ static void reject_for_host_port(PodAdmission *admission, const PodInstance *pod
         (void) reject_api_pod(admission, "NodePorts", "%s", message);
 }
 
-/* A pod that has run here keeps its ports. A port of a pod that terminates is waited for. */
-static bool check_host_ports(PodAdmission *admission, const PodInstance *pod) {
+/* A pod that has run here keeps its ports. A port of a pod that terminates is waited for, and one
+ * of a pod of lower trust is taken from it, unless this one is rejected for the node's conditions.
+ */
+static bool check_host_ports(PodAdmission *admission, const PodInstance *pod, unsigned set) {
         const PodContext *context = pod->context;
         HostPortHolder holder;
 
@@ -278,7 +280,10 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod) {
             !context->find_port_holder(pod->pod, &holder, context->userdata))
                 return true;
         admission->awaits_release = true;
-        if (!holder.is_terminating)
+        if (holder.is_outranked && is_admitted_under_pressure(pod, set)) {
+                context->displace_port_holders(pod->pod, context->userdata);
+                set_rejection_take(admission, NULL, NULL);
+        } else if (!holder.is_terminating)
                 reject_for_host_port(admission, pod, &holder);
         free(holder.path);
         return false;
@@ -292,7 +297,7 @@ bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
 
         admission->is_waiting = admission->awaits_release = false;
         if ((is_new && reject_unfit_api_pod(admission, pod)) ||
-            !check_node_affinity(admission, pod) || !check_host_ports(admission, pod) ||
+            !check_node_affinity(admission, pod) || !check_host_ports(admission, pod, set) ||
             (is_new && reject_unfit_critical_pod(admission, pod)))
                 return false;
         admission->has_preempted = false;

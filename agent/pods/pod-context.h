@@ -21,6 +21,7 @@
 typedef struct HostPortHolder {
         const Pod *pod;            /* borrowed */
         bool is_terminating;       /* the port becomes free */
+        bool is_outranked;         /* the pod that asks is of higher trust */
         const ContainerPort *port; /* of the pod that asks for it, borrowed */
         char *path;                /* the field of that port, which the caller frees */
 } HostPortHolder;
@@ -56,8 +57,11 @@ typedef struct PodContext {
                        void *userdata);
         /* Pods that were stopped for others are still there. */
         bool (*is_preempting)(void *userdata);
-        /* Finds a pod that holds a port of the host that the other pod asks for; false: none. */
+        /* Finds a pod that holds a port of the host that the other pod asks for, one of lower trust
+         * last; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
+        /* Fails all pods of lower trust that hold ports which the pod asks for. */
+        void (*displace_port_holders)(const Pod *pod, void *userdata);
         /* Whether the pod may start by its order. If not, the message, which the caller frees,
          * names what it waits for; NULL: out of memory. */
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);

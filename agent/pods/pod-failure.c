@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a line with the reason, a line with the message; for an eviction a third with the
- * node's condition and the time. */
+/* The format: a line with the reason, a line with the message; for an eviction one with the node's
+ * condition and the time; with a limit of the grace period "grace" and the limit in microseconds.
+ */
 
 #include "agent/pods/pod-failure.h"
 
@@ -11,6 +12,7 @@
 #include <inttypes.h>
 
 static const char failure_file_name[] = "failure";
+static const char grace_word[] = "grace ";
 
 enum {
         FAILURE_MAX = 16 * 1024
@@ -32,14 +34,18 @@ int pod_failure_set(PodFailure *failure, const char *reason, const char *message
 static int write_pod_failure(const PodFailure *failure, const PodInstance *pod) {
         cleanup_close int fd = pod_instance_open_state_dir(pod);
         cleanup_free char *text = NULL;
-        char eviction[64] = "";
+        char eviction[64] = "", grace[32] = "";
 
         if (fd < 0)
                 return fd;
         if (failure->evicted_at > 0)
                 (void) snprintf(eviction, sizeof(eviction), "%s %" PRIu64 "\n",
                                 node_conditions[failure->condition].name, failure->evicted_at);
-        if (asprintf(&text, "%s\n%s\n%s", failure->reason, failure->message, eviction) < 0) {
+        if (failure->grace_usec > 0)
+                (void) snprintf(grace, sizeof(grace), "%s%" PRIu64 "\n", grace_word,
+                                failure->grace_usec);
+        if (asprintf(&text, "%s\n%s\n%s%s", failure->reason, failure->message, eviction, grace) <
+            0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -70,9 +76,19 @@ static void parse_eviction_line(PodFailure *failure, char *line) {
         failure->evicted_at = strtoull(time, NULL, 10);
 }
 
+static void parse_failure_lines(PodFailure *failure, char *lines) {
+        char *rest = lines, *line;
+
+        while ((line = strsep(&rest, "\n")))
+                if (strncmp(line, grace_word, strlen(grace_word)) == 0)
+                        failure->grace_usec = strtoull(line + strlen(grace_word), NULL, 10);
+                else
+                        parse_eviction_line(failure, line);
+}
+
 int pod_failure_load(PodFailure *failure, const PodInstance *pod) {
         cleanup_free char *text = NULL;
-        char *message, *eviction;
+        char *message, *lines;
         int r = pod_instance_load_file(pod, failure_file_name, FAILURE_MAX,
                                        "the record of its failure", "starting the pod", &text);
 
@@ -82,12 +98,12 @@ int pod_failure_load(PodFailure *failure, const PodInstance *pod) {
         if (!message)
                 return 0;
         *message++ = '\0';
-        eviction = strchr(message, '\n');
-        if (eviction)
-                *eviction++ = '\0';
+        lines = strchr(message, '\n');
+        if (lines)
+                *lines++ = '\0';
         r = pod_failure_set(failure, text, message);
-        if (r >= 0 && eviction)
-                parse_eviction_line(failure, eviction);
+        if (r >= 0 && lines)
+                parse_failure_lines(failure, lines);
         return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-manager-private.h"
+#include "agent/pods/pod-preemption.h"
 #include "agent/pods/pod-record.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -115,6 +116,20 @@ static void apply_edit_or_retry(PodManager *manager, PodEntry *entry, const Edit
 
 /* ---- in its place ---- */
 
+/* The pod that has the name is one of lower trust. */
+static void displace_by_next(PodEntry *entry) {
+        pod_worker_displace(entry->worker, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
+        if (pod_worker_is_desired(entry->worker))
+                pod_worker_delete(entry->worker, -1, NAME_CONFLICT_MESSAGE);
+}
+
+/* Nothing that is of the API server has a claim to run until its successor could, and nothing that
+ * is being stopped. */
+static bool must_displace(const PodEntry *entry) {
+        return pod_source_outranks(&entry->next_source, &entry->source) &&
+               (!pod_source_is_manifest(&entry->source) || !pod_worker_is_desired(entry->worker));
+}
+
 static void on_preflight_changed(void *userdata) {
         pod_entry_mark_dirty(userdata);
 }
@@ -127,6 +142,8 @@ static void stop_replaced_pod(PodEntry *entry, const char *why) {
                 reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        if (pod_source_outranks(&entry->next_source, &entry->source))
+                pod_worker_displace(entry->worker, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
         /* On disk: a restarted agent must not start it either. */
         pod_worker_delete(entry->worker, -1, reason);
 }
@@ -152,6 +169,10 @@ static int check_host_ports_of_next(const PodManager *manager, const PodEntry *e
 
         if (!manager->context.find_port_holder(entry->next, &holder, manager->context.userdata))
                 return 0;
+        if (holder.is_outranked) {
+                free(holder.path);
+                return 0;
+        }
         r = error_setf(reterr, EADDRINUSE,
                        "%s: port %" PRId64 " of the host is in use by pod %s/%s", holder.path,
                        holder.port->host_port.value, holder.pod->metadata.namespace,
@@ -196,6 +217,10 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         int r;
 
+        if (must_displace(entry)) {
+                displace_by_next(entry);
+                return;
+        }
         if (!pod_worker_is_editable(entry->worker))
                 return; /* applied when the old pod is gone, or its attempts are known */
         r = edit_plan_make(pod_worker_pod(entry->worker), entry->next, &plan);

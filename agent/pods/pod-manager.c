@@ -11,6 +11,7 @@
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-instance.h"
 #include "agent/pods/pod-manager-private.h"
+#include "agent/pods/pod-preemption.h"
 #include "agent/pods/pod-record.h"
 #include "agent/pods/slices.h"
 #include "agent/pods/terminated-containers.h"
@@ -24,6 +25,8 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 #include "common/strv.h"
+
+#include <inttypes.h>
 
 /* A pod that cannot be started (its record cannot be written) is tried again after this. */
 #define START_RETRY_USEC (5 * USEC_PER_SEC)
@@ -68,27 +71,78 @@ static bool have_same_name(const Pod *a, const Pod *b) {
                streq(a->metadata.namespace, b->metadata.namespace);
 }
 
+/* Of a pod that has a worker, or is to have one; NULL: of neither. */
+static const PodSource *find_source(const PodManager *manager, const Pod *pod) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                if (entry->worker && pod_worker_pod(entry->worker) == pod)
+                        return &entry->source;
+                if (entry->next == pod)
+                        return &entry->next_source;
+        }
+        return NULL;
+}
+
 /* The pod of the same name is the one that it follows. */
+static bool holds_port_of(const PodEntry *entry, const Pod *pod, HostPortHolder *ret) {
+        const Pod *other = entry->worker ? pod_worker_pod(entry->worker) : NULL;
+
+        if (!other || have_same_name(other, pod))
+                return false;
+        *ret = (HostPortHolder){ .pod = other };
+        ret->port = find_host_port_conflict(&pod->spec, &other->spec, &ret->path);
+        if (!ret->port)
+                return false;
+        if (!pod_worker_holds_ports(entry->worker)) {
+                free(ret->path);
+                return false;
+        }
+        ret->is_terminating = pod_worker_has_terminated(entry->worker);
+        return true;
+}
+
 static bool find_port_holder(const Pod *pod, HostPortHolder *ret, void *userdata) {
         const PodManager *manager = userdata;
+        const PodSource *source = find_source(manager, pod);
+        bool is_found = false;
 
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
-                const Pod *other = entry->worker ? pod_worker_pod(entry->worker) : NULL;
+                HostPortHolder holder;
 
-                if (!other || have_same_name(other, pod))
+                if (!holds_port_of(entry, pod, &holder))
                         continue;
-                ret->port = find_host_port_conflict(&pod->spec, &other->spec, &ret->path);
-                if (!ret->port)
-                        continue;
-                if (!pod_worker_holds_ports(entry->worker)) {
+                if (is_found)
                         free(ret->path);
-                        continue;
-                }
-                ret->pod = other;
-                ret->is_terminating = pod_worker_has_terminated(entry->worker);
-                return true;
+                *ret = holder;
+                ret->is_outranked = source && pod_source_outranks(source, &entry->source);
+                if (!ret->is_outranked)
+                        return true;
+                is_found = true;
         }
-        return false;
+        return is_found;
+}
+
+static void displace_port_holders(const Pod *pod, void *userdata) {
+        const PodManager *manager = userdata;
+        const PodSource *source = find_source(manager, pod);
+        HostPortHolder holder;
+
+        for (const PodEntry *entry = manager->entries; source && entry; entry = entry->next_entry) {
+                cleanup_free char *path = NULL, *message = NULL;
+
+                if (!pod_source_outranks(source, &entry->source) ||
+                    !holds_port_of(entry, pod, &holder))
+                        continue;
+                path = holder.path;
+                if (asprintf(&message,
+                             "Preempted in order to admit pod %s/%s, which needs port %" PRId64
+                             "/%s of the host",
+                             pod->metadata.namespace, pod->metadata.name,
+                             holder.port->host_port.value,
+                             protocol_names[holder.port->protocol]) < 0)
+                        message = NULL;
+                pod_worker_displace(entry->worker, PREEMPTION_REASON,
+                                    message ? message : PREEMPTION_MESSAGE);
+        }
 }
 
 static void on_pod_worker_dirty(void *entry, void *userdata) {
@@ -152,6 +206,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .preempt = pod_manager_preempt,
                 .is_preempting = pod_manager_is_preempting,
                 .find_port_holder = find_port_holder,
+                .displace_port_holders = displace_port_holders,
                 .find_awaited_pods = pod_manager_find_awaited_pods,
                 .on_dirty = on_pod_worker_dirty,
                 .on_log_ended = on_container_log_ended,

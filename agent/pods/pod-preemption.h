@@ -2,7 +2,8 @@
 #pragma once
 
 /* Preemption: which pods the node stops so that a critical pod fits (kubelet:
- * preemption.CriticalPodAdmissionHandler). Pure; pod-manager-preemption.c stops them. */
+ * preemption.CriticalPodAdmissionHandler). Pure; pod-manager-preemption.c stops them, and those
+ * that have what a pod of higher trust needs. */
 
 #include "agent/model/node-usage.h"
 #include "agent/model/qos.h"
@@ -12,6 +13,11 @@
 #define PREEMPTION_MESSAGE "Preempted in order to admit critical pod"
 /* The message of its condition DisruptionTarget. */
 #define PREEMPTION_DISRUPTION "Pod was preempted by Kubelet to accommodate a critical pod."
+
+/* Status and event of a pod of lower trust (pod_source_outranks()) whose name a pod of this node's
+ * own has. */
+#define NAME_CONFLICT_REASON  "NameConflict"
+#define NAME_CONFLICT_MESSAGE "this node has a pod of its own of that name"
 
 typedef struct PreemptionCandidate {
         QosClass qos;

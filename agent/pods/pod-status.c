@@ -156,7 +156,12 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus 
 static const char *find_disruption(const PodFailure *failure) {
         if (failure->evicted_at > 0)
                 return failure->message;
-        return streq_ptr(failure->reason, PREEMPTION_REASON) ? PREEMPTION_DISRUPTION : NULL;
+        if (streq_ptr(failure->reason, NAME_CONFLICT_REASON))
+                return failure->message;
+        if (!streq_ptr(failure->reason, PREEMPTION_REASON))
+                return NULL;
+        return streq(failure->message, PREEMPTION_MESSAGE) ? PREEMPTION_DISRUPTION
+                                                           : failure->message;
 }
 
 /* PodResizeInProgress, mainstay.io/EditPending, DisruptionTarget: present only while true. */

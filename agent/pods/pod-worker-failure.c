@@ -11,12 +11,13 @@
 
 #define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
 #define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
+/* What container engines give a container by default: enough for one that means to stop. */
+#define DISPLACEMENT_GRACE_USEC (10 * USEC_PER_SEC)
 
 /* 'message' is that of the status, 'event' that of the event. */
-static void fail_pod_with_event(PodWorker *worker, PodEventKind kind, const char *reason,
-                                const char *message, const char *event, uint64_t grace_usec) {
-        if (pod_worker_is_terminating(worker) ||
-            pod_failure_set(&worker->failure, reason, message) < 0)
+static void set_pod_failure(PodWorker *worker, PodEventKind kind, const char *reason,
+                            const char *message, const char *event, uint64_t grace_usec) {
+        if (pod_failure_set(&worker->failure, reason, message) < 0)
                 return; /* whatever found it finds it again */
         log_set_message_id(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
@@ -26,6 +27,12 @@ static void fail_pod_with_event(PodWorker *worker, PodEventKind kind, const char
         pod_failure_store(&worker->failure, &worker->instance);
         pod_worker_arm_termination(worker, grace_usec);
         pod_instance_mark_dirty(&worker->instance);
+}
+
+static void fail_pod_with_event(PodWorker *worker, PodEventKind kind, const char *reason,
+                                const char *message, const char *event, uint64_t grace_usec) {
+        if (!pod_worker_is_terminating(worker))
+                set_pod_failure(worker, kind, reason, message, event, grace_usec);
 }
 
 static void fail_pod(PodWorker *worker, PodEventKind kind, const char *reason, const char *message,
@@ -72,6 +79,22 @@ bool pod_worker_is_stopping_failed(const PodWorker *worker) {
 void pod_worker_preempt(PodWorker *worker) {
         fail_pod(worker, POD_EVENT_WARNING, PREEMPTION_REASON, PREEMPTION_MESSAGE,
                  pod_worker_grace_period(worker));
+}
+
+void pod_worker_displace(PodWorker *worker, const char *reason, const char *message) {
+        uint64_t grace_usec = MIN(pod_worker_grace_period(worker), DISPLACEMENT_GRACE_USEC);
+        bool was_stopping = pod_worker_is_terminating(worker);
+
+        if (worker->failure.grace_usec > 0 && worker->failure.grace_usec <= DISPLACEMENT_GRACE_USEC)
+                return;
+        if (!pod_worker_has_failed(worker))
+                set_pod_failure(worker, POD_EVENT_WARNING, reason, message, message, grace_usec);
+        if (!was_stopping || !pod_worker_has_failed(worker))
+                return;
+        worker->failure.grace_usec = grace_usec;
+        pod_failure_store(&worker->failure, &worker->instance);
+        pod_worker_shorten_grace(worker);
+        pod_instance_mark_dirty(&worker->instance);
 }
 
 bool pod_worker_is_stopping_preempted(const PodWorker *worker) {

@@ -113,6 +113,10 @@ uint64_t pod_worker_grace_period(const PodWorker *worker);
 /* After the grace period, and the time that a shim needs, the shim is killed. */
 void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec);
 
+/* Containers that are being stopped already, for whatever reason, get no more than what the grace
+ * period is now, from now on. */
+void pod_worker_shorten_grace(PodWorker *worker);
+
 void pod_worker_update_volumes(PodWorker *worker);
 void pod_worker_resize_cgroups(PodWorker *worker);
 

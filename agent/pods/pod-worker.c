@@ -564,13 +564,15 @@ void pod_worker_terminate(PodWorker *worker, const char *reason) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* Containers that are being stopped already, for whatever reason, get no more than the new grace
- * period. */
-static void shorten_container_graces(PodWorker *worker) {
+void pod_worker_shorten_grace(PodWorker *worker) {
         PodTermination *termination = &worker->termination;
-        uint64_t end = now_realtime_usec() + pod_worker_grace_period(worker);
+        uint64_t grace_usec = pod_worker_grace_period(worker);
 
-        termination->deletion_time = MIN(termination->deletion_time, end);
+        termination->deletion_time =
+                MIN(termination->deletion_time, now_realtime_usec() + grace_usec);
+        pod_worker_arm_termination(worker, grace_usec);
+        if (!pod_worker_sandbox_is_ready(worker))
+                return;
         termination->stopping_since = now_awake_usec();
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_shorten_grace(worker->containers.items[i]);
@@ -579,8 +581,8 @@ static void shorten_container_graces(PodWorker *worker) {
 void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
         pod_termination_request(&worker->termination, &worker->instance, grace_seconds);
         pod_worker_terminate(worker, reason);
-        if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
-                shorten_container_graces(worker);
+        if (grace_seconds >= 0)
+                pod_worker_shorten_grace(worker);
 }
 
 /* ---- containers ---- */

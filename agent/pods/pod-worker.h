@@ -185,5 +185,9 @@ bool pod_worker_is_stopping_failed(const PodWorker *worker);
 /* Fails the pod, with its own grace period, for one that needs its resources. */
 void pod_worker_preempt(PodWorker *worker);
 
+/* Fails the pod, for one of higher trust that needs its name or its port: with at most ten seconds
+ * of its grace period, also where it is being stopped already. */
+void pod_worker_displace(PodWorker *worker, const char *reason, const char *message);
+
 /* That was done, and something of it still runs or is mounted. */
 bool pod_worker_is_stopping_preempted(const PodWorker *worker);

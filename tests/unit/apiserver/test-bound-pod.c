@@ -64,8 +64,8 @@ TEST(valid_spec_replaces_a_rejection)
         cleanup_with(bound_pod_done) BoundPod bound = { 0 };
         cleanup_with(pod_freep) Pod *pod = parse_pod("x:1");
 
-        EXPECT_EQ(bound_pod_reject(&bound, "first"), 0);
-        EXPECT_EQ(bound_pod_reject(&bound, "unknown class"), 0);
+        EXPECT_EQ(bound_pod_reject(&bound, "UnexpectedAdmissionError", "first"), 0);
+        EXPECT_EQ(bound_pod_reject(&bound, "UnexpectedAdmissionError", "unknown class"), 0);
         REQUIRE(bound.rejection);
         EXPECT_EQ(bound.rejection->phase, POD_FAILED);
         EXPECT_STREQ(bound.rejection->reason, "UnexpectedAdmissionError");

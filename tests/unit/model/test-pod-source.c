@@ -48,6 +48,23 @@ TEST(every_kind_of_source_is_described)
         }
 }
 
+TEST(source_outranks_those_of_lower_trust)
+{
+        static const PodSourceKind ranks[][3] = {
+                { POD_SOURCE_APISERVER, POD_SOURCE_APISERVER_DAEMONSET, POD_SOURCE_APISERVER },
+                { POD_SOURCE_URL, POD_SOURCE_INDEX, POD_SOURCE_INDEX },
+                { POD_SOURCE_FILE, POD_SOURCE_ORPHAN, POD_SOURCE_FILE },
+        };
+
+        for (size_t i = 0; i < 3 * N_ELEMENTS(ranks); i++)
+                for (size_t j = 0; j < 3 * N_ELEMENTS(ranks); j++) {
+                        const PodSource a = { .kind = ranks[i / 3][i % 3] };
+                        const PodSource b = { .kind = ranks[j / 3][j % 3] };
+
+                        EXPECT_EQ(pod_source_outranks(&a, &b), i / 3 > j / 3);
+                }
+}
+
 TEST(sources_are_equal_by_kind_and_name)
 {
         const PodSource web = pod_source_of_file("web.yaml"), db = pod_source_of_file("db.yaml");

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of lower trust that hold what a pod of higher trust needs: its name, or a port of the host."""
+
+import pytest
+import specs
+import world
+from harness import NODE_NAME
+from manifest_server import Answer, ManifestServer
+from world import wait
+
+NAME = f"web-{NODE_NAME}"
+YEAR = 31536000
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
+HANGING = {"preStop": {"exec": {"command": ["sleep", "100000"]}}}
+
+
+def stubborn(**fields):
+    """A container that ignores SIGTERM, and whose preStop hook hangs."""
+    return specs.container(script=STUBBORN, lifecycle=HANGING, **fields)
+
+
+def source_of(pod):
+    return pod["metadata"]["annotations"]["mainstay.dev/source"]
+
+
+def wait_own(node, name="web"):
+    """Waits until the pod of the file runs."""
+    return node.wait_pod(name, lambda pod: source_of(pod) == f"file {name}.yaml" and pod["status"].get("phase") == "Running",
+                         "is the pod of the file, and runs")
+
+
+def is_mirror(pod):
+    return "kubernetes.io/config.mirror" in pod["metadata"].get("annotations", {})
+
+
+def wait_failed(member, reason="NameConflict", name=NAME):
+    pod = member.wait_reported(name, lambda pod: pod["status"].get("phase") == "Failed", "has failed")
+    assert pod["status"]["reason"] == reason and not is_mirror(pod), pod["status"]
+    return pod
+
+
+def wait_replaced(member):
+    """The squatter has failed; when it is deleted, the mirror pod takes its place."""
+    wait_failed(member)
+    member.api.delete("pods", "default", NAME)
+    member.wait_reported(NAME, lambda pod: is_mirror(pod) and pod["status"].get("phase") == "Running", "is a mirror pod")
+
+
+def wait_unmirrored(member):
+    """Waits until the node says that it cannot make the mirror pod."""
+    wait(lambda: f"create mirror pod default/{NAME}: " in member.cli("describe", "node").stdout,
+         lambda: f"the mirror pod is missing: {member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
+
+
+def squat(member, *containers, **spec):
+    member.bind(NAME, *containers or [stubborn()], terminationGracePeriodSeconds=YEAR, **spec)
+    member.wait_reported_phase(NAME, "Running")
+    return member.init(NAME)
+
+
+@pytest.mark.parametrize("restart", ("Always", "Never"))
+def test_pod_of_a_file_takes_its_name_from_a_pod_of_the_server(make_member, restart):
+    member = make_member()
+    pid = squat(member, restartPolicy=restart)
+    member.drop(specs.pod("web"))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    reported = wait_failed(member)
+    assert "of that name" in reported["status"]["message"]
+    assert [one["status"] for one in reported["status"]["conditions"] if one["type"] == "DisruptionTarget"] == ["True"]
+    assert "NameConflict" in [event["reason"] for event in member.api.all("events")]
+    wait_replaced(member)
+
+
+def test_pod_of_the_server_that_terminates_already_is_not_waited_for_either(make_member):
+    member = make_member()
+    member.bind(NAME, stubborn(), terminationGracePeriodSeconds=5)
+    member.wait_reported_phase(NAME, "Running")
+    pid = member.init(NAME)
+    member.api.delete("pods", "default", NAME, grace=YEAR)
+    wait(lambda: "Killing" in [event["reason"] for event in member.api.all("events")], "it is being stopped")
+    assert world.is_alive(pid)
+    member.drop(specs.pod("web"))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    member.wait_reported(NAME, is_mirror, "is the mirror pod")
+
+
+def test_pod_of_the_server_is_refused_the_name_of_a_pod_that_runs(make_member):
+    member = make_member(start=False)
+    member.bind(NAME, stubborn(), terminationGracePeriodSeconds=YEAR)
+    member.drop(specs.pod("web"))
+    member.start()
+    pid = member.init("web")
+    wait_replaced(member)
+    assert member.init("web") == pid and world.is_alive(pid)
+
+
+def test_deletion_of_a_squatter_with_a_finalizer_ends_with_the_finalizer(make_member):
+    member = make_member()
+    pid = squat(member)
+    member.api.patch("pods", "default", NAME, {"metadata": {"finalizers": ["test/one"]}}, strategy=False)
+    member.drop(specs.pod("web"))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    wait_failed(member)
+    member.api.delete("pods", "default", NAME)
+    member.wait_reported(NAME, lambda pod: "deletionTimestamp" in pod["metadata"], "is being deleted")
+    wait(lambda: member.api.asked("delete", "pods", NAME, user=f"system:node:{NODE_NAME}"), "the node has let go of it")
+    member.api.patch("pods", "default", NAME, {"metadata": {"finalizers": None}}, strategy=False)
+    member.wait_reported(NAME, is_mirror, "is the mirror pod")
+
+
+def test_agent_that_dies_while_a_squatter_stops_continues(make_member):
+    member = make_member()
+    pid = squat(member)
+    member.drop(specs.pod("web"))
+    wait(lambda: "NameConflict" in member.said(), "the squatter is being stopped")
+    member.kill9()
+    assert world.is_alive(pid)
+    member.start()
+    wait_own(member)
+    assert not world.is_alive(pid)
+    wait_replaced(member)
+
+
+def test_agent_that_finds_a_squatter_being_deleted_shortens_its_grace_period(make_member):
+    member = make_member()
+    pid = squat(member)
+    member.api.delete("pods", "default", NAME)
+    wait(lambda: "Killing" in [event["reason"] for event in member.api.all("events")], "it is being stopped")
+    member.kill9()
+    member.api.stop()
+    member.drop(specs.pod("web"))
+    member.start()
+    wait_own(member)
+    assert not world.is_alive(pid)
+    member.api.start()
+    member.wait_reported(NAME, is_mirror, "is the mirror pod")
+
+
+def test_squatter_stops_without_the_server(make_member):
+    member = make_member()
+    pid = squat(member)
+    member.api.stop()
+    member.drop(specs.pod("web"))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    member.restart()
+    wait_own(member)
+    member.api.start()
+    wait_replaced(member)
+
+
+def test_pod_of_a_file_takes_its_name_from_a_pod_of_a_url(make_node):
+    server = ManifestServer()
+    pod = specs.pod("web", stubborn(), terminationGracePeriodSeconds=YEAR, hostPID=True)
+    server.paths["/pods"] = Answer(specs.text(pod).encode())
+    node = make_node(config={"staticPodURL": f"http://127.0.0.1:{server.port}/pods", "httpCheckFrequency": "1s"})
+    node.wait_running("web")
+    pid = node.init("web")
+    node.drop(specs.pod("web"))
+    wait_own(node)
+    assert not world.is_alive(pid)
+    assert "NameConflict" in node.said()
+    server.paths["/pods"] = Answer(b"apiVersion: v1\nkind: List\nitems: []\n")
+    seen = len(server.requests)
+    wait(lambda: len(server.requests) > seen + 1, "the URL no longer has the pod")
+    server.server.shutdown()
+
+
+def test_pod_of_the_server_with_a_forged_mirror_annotation_never_runs(make_member):
+    member = make_member()
+    member.launch(specs.pod("own"))
+    for name, value in ("forged", "x"), ("empty", ""):
+        member.api.create("pods", {"metadata": {"name": name, "annotations": {"kubernetes.io/config.mirror": value,
+                                                                              "kubernetes.io/config.source": "file"}},
+                                   "spec": {"nodeName": NODE_NAME, "containers": [{"name": "c", "image": specs.IMAGE}]}})
+        member.wait_reported_gone(name)
+        assert not member.pod(name)
+
+
+def test_name_of_a_mirror_pod_that_another_node_has_is_reported(make_member):
+    member = make_member()
+    member.api.pod(NAME, "node2", specs.IMAGE)
+    member.drop(specs.pod("web"))
+    wait_own(member)
+    wait_unmirrored(member)
+    member.api.delete("pods", "default", NAME, grace=0)
+    member.wait_reported(NAME, is_mirror, "is the mirror pod")
+
+
+def with_port(port, **fields):
+    return specs.container(ports=[{"containerPort": port, "hostPort": port}], **fields)
+
+
+def test_port_of_the_host_is_taken_from_a_pod_of_the_server(make_member):
+    member = make_member()
+    port = world.free_port()
+    member.bind("squatter", with_port(port, script=STUBBORN), terminationGracePeriodSeconds=YEAR)
+    member.wait_reported_phase("squatter", "Running")
+    pid = member.init("squatter")
+    member.bind("other", with_port(port))
+    wait_failed(member, "NodePorts", "other")
+    assert world.is_alive(pid)
+    member.drop(specs.pod("web", with_port(port)))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    reported = wait_failed(member, "Preempting", "squatter")
+    assert f"{port}/TCP" in reported["status"]["message"] and NAME in reported["status"]["message"]
+    member.bind("third", with_port(port))
+    wait_failed(member, "NodePorts", "third")
