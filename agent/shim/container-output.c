@@ -7,12 +7,21 @@
 #include "common/clock.h"
 #include "common/pipe.h"
 
-#include <sys/ioctl.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 
 enum {
         LAST_LINE_MAX = 4 * 1024,
-        PIPE_MAX = 64 * 1024, /* what a pipe takes */
+        HOLD_CHUNK = 64 * 1024,
+        HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer waits for the runtime call to end */
 };
+
+typedef struct OutputPipe {
+        EpollSource source; /* in the loop before the commit */
+        ContainerOutput *output;
+        int held_fd; /* a memfd, made when bytes arrive before the commit */
+        off_t held;
+} OutputPipe;
 
 /* One session that is attached. */
 typedef struct AttachedClient {
@@ -34,7 +43,7 @@ struct ContainerOutput {
         bool keeps_early;
         Terminal *terminal; /* that the runtime hands over; NULL: without one */
         int terminal_fd;
-        int pipe_fds[2];
+        OutputPipe pipes[2];
         int input_fd;
         unsigned last_attachment;
         AttachedClient *clients;
@@ -51,14 +60,37 @@ static int open_output_log(ContainerOutput *output, const char *path, Error *ret
         return 0;
 }
 
+/* Moves bytes out of the pipe that are not to be copied yet, without reading them. When the limit
+ * is reached they stay there; a runtime that writes so much is ended by the deadline of its call.
+ */
+static void hold_output(OutputPipe *pipe) {
+        ssize_t n = -1;
+
+        if (pipe->held_fd < 0)
+                pipe->held_fd = memfd_create("mainstay-output", MFD_CLOEXEC);
+        errno = ENOSPC;
+        if (pipe->held_fd >= 0 && pipe->held < HOLD_MAX)
+                n = splice(pipe->source.fd, NULL, pipe->held_fd, &pipe->held, HOLD_CHUNK,
+                           SPLICE_F_NONBLOCK);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+                epoll_source_remove(pipe->output->copier->epoll_fd, &pipe->source);
+}
+
+static void on_held_output(EpollSource *source, uint32_t events) {
+        hold_output(container_of(source, OutputPipe, source));
+}
+
 static int open_output_pipes(ContainerOutput *output, int write_fds[2]) {
         for (size_t i = 0; i < 2; i++) {
                 int pipes[2], r = pipe_open(PIPE_READ_END, pipes);
 
                 if (r < 0)
                         return r;
-                output->pipe_fds[i] = pipes[PIPE_READ_END];
                 write_fds[i] = pipes[PIPE_WRITE_END];
+                output->pipes[i].source.fd = pipes[PIPE_READ_END];
+                r = epoll_source_add(output->copier->epoll_fd, &output->pipes[i].source, EPOLLIN);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -77,8 +109,11 @@ int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
                                      .log.fd = -EBADF,
                                      .limits = limits,
                                      .terminal_fd = -EBADF,
-                                     .pipe_fds = { -EBADF, -EBADF },
                                      .input_fd = -EBADF };
+        for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++)
+                output->pipes[i] = (OutputPipe){ .source = { -EBADF, on_held_output },
+                                                 .output = output,
+                                                 .held_fd = -EBADF };
         if (journal_fields->n > 0) {
                 output->journal_fields = journal_fields_format(journal_fields);
                 r = output->journal_fields ? 0 : -ENOMEM;
@@ -118,7 +153,7 @@ static void send_output_limits(const ContainerOutput *output) {
         copier_send(output->copier, &message, NULL, 0);
 }
 
-/* The copier alone keeps the log open. */
+/* The copier alone keeps the log, and what was written before the commit. */
 static void send_output(ContainerOutput *output) {
         const char *fields = strna(output->journal_fields);
         CopierMessage message = COPIER_MESSAGE(COPIER_ADD, output->id);
@@ -127,8 +162,10 @@ static void send_output(ContainerOutput *output) {
         message.max_files = output->limits.max_files;
         message.has_journal = output->journal_fields != NULL;
         message.keeps_early = output->keeps_early;
-        message.fds[COPIER_FD_OUTPUT] = output->pipe_fds[0];
-        message.fds[COPIER_FD_ERROR] = output->pipe_fds[1];
+        for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++) {
+                message.fds[COPIER_FD_OUTPUT + i] = output->pipes[i].source.fd;
+                message.fds[COPIER_FD_HELD_OUTPUT + i] = output->pipes[i].held_fd;
+        }
         message.fds[COPIER_FD_TERMINAL] = output->terminal_fd;
         message.fds[COPIER_FD_LOG] = output->log.fd;
         copier_send(output->copier, &message, fields,
@@ -160,18 +197,25 @@ void container_output_send_all(ContainerOutput *output) {
                 send_output_message(output, COPIER_DRAIN);
 }
 
-/* The pipes carried only the runtime's messages, and nothing else writes into them. */
 static void close_output_pipes(ContainerOutput *output) {
-        for (size_t i = 0; i < 2; i++)
-                output->pipe_fds[i] = close_fd(output->pipe_fds[i]);
+        for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++) {
+                OutputPipe *pipe = &output->pipes[i];
+
+                epoll_source_remove(output->copier->epoll_fd, &pipe->source);
+                pipe->source.fd = close_fd(pipe->source.fd);
+                pipe->held_fd = close_fd(pipe->held_fd);
+        }
 }
 
 void container_output_commit(ContainerOutput *output) {
         if (output->terminal) {
                 terminal_receive_master(output->terminal);
                 output->terminal = terminal_free(output->terminal);
+                /* They carried only the runtime's messages, and nothing else writes into them. */
                 close_output_pipes(output);
         }
+        for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++)
+                epoll_source_remove(output->copier->epoll_fd, &output->pipes[i].source);
         output->is_committed = true;
         send_output(output);
 }
@@ -309,25 +353,28 @@ void container_output_keep_early(ContainerOutput *output) {
 }
 
 /* The runtime's message: no container has run that could have written it. */
-static char *last_line_in_pipe(int fd) {
-        cleanup_free char *text = malloc(PIPE_MAX);
-        const char *start;
-        ssize_t n = text && fd >= 0 ? read(fd, text, PIPE_MAX) : -1;
+static char *last_line_of(OutputPipe *pipe) {
+        char text[LAST_LINE_MAX + 1], *newline;
+        ssize_t n;
 
+        if (pipe->source.fd >= 0)
+                hold_output(pipe);
+        if (pipe->held == 0)
+                return NULL;
+        n = pread(pipe->held_fd, text, LAST_LINE_MAX, MAX(pipe->held - LAST_LINE_MAX, (off_t) 0));
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\0'))
                 n--;
         if (n <= 0)
                 return NULL;
-        start = memrchr(text, '\n', (size_t) n);
-        start = start ? start + 1 : text;
-        start = MAX(start, text + n - MIN(n, LAST_LINE_MAX));
-        return strndup(start, (size_t) (text + n - start));
+        text[n] = '\0';
+        newline = memrchr(text, '\n', (size_t) n);
+        return strdup(newline ? newline + 1 : text);
 }
 
-char *container_output_last_line(const ContainerOutput *output) {
-        char *line = last_line_in_pipe(output->pipe_fds[1]);
+char *container_output_last_line(ContainerOutput *output) {
+        char *line = last_line_of(&output->pipes[1]);
 
-        return line ? line : last_line_in_pipe(output->pipe_fds[0]);
+        return line ? line : last_line_of(&output->pipes[0]);
 }
 
 /* ---- both ---- */

@@ -5,8 +5,8 @@
  * the pipes and keeps their descriptors, and reads nothing. That is the copier's (copier.h).
  *
  * The pipes are the runtime's before they are the container's. Until container_output_commit()
- * their bytes stay in them: if the start fails, they are the runtime's messages and not the
- * container's output. */
+ * their bytes are moved into files in memory, up to a limit: if the start fails, they are the
+ * runtime's messages and not the container's output. */
 
 #include "agent/sandbox/protocol.h"
 #include "agent/shim/attachment-streams.h"
@@ -43,9 +43,9 @@ void container_output_take_dropped(ContainerOutput *output, unsigned attachment)
 void container_output_take_request(ContainerOutput *output, const CopierMessage *request,
                                    CopierMessage *answer);
 
-/* The last line in the pipes, of standard error or else of standard output, for a message about a
+/* The last line of the runtime, of standard error or else of standard output, for a message about a
  * start that failed; in memory that the caller frees, or NULL. */
-char *container_output_last_line(const ContainerOutput *output);
+char *container_output_last_line(ContainerOutput *output);
 
 /* Called before the runtime, which hands over a terminal at the socket 'path'. The terminal carries
  * the container's standard output; the pipes remain the runtime's own. 0 or -errno. */

@@ -11,7 +11,7 @@
 
 typedef enum CopierMessageType {
         /* To the copier. 'id' is of an output or a capture. */
-        COPIER_ADD,     /* an output, with COPIER_FD_OUTPUT to COPIER_FD_LOG; data: the lines of
+        COPIER_ADD,     /* an output, with all descriptors; data: the lines of
                          * JournalLog, if has_journal */
         COPIER_LIMITS,  /* max_size, max_files */
         COPIER_DRAIN,   /* the container has ended: COPIER_DRAINED follows */
@@ -39,6 +39,8 @@ enum {
         COPIER_FD_RESUME,
         COPIER_FD_TERMINAL = COPIER_FD_RESUME,
         COPIER_FD_LOG,
+        COPIER_FD_HELD_OUTPUT, /* what was written before: files */
+        COPIER_FD_HELD_ERROR,
         N_COPIER_FDS,
 
         COPIER_DATA_MAX = 64 * 1024,
@@ -58,9 +60,9 @@ typedef struct CopierMessage {
         int fds[N_COPIER_FDS]; /* negative: none */
 } CopierMessage;
 
-#define COPIER_MESSAGE(message_type, message_id)                                      \
-        (CopierMessage) {                                                             \
-                .type = (message_type), .id = (message_id), .fds = { -1, -1, -1, -1 } \
+#define COPIER_MESSAGE(message_type, message_id)                                              \
+        (CopierMessage) {                                                                     \
+                .type = (message_type), .id = (message_id), .fds = { -1, -1, -1, -1, -1, -1 } \
         }
 
 /* Sends without waiting. The descriptors stay the caller's. 0 or -errno. */

@@ -61,6 +61,9 @@ struct CopierProcess {
         CopiedCapture *captures;
 };
 
+/* What was read last. On the stack, each page of it would be touched. */
+static char chunk[CHUNK_SIZE];
+
 static void send_to_shim(const CopierProcess *process, const CopierMessage *message,
                          const void *data, size_t length) {
         (void) copier_channel_write(process->socket.fd, message, data, length);
@@ -73,12 +76,17 @@ static void close_output_stream(OutputStream *stream) {
         stream->source.fd = close_fd(stream->source.fd);
 }
 
-/* Reads at most 'max' of the available bytes. */
-static void read_output_stream(OutputStream *stream, size_t max) {
+/* The bytes in 'chunk'. */
+static void copy_output(OutputStream *stream, size_t length) {
         CopiedOutput *output = stream->output;
         bool is_error = stream == &output->streams[OUTPUT_STREAM_STDERR];
-        static char chunk[CHUNK_SIZE]; /* on the stack, each page of it would be touched */
 
+        container_log_write(output->log, &stream->lines, chunk, length, now_realtime_usec());
+        attachments_write(&output->attachments, is_error, chunk, length);
+}
+
+/* Reads at most 'max' of the available bytes. */
+static void read_output_stream(OutputStream *stream, size_t max) {
         while (max > 0 && stream->source.fd >= 0) {
                 ssize_t n = read(stream->source.fd, chunk, MIN(max, sizeof(chunk)));
 
@@ -88,14 +96,21 @@ static void read_output_stream(OutputStream *stream, size_t max) {
                         return;
                 if (n <= 0) {
                         close_output_stream(stream);
-                        container_log_end_line(output->log, &stream->lines, now_realtime_usec());
+                        container_log_end_line(stream->output->log, &stream->lines,
+                                               now_realtime_usec());
                         return;
                 }
-                container_log_write(output->log, &stream->lines, chunk, (size_t) n,
-                                    now_realtime_usec());
-                attachments_write(&output->attachments, is_error, chunk, (size_t) n);
+                copy_output(stream, (size_t) n);
                 max -= (size_t) n;
         }
+}
+
+/* A file with what was written before. */
+static void copy_held_output(OutputStream *stream, int fd) {
+        ssize_t n;
+
+        while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0)
+                copy_output(stream, (size_t) n);
 }
 
 static void on_output_readable(EpollSource *source, uint32_t events) {
@@ -245,6 +260,8 @@ static int add_output(CopierProcess *process, CopierMessage *message, const char
 
         if (r >= 0 && message->has_journal)
                 r = add_journal(output, fields);
+        for (size_t i = 0; r >= 0 && i < 2; i++)
+                copy_held_output(&output->streams[i], message->fds[COPIER_FD_HELD_OUTPUT + i]);
         for (size_t i = 0; r >= 0 && i < N_OUTPUT_STREAMS; i++)
                 if (output->streams[i].source.fd >= 0)
                         r = epoll_source_add(process->epoll_fd, &output->streams[i].source,

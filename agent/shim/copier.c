@@ -93,16 +93,17 @@ static void queue_message(Copier *copier, const CopierMessage *message, const vo
         (void) epoll_source_change(copier->epoll_fd, &copier->socket, EPOLLIN | EPOLLOUT);
 }
 
-void copier_send(Copier *copier, const CopierMessage *message, const void *data, size_t length) {
+bool copier_send(Copier *copier, const CopierMessage *message, const void *data, size_t length) {
         int r;
 
         if (copier->socket.fd < 0)
-                return;
+                return false;
         r = copier->queue ? -EAGAIN : copier_channel_send(copier->socket.fd, message, data, length);
         if (r == -EAGAIN || r == -EINTR || r == -ENOBUFS || r == -ENOMEM || r == -ETOOMANYREFS)
                 queue_message(copier, message, data, length);
         else if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* it ends: SIGCHLD comes */
                 (void) log_warning_errno(r, "Cannot send a message to the log copier");
+        return copier->socket.fd >= 0;
 }
 
 static void flush_queue(Copier *copier) {

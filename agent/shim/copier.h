@@ -50,8 +50,8 @@ int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations
 unsigned copier_new_id(Copier *copier);
 
 /* Sends a message, or drops it if there is no copier: the next one gets the whole state. The
- * descriptors stay the caller's. */
-void copier_send(Copier *copier, const CopierMessage *message, const void *data, size_t length);
+ * descriptors stay the caller's. False: it was dropped. */
+bool copier_send(Copier *copier, const CopierMessage *message, const void *data, size_t length);
 
 /* Limits the files that it writes, to be called when containerLogMaxSize is known. */
 void copier_set_log_limit(Copier *copier, uint64_t max_size);
