@@ -2,11 +2,11 @@
 #include "common/channels.h"
 
 #include "common/cleanup.h"
+#include "common/wslay-library.h"
 
 #include <stdint.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <wslay/wslay.h>
 
 enum {
         MESSAGES_MAX = 1024, /* waiting to be sent: the reply to a ping is without payload */
@@ -23,13 +23,15 @@ struct Channels {
         bool has_write_failed; /* the peer is gone; what it sent is still read */
 };
 
+static const WslayLibrary *wslay;
+
 static ssize_t on_websocket_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size,
                                  int flags, void *userdata) {
         Channels *channels = userdata;
         ssize_t n;
 
         if (channels->is_held || !channels_wants_read(channels)) {
-                wslay_event_set_error(context, WSLAY_ERR_WOULDBLOCK);
+                wslay->event_set_error(context, WSLAY_ERR_WOULDBLOCK);
                 return -1;
         }
         do
@@ -38,8 +40,8 @@ static ssize_t on_websocket_recv(wslay_event_context_ptr context, uint8_t *buffe
         if (n > 0)
                 return n;
         channels->is_gone = n == 0 || (errno != EAGAIN);
-        wslay_event_set_error(context, channels->is_gone ? WSLAY_ERR_CALLBACK_FAILURE
-                                                         : WSLAY_ERR_WOULDBLOCK);
+        wslay->event_set_error(context, channels->is_gone ? WSLAY_ERR_CALLBACK_FAILURE
+                                                          : WSLAY_ERR_WOULDBLOCK);
         return -1;
 }
 
@@ -53,8 +55,8 @@ static ssize_t on_websocket_send(wslay_event_context_ptr context, const uint8_t 
         while (n < 0 && errno == EINTR);
         if (n >= 0)
                 return n;
-        wslay_event_set_error(context,
-                              errno == EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
+        wslay->event_set_error(context,
+                               errno == EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
         return -1;
 }
 
@@ -83,27 +85,31 @@ int channels_new(int fd, bool is_client, channels_message_t on_message_came, voi
                 .genmask_callback = on_websocket_mask,
                 .on_msg_recv_callback = on_websocket_message,
         };
-        Channels *channels = calloc(1, sizeof(*channels));
+        Channels *channels;
         int r;
 
+        wslay = wslay_library();
+        if (!wslay)
+                return -ELIBACC;
+        channels = calloc(1, sizeof(*channels));
         if (!channels)
                 return -ENOMEM;
         *channels =
                 (Channels){ .fd = fd, .message_callback = on_message_came, .userdata = userdata };
-        r = is_client ? wslay_event_context_client_init(&channels->context, &callbacks, channels)
-                      : wslay_event_context_server_init(&channels->context, &callbacks, channels);
+        r = is_client ? wslay->event_context_client_init(&channels->context, &callbacks, channels)
+                      : wslay->event_context_server_init(&channels->context, &callbacks, channels);
         if (r != 0) {
                 free(channels);
                 return -ENOMEM;
         }
-        wslay_event_config_set_max_recv_msg_length(channels->context, CHANNELS_MESSAGE_MAX);
+        wslay->event_config_set_max_recv_msg_length(channels->context, CHANNELS_MESSAGE_MAX);
         *ret = channels;
         return 0;
 }
 
 Channels *channels_free(Channels *channels) {
         if (channels)
-                wslay_event_context_free(channels->context);
+                wslay->event_context_free(channels->context);
         free(channels);
         return NULL;
 }
@@ -115,24 +121,24 @@ static int wslay_error_to_errno(int r) {
 }
 
 int channels_read(Channels *channels) {
-        int r = wslay_error_to_errno(wslay_event_recv(channels->context));
+        int r = wslay_error_to_errno(wslay->event_recv(channels->context));
 
         if (r < 0)
                 return r;
         /* The peer has sent its close frame; later bytes are not messages. */
-        if (!wslay_event_want_read(channels->context) && !channels_is_closed_by_peer(channels))
+        if (!wslay->event_want_read(channels->context) && !channels_is_closed_by_peer(channels))
                 return -EPROTO;
         return r;
 }
 
 static int send_channel_messages(Channels *channels) {
-        int r = wslay_event_send(channels->context);
+        int r = wslay->event_send(channels->context);
 
-        if (r == 0 && channels->is_closing && !wslay_event_want_write(channels->context)) {
+        if (r == 0 && channels->is_closing && !wslay->event_want_write(channels->context)) {
                 channels->is_closing = false;
-                r = wslay_event_queue_close(channels->context, WSLAY_CODE_NORMAL_CLOSURE, NULL, 0);
+                r = wslay->event_queue_close(channels->context, WSLAY_CODE_NORMAL_CLOSURE, NULL, 0);
                 if (r == 0)
-                        r = wslay_event_send(channels->context);
+                        r = wslay->event_send(channels->context);
         }
         return wslay_error_to_errno(r);
 }
@@ -157,7 +163,7 @@ int channels_send(Channels *channels, unsigned char channel, const void *data, s
         copy[0] = channel;
         if (length > 0)
                 memcpy(copy + 1, data, length);
-        return wslay_event_queue_msg(channels->context, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
+        return wslay->event_queue_msg(channels->context, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
 }
 
 void channels_close(Channels *channels) {
@@ -165,25 +171,25 @@ void channels_close(Channels *channels) {
 }
 
 size_t channels_queued(const Channels *channels) {
-        return wslay_event_get_queued_msg_length(channels->context);
+        return wslay->event_get_queued_msg_length(channels->context);
 }
 
 bool channels_wants_write(const Channels *channels) {
         return !channels->has_write_failed &&
-               (channels->is_closing || wslay_event_want_write(channels->context));
+               (channels->is_closing || wslay->event_want_write(channels->context));
 }
 
 bool channels_wants_read(const Channels *channels) {
         return !channels_is_closed_by_peer(channels) &&
                (channels->has_write_failed ||
-                wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX);
+                wslay->event_get_queued_msg_count(channels->context) < MESSAGES_MAX);
 }
 
 bool channels_is_closed_by_peer(const Channels *channels) {
-        return wslay_event_get_close_received(channels->context);
+        return wslay->event_get_close_received(channels->context);
 }
 
 bool channels_is_over(const Channels *channels) {
         return channels_is_closed_by_peer(channels) &&
-               (channels->has_write_failed || wslay_event_get_close_sent(channels->context));
+               (channels->has_write_failed || wslay->event_get_close_sent(channels->context));
 }

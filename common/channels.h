@@ -30,7 +30,7 @@ typedef struct Channels Channels;
 typedef void (*channels_message_t)(unsigned char channel, const char *data, size_t length,
                                    void *userdata);
 
-/* The descriptor stays the caller's. 0 or -ENOMEM. */
+/* The descriptor stays the caller's. 0, -ENOMEM, or -ELIBACC without libwslay. */
 int channels_new(int fd, bool is_client, channels_message_t on_message, void *userdata,
                  Channels **ret);
 Channels *channels_free(Channels *channels);

@@ -61,8 +61,9 @@ struct CopierProcess {
         CopiedCapture *captures;
 };
 
-/* What was read last. On the stack, each page of it would be touched. */
-static char chunk[CHUNK_SIZE];
+/* What was read last, of a container or of the data of a message. On the stack, each page of it
+ * would be touched. */
+static char buffer[COPIER_DATA_MAX + 1];
 
 static void send_to_shim(const CopierProcess *process, const CopierMessage *message,
                          const void *data, size_t length) {
@@ -76,19 +77,19 @@ static void close_output_stream(OutputStream *stream) {
         stream->source.fd = close_fd(stream->source.fd);
 }
 
-/* The bytes in 'chunk'. */
+/* The bytes in 'buffer'. */
 static void copy_output(OutputStream *stream, size_t length) {
         CopiedOutput *output = stream->output;
         bool is_error = stream == &output->streams[OUTPUT_STREAM_STDERR];
 
-        container_log_write(output->log, &stream->lines, chunk, length, now_realtime_usec());
-        attachments_write(&output->attachments, is_error, chunk, length);
+        container_log_write(output->log, &stream->lines, buffer, length, now_realtime_usec());
+        attachments_write(&output->attachments, is_error, buffer, length);
 }
 
 /* Reads at most 'max' of the available bytes. */
 static void read_output_stream(OutputStream *stream, size_t max) {
         while (max > 0 && stream->source.fd >= 0) {
-                ssize_t n = read(stream->source.fd, chunk, MIN(max, sizeof(chunk)));
+                ssize_t n = read(stream->source.fd, buffer, MIN(max, (size_t) CHUNK_SIZE));
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -109,7 +110,7 @@ static void read_output_stream(OutputStream *stream, size_t max) {
 static void copy_held_output(OutputStream *stream, int fd) {
         ssize_t n;
 
-        while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0)
+        while (fd >= 0 && (n = read(fd, buffer, CHUNK_SIZE)) > 0)
                 copy_output(stream, (size_t) n);
 }
 
@@ -389,14 +390,13 @@ static int handle_shim_message(CopierProcess *process, CopierMessage *message, c
  * all. */
 static int receive_shim_message(CopierProcess *process) {
         cleanup_copier_message CopierMessage message = COPIER_MESSAGE(COPIER_ANSWER, 0);
-        static char data[COPIER_DATA_MAX + 1];
-        ssize_t n = copier_channel_receive(process->socket.fd, /* waits= */ false, &message, data,
+        ssize_t n = copier_channel_receive(process->socket.fd, /* waits= */ false, &message, buffer,
                                            COPIER_DATA_MAX);
 
         if (n < 0)
                 return n == -EBADMSG ? 0 : (int) n;
-        data[n] = '\0';
-        return handle_shim_message(process, &message, data);
+        buffer[n] = '\0';
+        return handle_shim_message(process, &message, buffer);
 }
 
 static void on_copier_command(EpollSource *source, uint32_t events) {
@@ -406,6 +406,7 @@ static void on_copier_command(EpollSource *source, uint32_t events) {
         for (unsigned i = 0; i < MESSAGES_PER_TURN && r >= 0; i++)
                 r = receive_shim_message(process);
         process->is_over = r < 0 && r != -EAGAIN;
+        process_trim_memory();
 }
 
 _Noreturn void copier_process_run(int socket_fd, int files_fd) {
@@ -417,7 +418,6 @@ _Noreturn void copier_process_run(int socket_fd, int files_fd) {
         int r = process.epoll_fd < 0 ? -errno
                                      : epoll_source_add(process.epoll_fd, &process.socket, EPOLLIN);
 
-        process_trim_memory();
         while (r >= 0 && !process.is_over)
                 r = epoll_loop_run_once(process.epoll_fd, USEC_INFINITY);
         while (process.outputs)

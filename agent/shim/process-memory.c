@@ -10,21 +10,16 @@
 
 enum {
         STACK_BYTES = 112 * 1024, /* less than the kernel lets the stack of a program have */
+        FRAME_BYTES = 1024,       /* more than what is called from here has on it */
 };
 
 pid_t process_fork(void) {
         return (pid_t) syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-/* A page that holds nothing of the caller, nor of those that called it. */
-static uintptr_t page_below_stack(void) {
-        uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-
-        return ((uintptr_t) __builtin_frame_address(0) / page - 1) * page;
-}
-
 void process_trim_memory(void) {
-        uintptr_t end = page_below_stack();
+        uintptr_t page = (uintptr_t) getpagesize();
+        uintptr_t end = ((uintptr_t) __builtin_frame_address(0) - FRAME_BYTES) / page * page;
 
         (void) malloc_trim(0);
         (void) madvise((void *) (end - STACK_BYTES), STACK_BYTES, MADV_DONTNEED);

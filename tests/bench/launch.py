@@ -89,13 +89,13 @@ class Bench:
     def idle(self, count, seconds):
         shims = self.node.shims()
         assert len(shims) == count, f"{len(shims)} shims"
-        pids = [self.node.agent.pid, *shims]
+        pids = [self.node.agent.pid, *self.node.shim_processes()]  # with their log copiers
         time.sleep(2)  # until the work that the agent defers after a start is done
         before = self.ticks(pids)
         time.sleep(seconds)
         ticks = self.ticks(pids) - before
         self.figures.add(f"agent PSS with {count} pods", world.pss_kib(self.node.agent.pid) / 1024, 6, "MiB")
-        self.figures.add(f"shim PSS, mean of {count}", statistics.mean(map(world.pss_kib, shims)), 400, "KiB")
+        self.figures.add(f"shim PSS, mean of {count}", sum(map(world.pss_kib, self.node.shim_processes())) / count, 200, "KiB")
         self.figures.add(f"CPU of agent and shims, {count} idle pods, {seconds:g} s", ticks, 1, "ticks")
 
 

@@ -77,7 +77,7 @@ class Bench:
         agent = world.pss_kib(self.node.agent.pid) / 1024
         self.figures.add(f"{count} pods: agent PSS", agent, 3.5 + count * 0.03, "MiB")
         self.figures.add(f"{count} pods: PSS of agent and shims, of each pod",
-                         (agent * 1024 + sum(map(world.pss_kib, shims))) / count, 400 + 4096 / count, "KiB")
+                         (agent * 1024 + sum(map(world.pss_kib, self.node.shim_processes()))) / count, 400 + 4096 / count, "KiB")
 
     def stop(self, names):
         started = time.monotonic()
