@@ -208,6 +208,7 @@ static void fill_shared_configs(Agent *agent) {
                 make_bundle_config(&agent->config, &agent->node, &agent->paths, agent->has_slices);
         agent->bundle_config.node = &agent->node_labels.effective;
         agent->bundle_config.seccomp = agent->seccomp;
+        agent->resolvers.shared = &agent->config.mainstay.shared_objects;
         set_bundle_resolvers(&agent->resolvers, &agent->bundle_config);
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,

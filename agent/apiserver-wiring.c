@@ -84,6 +84,7 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                                     .run_dir = agent->paths.run_dir,
                                     .pod_manager = agent->pod_manager,
                                     .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                                    .shared = &agent->config.mainstay.shared_objects,
                                     .node = &agent->node_labels.effective,
                                     .node_inputs = agent_node_status_inputs(agent),
                                     .on_recompute_due = agent_request_recompute,

@@ -190,6 +190,7 @@ static int new_object_parts(ApiServerSync *api) {
                                                              .node_name = config->node_name,
                                                              .cache = api->cache,
                                                              .connection = api->connection,
+                                                             .shared = config->shared,
                                                              .updates = api->updates },
                                    &api->objects);
         if (r < 0)
@@ -375,18 +376,16 @@ char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void
 
 /* ---- what pods refer to ---- */
 
-const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
-                                        void *userdata) {
+const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata) {
         const ApiServerSync *api = userdata;
 
-        return referenced_objects_find(api->objects, kind, namespace, name);
+        return referenced_objects_find(api->objects, key);
 }
 
-bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata) {
+bool apiserver_is_object_pending(const ObjectKey *key, void *userdata) {
         const ApiServerSync *api = userdata;
 
-        return referenced_objects_is_pending(api->objects, kind, namespace, name);
+        return referenced_objects_is_pending(api->objects, key);
 }
 
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,

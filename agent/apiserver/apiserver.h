@@ -32,6 +32,7 @@ typedef struct ApiServerConfig {
         const char *run_dir;
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
+        const SharedObjects *shared; /* which of its objects pods of other sources see */
         const NodeLabelsTaints
                 *node; /* what counts for its pods: with external labels and taints */
         NodeStatusInputs node_inputs;
@@ -72,12 +73,10 @@ int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
  * server did not say so. 'userdata' is the ApiServerSync. */
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
-/* An object to which one of the server's pods refers, or NULL; and whether it is not known yet if
- * it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
-const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
-                                        void *userdata);
-bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata);
+/* An object of the server to which one of its pods refers, or which is shared, or NULL; and whether
+ * it is not known yet if it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
+const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata);
+bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
 
 /* For a TokenLookup, whose userdata is the ApiServerSync. */
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,

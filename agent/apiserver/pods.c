@@ -279,10 +279,9 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
 
 int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         ReferencedObjects *objects = pods->spec.objects;
-        int result = 0;
+        int result = referenced_objects_begin(objects);
 
         pods->awaits_local_pod = false;
-        referenced_objects_begin(objects);
         for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
                 const BoundPod *bound = &pod->bound;
 

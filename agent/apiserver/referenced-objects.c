@@ -429,8 +429,17 @@ int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client
                                    &objects->fetches);
 }
 
-void referenced_objects_begin(ReferencedObjects *objects) {
+int referenced_objects_begin(ReferencedObjects *objects) {
+        const SharedObjects *shared = objects->spec.shared;
+        int r = 0;
+
         objects->generation++;
+        for (size_t i = 0; shared && i < shared->n && r >= 0; i++)
+                if (shared->items[i].from == OBJECT_SOURCE_APISERVER)
+                        r = add_referenced_object(shared->items[i].kind,
+                                                  strna(shared->items[i].namespace),
+                                                  shared->items[i].name, objects);
+        return r;
 }
 
 int referenced_objects_add(ReferencedObjects *objects, const Pod *pod) {
@@ -458,26 +467,24 @@ void referenced_objects_end(ReferencedObjects *objects) {
 /* ---- lookups ---- */
 
 static const ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
-                                                      ObjectKind kind, const char *namespace,
-                                                      const char *name) {
-        cleanup_free char *key = NULL;
+                                                      const ObjectKey *key) {
+        cleanup_free char *text = NULL;
 
-        if (!name || !watched_kinds[kind].group ||
-            object_key_format(kind, namespace, name, &key) < 0)
+        if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
+            !watched_kinds[key->kind].group ||
+            object_key_format(key->kind, key->namespace, key->name, &text) < 0)
                 return NULL;
-        return find_object_by_key(objects, key);
+        return find_object_by_key(objects, text);
 }
 
-const DataObject *referenced_objects_find(const ReferencedObjects *objects, ObjectKind kind,
-                                          const char *namespace, const char *name) {
-        const ReferencedObject *object = find_referenced_object(objects, kind, namespace, name);
+const DataObject *referenced_objects_find(const ReferencedObjects *objects, const ObjectKey *key) {
+        const ReferencedObject *object = find_referenced_object(objects, key);
 
         return object ? object->object : NULL;
 }
 
-bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind kind,
-                                   const char *namespace, const char *name) {
-        const ReferencedObject *object = find_referenced_object(objects, kind, namespace, name);
+bool referenced_objects_is_pending(const ReferencedObjects *objects, const ObjectKey *key) {
+        const ReferencedObject *object = find_referenced_object(objects, key);
 
         return object && !object->is_known;
 }

@@ -9,6 +9,7 @@
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/object-updates.h"
+#include "agent/model/config.h"
 
 #include <stdio.h>
 
@@ -20,6 +21,7 @@ typedef struct ReferencedObjectsSpec {
         const char *node_name;
         ApiServerCache *cache;
         ConnectionStatus *connection;
+        const SharedObjects *shared; /* those of the server are watched, whoever refers to them */
         ObjectUpdates *updates;
 } ReferencedObjectsSpec;
 
@@ -31,15 +33,14 @@ int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client
 
 /* Each recomputation of the desired pods names all references again; the objects to which no pod
  * refers are forgotten at the end, and removed from the cache. */
-void referenced_objects_begin(ReferencedObjects *objects);
+int referenced_objects_begin(ReferencedObjects *objects);               /* 0 or -ENOMEM */
 int referenced_objects_add(ReferencedObjects *objects, const Pod *pod); /* 0 or -ENOMEM */
 void referenced_objects_end(ReferencedObjects *objects);
 
-/* The object, or NULL; and whether it is not known yet if it exists. */
-const DataObject *referenced_objects_find(const ReferencedObjects *objects, ObjectKind kind,
-                                          const char *namespace, const char *name);
-bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind kind,
-                                   const char *namespace, const char *name);
+/* The object, or NULL, as for each key of another source; and whether it is not known yet if it
+ * exists. */
+const DataObject *referenced_objects_find(const ReferencedObjects *objects, const ObjectKey *key);
+bool referenced_objects_is_pending(const ReferencedObjects *objects, const ObjectKey *key);
 
 /* Prints names and reflectors, not contents, for `mainstay debug dump`. */
 void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);

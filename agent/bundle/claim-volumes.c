@@ -23,8 +23,8 @@ static int find_bound_claim(const BundleConfig *config, const Pod *pod, const Vo
 
         if (!name)
                 return -ENOMEM;
-        r = object_lookup(&config->objects, OBJECT_VOLUME_CLAIM, pod->metadata.namespace, name,
-                          &claim, reterr);
+        r = object_lookup(&config->objects, &pod->metadata, OBJECT_VOLUME_CLAIM, name, &claim,
+                          reterr);
         if (r < 0)
                 return r;
         if (volume->ephemeral && !is_claim_of_pod(claim, pod))
@@ -93,7 +93,7 @@ static int find_persistent_volume(const BundleConfig *config, const Pod *pod, co
 
         if (r < 0)
                 return r;
-        r = object_lookup(&config->objects, OBJECT_PERSISTENT_VOLUME, "",
+        r = object_lookup(&config->objects, &claim->metadata, OBJECT_PERSISTENT_VOLUME,
                           claim->claim.spec.volume_name, ret, reterr);
         return r < 0 ? r : check_persistent_volume(config, claim, *ret, reterr);
 }

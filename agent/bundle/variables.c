@@ -39,8 +39,7 @@ static int check_env_value(const EnvVarsBuilder *v, const DataObject *object,
 static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char *name,
                            bool optional, const DataObject **ret) {
         cleanup_error Error error = ERROR_NULL;
-        int r = object_lookup(&v->config->objects, kind, v->pod->metadata.namespace, name, ret,
-                              &error);
+        int r = object_lookup(&v->config->objects, &v->pod->metadata, kind, name, ret, &error);
 
         if (r == -ENOENT && optional)
                 return 0;

@@ -41,7 +41,7 @@ static int add_object_files(const VolumePayloadBuilder *builder, ObjectKind kind
                             const ObjectVolumeSource *source) {
         cleanup_error Error error = ERROR_NULL;
         const DataObject *object;
-        int r = object_lookup(&builder->config->objects, kind, builder->pod->metadata.namespace,
+        int r = object_lookup(&builder->config->objects, &builder->pod->metadata, kind,
                               source->name, &object, &error);
 
         if (r == -ENOENT && source->optional)

@@ -6,6 +6,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
+#include "agent/model/pod-source.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -72,6 +73,14 @@ void daemonset_checkpoint_remove(const char *state_dir, const char *uid,
                                        strna(history->namespace), strna(history->name));
 }
 
+static int take_checkpointed_source(const DaemonSetHistory *history, DaemonSet *set) {
+        cleanup_with(pod_source_done) PodSource source = { 0 };
+        int r = pod_source_parse(history->source, &source);
+
+        set->metadata.source = r < 0 ? OBJECT_SOURCE_NONE : pod_source_origin(&source);
+        return r;
+}
+
 /* The set as it was desired last. NULL if there is none that can be parsed: then its pods keep
  * running as they are. */
 static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const char *uid) {
@@ -82,6 +91,10 @@ static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const 
         if (!history->set || !history->source)
                 return NULL;
         r = manifest_parse_daemonset(history->set, strlen(history->set), &set, &error);
+        if (r >= 0 && take_checkpointed_source(history, set) < 0) {
+                daemonset_free(set);
+                return NULL;
+        }
         if (r >= 0 && !streq(set->metadata.uid, uid)) {
                 set = daemonset_free(set);
                 r = error_setf(&error, EINVAL, "it has another UID");

@@ -22,6 +22,7 @@ static bool can_claim_pod(const PodClaim *claim, const ObservedPod *observed) {
                 return local_pod_is_owned_by_uid(observed->pod, claim->set->metadata.uid) ||
                        daemonset_controls_pod(claim->set, observed->pod);
         return observed->is_orphan && !observed->is_terminating &&
+               observed->pod->metadata.source == claim->set->metadata.source &&
                daemonset_selects_pod(claim->set, observed->pod);
 }
 

@@ -26,16 +26,21 @@ static DaemonSetState *find_daemonset_by_uid(const DaemonSetController *controll
         return NULL;
 }
 
+/* Of several sources, that of the first: a file before what users of the cluster call the same. */
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name) {
-        for (size_t i = 0; i < controller->n_sets; i++) {
-                const DaemonSet *set = daemonset_state_set(controller->sets[i]);
+        DaemonSetState *found = NULL;
 
-                if (daemonset_state_is_desired(controller->sets[i], controller->pass.generation) &&
-                    streq(set->metadata.name, name) && streq(set->metadata.namespace, namespace))
-                        return controller->sets[i];
+        for (size_t i = 0; i < controller->n_sets; i++) {
+                DaemonSetState *state = controller->sets[i];
+                const DaemonSet *set = daemonset_state_set(state);
+
+                if (daemonset_state_is_desired(state, controller->pass.generation) &&
+                    streq(set->metadata.name, name) && streq(set->metadata.namespace, namespace) &&
+                    (!found || set->metadata.source < daemonset_state_set(found)->metadata.source))
+                        found = state;
         }
-        return NULL;
+        return found;
 }
 
 static DaemonSetState *add_daemonset(DaemonSetController *controller, const char *uid) {

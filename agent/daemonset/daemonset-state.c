@@ -98,7 +98,8 @@ static int replace_daemonset_source(DaemonSetState *state, const PodSource *sour
 static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         cleanup_with(daemonset_freep) DaemonSet *copy = NULL;
 
-        if (state->set && schema_equal(&daemonset_schema, state->set, set))
+        if (state->set && state->set->metadata.source == set->metadata.source &&
+            schema_equal(&daemonset_schema, state->set, set))
                 return 0;
         if (daemonset_copy(set, &copy) < 0)
                 return -ENOMEM;

@@ -24,6 +24,16 @@ static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
         return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC;
 }
 
+/* Objects of one name have different sources, the manifest directory first. */
+static char *format_object_key(const DataObject *object) {
+        char *key;
+
+        return asprintf(&key, "%s/%s/%d", object->metadata.namespace, object->metadata.name,
+                        (int) object->metadata.source) < 0
+                       ? NULL
+                       : key;
+}
+
 /* A list of n objects takes n passes over all of them, of which there are few. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json) {
@@ -37,8 +47,7 @@ int find_next_manifest_object(const ManifestDirectory *sources, const char *dire
         for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < manifests[i]->data.n; j++) {
                         const DataObject *object = manifests[i]->data.items[j];
-                        cleanup_free char *key =
-                                path_join(object->metadata.namespace, object->metadata.name);
+                        cleanup_free char *key = format_object_key(object);
 
                         if (!key)
                                 return -ENOMEM;

@@ -182,6 +182,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
 
         if (r != 0) /* where there is none the manifest's stays */
                 return MIN(r, 0);
+        pod->metadata.source = pod_source_origin(&pass->desired->source);
         pod_free(pass->desired->owned);
         pass->desired->pod = pass->desired->owned = pod;
         return 0;

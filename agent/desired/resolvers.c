@@ -5,30 +5,48 @@
 
 #include <errno.h>
 
-static const DataObject *resolve_data_object(ObjectKind kind, const char *namespace,
-                                             const char *name, void *userdata) {
-        const Resolvers *resolvers = userdata;
-        const ObjectLookup *apiserver = &resolvers->apiserver_objects;
-        const DataObject *object =
-                manifest_directory_find_object(resolvers->manifests, kind, namespace, name);
+/* The key of what a pod sees by this one. A shared object takes the place of one of the pod's own
+ * source, so that whether that one exists decides nothing. */
+static ObjectKey find_visible_key(const Resolvers *resolvers, const ObjectKey *key) {
+        ObjectKey visible = *key;
 
-        if (object || !apiserver->find)
-                return object;
-        return apiserver->find(kind, namespace, name, apiserver->userdata);
+        for (size_t i = 0; key->name && resolvers->shared && i < resolvers->shared->n; i++) {
+                const SharedObject *shared = &resolvers->shared->items[i];
+
+                if (shared->to == key->source && shared->kind == key->kind &&
+                    streq(shared->name, key->name) &&
+                    streq(strna(shared->namespace), key->namespace))
+                        visible.source = shared->from;
+        }
+        return visible;
 }
 
-static bool is_data_object_pending(ObjectKind kind, const char *namespace, const char *name,
-                                   void *userdata) {
-        const ObjectLookup *apiserver = &((const Resolvers *) userdata)->apiserver_objects;
+static const DataObject *resolve_data_object(const ObjectKey *key, void *userdata) {
+        const Resolvers *resolvers = userdata;
+        const ObjectLookup *apiserver = &resolvers->apiserver_objects;
+        const ObjectKey visible = find_visible_key(resolvers, key);
 
-        return apiserver->is_awaited &&
-               apiserver->is_awaited(kind, namespace, name, apiserver->userdata);
+        if (visible.source != OBJECT_SOURCE_APISERVER)
+                return manifest_directory_find_object(resolvers->manifests, &visible);
+        return apiserver->find ? apiserver->find(&visible, apiserver->userdata) : NULL;
+}
+
+static bool is_data_object_pending(const ObjectKey *key, void *userdata) {
+        const Resolvers *resolvers = userdata;
+        const ObjectLookup *apiserver = &resolvers->apiserver_objects;
+        const ObjectKey visible = find_visible_key(resolvers, key);
+
+        return visible.source == OBJECT_SOURCE_APISERVER && apiserver->is_awaited &&
+               apiserver->is_awaited(&visible, apiserver->userdata);
 }
 
 static int resolve_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
                          Error *reterr, void *userdata) {
         const TokenLookup *apiserver = &((const Resolvers *) userdata)->apiserver_tokens;
 
+        if (pod->metadata.source != OBJECT_SOURCE_APISERVER)
+                return error_setf(reterr, EACCES,
+                                  "failed to fetch token: only pods of an API server get one");
         if (!apiserver->find)
                 return error_setf(reterr, EAGAIN, "failed to fetch token: there is no API server");
         return apiserver->find(pod, projection, ret_token, reterr, apiserver->userdata);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where pods find what they refer to: ConfigMaps, Secrets and classes in files of this node first,
- * then at the API server; tokens and services at the API server only. */
+/* Where pods find what they refer to: ConfigMaps, Secrets and classes of their own source, and
+ * those of another one that the configuration shares by name; tokens and services of the API server
+ * for its pods only. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/manifest/manifest.h"
 
 /* Filled in when its parts are built, before anything is looked up. */
 typedef struct Resolvers {
+        const SharedObjects *shared;
         const ManifestDirectory *manifests;
         ObjectLookup apiserver_objects; /* its functions are NULL where there is no API server */
         ServiceLookup apiserver_services;

@@ -615,22 +615,25 @@ size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *
         return source->table.n;
 }
 
-const DataObject *manifest_directory_find_object(const ManifestDirectory *source, ObjectKind kind,
-                                                 const char *namespace, const char *name) {
+static const DataObject *find_manifest_object(const Manifest *manifest, const ObjectKey *key) {
+        for (size_t i = 0; i < manifest->data.n; i++)
+                if (object_key_matches(key, manifest->data.items[i]))
+                        return manifest->data.items[i];
+        return NULL;
+}
+
+const DataObject *manifest_directory_find_object(const ManifestDirectory *source,
+                                                 const ObjectKey *key) {
         for (size_t i = 0; i < source->table.n; i++) {
                 const Manifest *manifest = source->table.manifests[i];
+                const DataObject *class = manifest->default_class;
+                const DataObject *object =
+                        key->name ? find_manifest_object(manifest, key)
+                        : class && object_sources_match(class->metadata.source, key->source) ? class
+                                                                                             : NULL;
 
-                if (!name && manifest->default_class)
-                        return manifest->default_class;
-                if (!name)
-                        continue;
-                for (size_t j = 0; j < manifest->data.n; j++) {
-                        const DataObject *object = manifest->data.items[j];
-
-                        if (object->kind == kind && streq(object->metadata.name, name) &&
-                            streq(object->metadata.namespace, namespace))
-                                return object;
-                }
+                if (object)
+                        return object;
         }
         return NULL;
 }

@@ -167,6 +167,48 @@ static int check_config_taints(const Decoder *d, const YamlNode *root, const Con
         return 0;
 }
 
+static const char *explain_shared_object(const SharedObjects *shared, size_t i) {
+        const SharedObject *object = &shared->items[i];
+
+        if (object->from == object->to)
+                return "must have a 'to' that differs from 'from'";
+        if (object_kind_is_cluster_wide(object->kind) != !object->namespace)
+                return object->namespace
+                               ? "must not have a namespace: objects of this kind have none"
+                               : "must have a namespace";
+        if (object->kind == OBJECT_PRIORITY_CLASS && object->from == OBJECT_SOURCE_APISERVER)
+                return "must not be a PriorityClass from api: a node does not read those of an API "
+                       "server";
+        for (size_t j = 0; j < i; j++) {
+                const SharedObject *other = &shared->items[j];
+
+                if (other->kind == object->kind && other->to == object->to &&
+                    streq(other->name, object->name) &&
+                    streq_ptr(other->namespace, object->namespace))
+                        return "must be unique by kind, namespace, name and 'to'";
+        }
+        return NULL;
+}
+
+static int read_shared_objects(const Decoder *d, const YamlNode *root, Config *config) {
+        const DecodePath mainstay = { .key = "mainstay" };
+        const DecodePath list = { .parent = &mainstay, .key = "sharedObjects" };
+        SharedObjects *shared = &config->mainstay.shared_objects;
+
+        for (size_t i = 0; i < shared->n; i++) {
+                const DecodePath path = { .parent = &list, .index = i };
+                const YamlNode *items = yaml_node_get(yaml_node_get(root, mainstay.key), list.key);
+                const char *problem;
+
+                shared->items[i].kind = (ObjectKind) shared_object_kind(shared->items[i].kind_name);
+                problem = explain_shared_object(shared, i);
+                if (problem)
+                        return decode_error_at(d, items->items[i], &path,
+                                               error_setf(d->reterr, EINVAL, "%s", problem));
+        }
+        return 0;
+}
+
 /* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, as in the
  * kubelet. */
 static void stages_from_grace_period(Config *config) {
@@ -458,6 +500,9 @@ static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
         if (r < 0)
                 return r;
         r = check_config_taints(d, root, config);
+        if (r < 0)
+                return r;
+        r = read_shared_objects(d, root, config);
         if (r < 0)
                 return r;
         r = check_shutdown(d, root, config);

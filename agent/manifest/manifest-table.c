@@ -2,6 +2,7 @@
 #include "agent/manifest/manifest-table.h"
 
 #include "agent/model/pod-order.h"
+#include "agent/model/pod-source.h"
 #include "agent/model/schema.h"
 
 #include "common/cleanup.h"
@@ -10,7 +11,8 @@
 /* An object that claims a name. */
 typedef struct NameClaim {
         ManifestEntry *entry;
-        const char *kind; /* for messages; names are unique within a kind */
+        const char *kind;    /* for messages; names are unique within a kind */
+        ObjectSource source; /* and a source; NONE: of a kind whose names the whole node shares */
         const ObjectMeta *metadata;
         bool *holds;
         size_t order;       /* of the files */
@@ -339,6 +341,8 @@ static int compare_claims(const void *a, const void *b) {
         int r = strcmp(claim_family(left), claim_family(right));
 
         if (r == 0)
+                r = (int) left->source - (int) right->source;
+        if (r == 0)
                 r = strcmp(left->metadata->namespace, right->metadata->namespace);
         if (r == 0)
                 r = compare_claimed_names(left, right);
@@ -348,7 +352,7 @@ static int compare_claims(const void *a, const void *b) {
 }
 
 static bool claims_match(const NameClaim *a, const NameClaim *b) {
-        return streq(claim_family(a), claim_family(b)) &&
+        return streq(claim_family(a), claim_family(b)) && a->source == b->source &&
                streq(a->metadata->namespace, b->metadata->namespace) &&
                compare_claimed_names(a, b) == 0;
 }
@@ -357,12 +361,19 @@ static bool claims_match(const NameClaim *a, const NameClaim *b) {
 static char no_name[] = "";
 static const ObjectMeta default_class_name = { .name = no_name, .namespace = no_name };
 
+static ObjectSource manifest_source(const Manifest *manifest) {
+        const PodSource source = pod_source_of_file(manifest->file);
+
+        return pod_source_origin(&source);
+}
+
 static size_t put_claims(ManifestEntry *entry, size_t order, NameClaim *claims) {
         size_t n = 0;
 
         for (size_t i = 0; i < entry->pods.n; i++)
                 claims[n++] = (NameClaim){ entry,
                                            "pod",
+                                           OBJECT_SOURCE_NONE,
                                            &entry->pods.items[i]->metadata,
                                            &entry->holds[i],
                                            order,
@@ -370,6 +381,7 @@ static size_t put_claims(ManifestEntry *entry, size_t order, NameClaim *claims) 
         for (size_t i = 0; i < entry->data.n; i++)
                 claims[n++] = (NameClaim){ entry,
                                            object_kind_words[entry->data.items[i]->kind],
+                                           entry->data.items[i]->metadata.source,
                                            &entry->data.items[i]->metadata,
                                            &entry->data_holds[i],
                                            order,
@@ -377,6 +389,7 @@ static size_t put_claims(ManifestEntry *entry, size_t order, NameClaim *claims) 
         for (size_t i = 0; i < entry->daemonsets.n; i++)
                 claims[n++] = (NameClaim){ entry,
                                            "daemonset",
+                                           OBJECT_SOURCE_NONE,
                                            &entry->daemonsets.items[i]->metadata,
                                            &entry->daemonset_holds[i],
                                            order,
@@ -384,6 +397,7 @@ static size_t put_claims(ManifestEntry *entry, size_t order, NameClaim *claims) 
         if (count_default_classes(entry) > 0)
                 claims[n++] = (NameClaim){ entry,
                                            "a priorityclass with globalDefault",
+                                           manifest_source(&entry->manifest),
                                            &default_class_name,
                                            &entry->holds_default,
                                            order,

@@ -104,6 +104,13 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
+/* Of records it is not known from their text: what reads them knows it. */
+static ObjectSource parsed_source(const Decoder *decoder) {
+        const PodSource file = pod_source_of_file(decoder->file);
+
+        return decoder->mode == DECODE_API ? OBJECT_SOURCE_APISERVER : pod_source_origin(&file);
+}
+
 /* Decodes only. */
 static int decode_pod(Decoder *d, const YamlNode *node, const DecodePath *path, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
@@ -214,6 +221,7 @@ static int parse_pod(ManifestParser *parser, const YamlNode *node, const DecodeP
         r = decode_pod(&parser->decoder, node, path, &pod);
         if (r < 0)
                 return r;
+        pod->metadata.source = parsed_source(&parser->decoder);
         r = parser->decoder.mode == DECODE_API ? complete_api_pod(parser, node, path, pod)
                                                : complete_pod(parser, node, path, pod);
         if (r < 0)
@@ -248,6 +256,7 @@ static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const D
         r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
         if (r < 0)
                 return r;
+        set->metadata.source = parsed_source(&parser->decoder);
         if (has_duplicate_daemonset(parser, set))
                 return refuse_duplicate_object(parser, node, path, "daemonset", &set->metadata);
         longer = reallocarray(parser->objects.daemonsets.items, parser->objects.daemonsets.n + 1,
@@ -301,6 +310,7 @@ static int parse_data_object(ManifestParser *parser, const YamlNode *node, const
                 r = data_object_parse(&parser->decoder, node, path, kind, &object);
         if (r < 0)
                 return r;
+        object->metadata.source = parsed_source(&parser->decoder);
         if (has_duplicate_data_object(parser, object))
                 return refuse_duplicate_object(parser, node, path, object_kind_words[kind],
                                                &object->metadata);

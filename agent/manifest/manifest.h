@@ -130,10 +130,10 @@ bool manifest_directory_is_resolved(const ManifestDirectory *source);
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret);
 
-/* The last good object of that name, or NULL; an empty name means the PriorityClass with
- * globalDefault. Valid until the next scan. */
-const DataObject *manifest_directory_find_object(const ManifestDirectory *source, ObjectKind kind,
-                                                 const char *namespace, const char *name);
+/* The last good object of that key, or NULL; without a name, the PriorityClass with globalDefault.
+ * Valid until the next scan. */
+const DataObject *manifest_directory_find_object(const ManifestDirectory *source,
+                                                 const ObjectKey *key);
 
 /* Changes with every change of an object; 0: there never was one. */
 unsigned manifest_directory_data_generation(const ManifestDirectory *source);

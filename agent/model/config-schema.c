@@ -213,6 +213,16 @@ static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }
 
+static int check_shared_kind(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (shared_object_kind(value) >= 0)
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be ConfigMap, Secret, PriorityClass or RuntimeClass, not '%s'",
+                          excerpt(text, value));
+}
+
 static int check_seccomp_profile(const char *value, Error *reterr) {
         return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
 }
@@ -320,6 +330,13 @@ static int check_enforced(const char *value, Error *reterr) {
                           "must be none, pods, system-reserved, kube-reserved, "
                           "system-reserved-compressible or kube-reserved-compressible, not '%s'",
                           excerpt(text, value));
+}
+
+int shared_object_kind(const char *name) {
+        for (ObjectKind kind = 0; kind < N_OBJECT_KINDS; kind++)
+                if (streq(name, object_kind_names[kind]) && !object_kind_is_api_only(kind))
+                        return (int) kind;
+        return -EINVAL;
 }
 
 bool config_enforces(const Config *config, const char *what) {
@@ -436,6 +453,15 @@ static const Field source_fields[] = {
 };
 static const Schema source_schema = SCHEMA(SourceConfig, source_fields);
 
+static const Field shared_object_fields[] = {
+        FIELD("kind", STRING, SharedObject, kind_name, .is_required = true, .check = check_shared_kind),
+        FIELD("namespace", STRING, SharedObject, namespace, .check = check_dns_label),
+        FIELD("name", STRING, SharedObject, name, .is_required = true, .check = check_dns_subdomain),
+        FIELD("from", ENUM, SharedObject, from, .is_required = true, ENUM_NAMES(object_source_names)),
+        FIELD("to", ENUM, SharedObject, to, .is_required = true, ENUM_NAMES(object_source_names)),
+};
+static const Schema shared_object_schema = SCHEMA(SharedObject, shared_object_fields);
+
 static const Field static_pod_url_header_fields[] = {
         FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
         FIELD("values", STRINGS, StaticPodUrlHeader, values, .check = check_secret_header_value,
@@ -477,6 +503,7 @@ static const Field mainstay_fields[] = {
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
+        FIELD("sharedObjects", LIST, MainstayConfig, shared_objects, .schema = &shared_object_schema),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 

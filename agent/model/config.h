@@ -6,6 +6,7 @@
  * it and sets the defaults. */
 
 #include "agent/model/eviction.h"
+#include "agent/model/object.h"
 #include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
@@ -124,6 +125,22 @@ typedef struct ReportConfig {
         uint64_t queue_bytes;
 } ReportConfig;
 
+/* sharedObjects: an object of one source that pods of another one see. */
+typedef struct SharedObject {
+        char *kind_name; /* ConfigMap, Secret, PriorityClass or RuntimeClass */
+        char *namespace; /* NULL: of a kind without one */
+        char *name;
+        ObjectSource from; /* whose it is */
+        ObjectSource to;   /* whose pods see it, in the place of their own */
+
+        ObjectKind kind; /* computed by kubelet_config_load() */
+} SharedObject;
+
+typedef LIST_OF(SharedObject) SharedObjects;
+
+/* The ObjectKind, or -EINVAL for one that cannot be shared. */
+int shared_object_kind(const char *name);
+
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
@@ -148,6 +165,7 @@ typedef struct MainstayConfig {
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* besides the well-known ones, and searched first */
+        SharedObjects shared_objects;
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   the built-in one */
 } MainstayConfig;

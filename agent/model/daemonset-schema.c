@@ -104,6 +104,7 @@ int daemonset_copy(const DaemonSet *set, DaemonSet **ret) {
                 free(copy);
                 return r;
         }
+        copy->metadata.source = set->metadata.source;
         *ret = copy;
         return 0;
 }

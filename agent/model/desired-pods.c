@@ -56,7 +56,10 @@ int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *p
 }
 
 int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod) {
-        int r = desired_pods_add(desired, source, pod);
+        int r;
+
+        pod->metadata.source = pod_source_origin(source);
+        r = desired_pods_add(desired, source, pod);
 
         if (r > 0)
                 desired_pods_find(desired, pod->metadata.namespace, pod->metadata.name)->owned =

@@ -9,6 +9,7 @@
 #include "agent/model/containers.h"
 #include "agent/model/qos.h"
 #include "agent/model/quantity.h"
+#include "agent/model/references.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -388,6 +389,19 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
+static int stop_at_reference(ObjectKind kind, const char *namespace, const char *name,
+                             void *userdata) {
+        return -EEXIST;
+}
+
+/* Its references mean objects of another source now, with which no container has started. */
+static bool sees_other_objects(const Pod *running, const Pod *desired) {
+        ObjectSource from = running->metadata.source, to = desired->metadata.source;
+
+        return from != to && from != OBJECT_SOURCE_NONE && to != OBJECT_SOURCE_NONE &&
+               pod_foreach_reference(desired, stop_at_reference, NULL) < 0;
+}
+
 int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         QosClass before = pod_qos_class(&running->spec), after = pod_qos_class(&desired->spec);
         EditPlan plan = { 0 };
@@ -413,6 +427,10 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
             !streq(running->metadata.uid, desired->metadata.uid))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
                                     desired->metadata.uid);
+        if (r >= 0 && sees_other_objects(running, desired))
+                r = add_edit_change(&walk, EDIT_RECREATE_POD, "source",
+                                    object_source_names[running->metadata.source],
+                                    object_source_names[desired->metadata.source]);
         if (r < 0)
                 edit_plan_done(&plan);
         else

@@ -47,8 +47,8 @@ bool object_is_of_daemonset(const ObjectMeta *metadata) {
 bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b) {
         const OwnerReference *owner_a = object_controller(a), *owner_b = object_controller(b);
 
-        return owner_a && owner_b && streq_ptr(owner_a->uid, owner_b->uid) &&
-               streq_ptr(owner_a->kind, owner_b->kind) &&
+        return owner_a && owner_b && a->source == b->source &&
+               streq_ptr(owner_a->uid, owner_b->uid) && streq_ptr(owner_a->kind, owner_b->kind) &&
                is_same_api_group(strna(owner_a->api_version), strna(owner_b->api_version)) &&
                streq_ptr(a->namespace, b->namespace);
 }

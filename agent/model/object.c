@@ -122,13 +122,26 @@ char *data_object_label(const DataObject *object) {
                        : label;
 }
 
-int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
-                  const char *name, const DataObject **ret, Error *reterr) {
-        const DataObject *object =
-                lookup->find ? lookup->find(kind, namespace, name, lookup->userdata) : NULL;
+ObjectKey object_key_referred(const ObjectMeta *from, ObjectKind kind, const char *name) {
+        return (ObjectKey){ .source = from->source,
+                            .kind = kind,
+                            .namespace = object_kind_is_cluster_wide(kind) ? "" : from->namespace,
+                            .name = name };
+}
 
-        if (!object && lookup->is_awaited &&
-            lookup->is_awaited(kind, namespace, name, lookup->userdata))
+bool object_key_matches(const ObjectKey *key, const DataObject *object) {
+        return key->kind == object->kind &&
+               object_sources_match(key->source, object->metadata.source) &&
+               streq_ptr(key->name, object->metadata.name) &&
+               streq_ptr(key->namespace, object->metadata.namespace);
+}
+
+int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
+                  const char *name, const DataObject **ret, Error *reterr) {
+        const ObjectKey key = object_key_referred(pod, kind, name);
+        const DataObject *object = lookup->find ? lookup->find(&key, lookup->userdata) : NULL;
+
+        if (!object && lookup->is_awaited && lookup->is_awaited(&key, lookup->userdata))
                 return error_setf(reterr, EAGAIN,
                                   "%s \"%s\" has not been received from the API server yet",
                                   object_kind_words[kind], name);

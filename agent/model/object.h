@@ -77,18 +77,30 @@ const ObjectValue *data_object_find(const DataObject *object, const char *key);
 /* "configmap default/settings", "runtimeclass kata"; the caller frees it, NULL: out of memory. */
 char *data_object_label(const DataObject *object);
 
-/* How modules look up objects. find() returns NULL where the object does not exist. An empty name
- * means the PriorityClass of pods that name none. Results are valid until manifests change. */
+/* What tells an object from all others. Strings are borrowed. */
+typedef struct ObjectKey {
+        ObjectSource source;
+        ObjectKind kind;
+        const char *namespace; /* "" for a kind without one */
+        const char *name;      /* NULL: the PriorityClass of this source for pods that name none */
+} ObjectKey;
+
+/* The key of what an object or a pod refers to by a name: of its own source and namespace. */
+ObjectKey object_key_referred(const ObjectMeta *from, ObjectKind kind, const char *name);
+
+/* The object has this key. */
+bool object_key_matches(const ObjectKey *key, const DataObject *object);
+
+/* How modules look up objects. find() returns NULL where the object does not exist. Results are
+ * valid until manifests change. */
 typedef struct ObjectLookup {
-        const DataObject *(*find)(ObjectKind kind, const char *namespace, const char *name,
-                                  void *userdata);
+        const DataObject *(*find)(const ObjectKey *key, void *userdata);
         /* Whether the existence of the object is not known yet. Or NULL. */
-        bool (*is_awaited)(ObjectKind kind, const char *namespace, const char *name,
-                           void *userdata);
+        bool (*is_awaited)(const ObjectKey *key, void *userdata);
         void *userdata;
 } ObjectLookup;
 
-/* Looks up an object of the pod's namespace. -ENOENT with the kubelet's message: configmap "x" not
- * found; -EAGAIN with a message where it is not known yet. */
-int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
+/* Looks up what a pod refers to. -ENOENT with the kubelet's message: configmap "x" not found;
+ * -EAGAIN with a message where it is not known yet. */
+int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
                   const char *name, const DataObject **ret, Error *reterr);

@@ -29,7 +29,8 @@ bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret) {
         *cursor = text + n;
         slash = memchr(text, '/', n);
         *ret = (PodAfterName){ .namespace = slash ? text : strna(pod->metadata.namespace),
-                               .name = slash ? slash + 1 : text };
+                               .name = slash ? slash + 1 : text,
+                               .source = pod->metadata.source };
         ret->namespace_length = slash ? (size_t) (slash - text) : strlen(ret->namespace);
         ret->name_length = (size_t) (text + n - ret->name);
         return true;
@@ -42,7 +43,8 @@ static bool is_word(const char *word, size_t length, const char *text, size_t te
 bool pod_after_means(const PodAfterName *name, const Pod *pod) {
         const ObjectMeta *metadata = &pod->metadata;
 
-        if (!is_word(name->namespace, name->namespace_length, metadata->namespace,
+        if (!object_source_heeds(name->source, metadata->source) ||
+            !is_word(name->namespace, name->namespace_length, metadata->namespace,
                      strlen(metadata->namespace)))
                 return false;
         return is_word(name->name, name->name_length, metadata->name, strlen(metadata->name)) ||

@@ -20,6 +20,7 @@ typedef struct PodAfterName {
         const char *name;
         size_t namespace_length;
         size_t name_length;
+        ObjectSource source; /* of the pod that has the annotation */
 } PodAfterName;
 
 /* The next name that the pod has; '*cursor' is NULL at first. False: there is no further one. */
@@ -29,7 +30,8 @@ bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret);
  * commas. 0, or -EINVAL with a message. */
 int pod_after_check(const Pod *pod, Error *reterr);
 
-/* The name means this pod: by its full name, or by the one in its manifest, without the node's. */
+/* The name means this pod: by its full name, or by the one in its manifest, without the node's. A
+ * pod of a source that the annotation's does not heed has no name there. */
 bool pod_after_means(const PodAfterName *name, const Pod *pod);
 
 /* Whether 'pod' names 'other'. */

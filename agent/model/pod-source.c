@@ -23,6 +23,19 @@ PodSource pod_source_of_file(const char *name) {
         return (PodSource){ kind, (char *) (uintptr_t) name };
 }
 
+ObjectSource pod_source_origin(const PodSource *source) {
+        static const ObjectSource origins[N_POD_SOURCE_KINDS] = {
+                [POD_SOURCE_FILE] = OBJECT_SOURCE_FILE,
+                [POD_SOURCE_URL] = OBJECT_SOURCE_URL,
+                [POD_SOURCE_INDEX] = OBJECT_SOURCE_INDEX,
+                [POD_SOURCE_APISERVER] = OBJECT_SOURCE_APISERVER,
+                [POD_SOURCE_APISERVER_DAEMONSET] = OBJECT_SOURCE_APISERVER,
+                [POD_SOURCE_ORPHAN] = OBJECT_SOURCE_FILE,
+        };
+
+        return origins[source->kind];
+}
+
 bool pod_source_is_manifest(const PodSource *source) {
         return source->kind == POD_SOURCE_FILE || source->kind == POD_SOURCE_URL ||
                source->kind == POD_SOURCE_INDEX;

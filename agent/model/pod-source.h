@@ -32,6 +32,9 @@ typedef struct PodSource {
 /* A source whose name is borrowed: of a manifest, whose name decides the kind. */
 PodSource pod_source_of_file(const char *name);
 
+/* Whose it is. Only pods of DaemonSets of the manifest directory can be left behind. */
+ObjectSource pod_source_origin(const PodSource *source);
+
 /* It has a manifest: a file, fetched or not. */
 bool pod_source_is_manifest(const PodSource *source);
 

@@ -109,6 +109,7 @@ int pod_copy(const Pod *pod, Pod **ret) {
                 free(copy);
                 return r;
         }
+        copy->metadata.source = pod->metadata.source;
         *ret = copy;
         return 0;
 }

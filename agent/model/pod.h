@@ -7,6 +7,7 @@
  * a table of its fields by which it is read, written, compared and freed. A zeroed struct is an
  * empty one. */
 
+#include "agent/model/object-source.h"
 #include "agent/model/placement.h"
 #include "agent/model/probe.h"
 #include "agent/model/quantity.h"
@@ -487,6 +488,7 @@ typedef struct ObjectMeta {
         StringMap labels;
         StringMap annotations;
         LIST_OF(OwnerReference) owner_references;
+        ObjectSource source; /* who wrote it: never read from its text */
 } ObjectMeta;
 
 typedef struct Pod {
@@ -523,8 +525,8 @@ bool pod_is_critical(const PodSpec *spec);
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is one of apps/v1 */
 
-/* Both have the same controller: UID, kind, API group and namespace. A user may write any owner
- * reference, but only into objects of the user's own namespaces. */
+/* Both have the same controller: source, UID, kind, API group and namespace. A user may write any
+ * owner reference, but only into objects of the user's own namespaces. */
 bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b);
 
 /* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and

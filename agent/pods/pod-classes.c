@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const DataObject *find_class_object(const ObjectLookup *lookup, ObjectKind kind,
-                                           const char *name) {
-        return lookup->find ? lookup->find(kind, "", name, lookup->userdata) : NULL;
+/* A name of NULL is the default PriorityClass. */
+static const DataObject *find_class_object(const ObjectLookup *lookup, const Pod *pod,
+                                           ObjectKind kind, const char *name) {
+        const ObjectKey key = object_key_referred(&pod->metadata, kind, name);
+
+        return lookup->find ? lookup->find(&key, lookup->userdata) : NULL;
 }
 
 /* What classes give a pod, borrowed from them; NULL or unset: what it has itself. */
@@ -21,11 +24,12 @@ typedef struct PodClassValues {
 } PodClassValues;
 
 /* Only pods that name neither a class nor a priority get the default one. */
-static void find_default_priority(const ObjectLookup *lookup, const PodSpec *spec,
+static void find_default_priority(const ObjectLookup *lookup, const Pod *pod,
                                   PodClassValues *values) {
-        const DataObject *class = spec->priority.is_set
-                                          ? NULL
-                                          : find_class_object(lookup, OBJECT_PRIORITY_CLASS, NULL);
+        const DataObject *class =
+                pod->spec.priority.is_set
+                        ? NULL
+                        : find_class_object(lookup, pod, OBJECT_PRIORITY_CLASS, NULL);
 
         if (!class)
                 return;
@@ -33,17 +37,18 @@ static void find_default_priority(const ObjectLookup *lookup, const PodSpec *spe
         values->priority = class->priority.value;
 }
 
-static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running,
-                              const PodSpec *spec, PodClassValues *values) {
+static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running, const Pod *pod,
+                              PodClassValues *values) {
+        const PodSpec *spec = &pod->spec;
         const DataObject *class;
 
         if (!spec->priority_class_name) {
-                find_default_priority(lookup, spec, values);
+                find_default_priority(lookup, pod, values);
                 return;
         }
         if (system_priority_class_value(spec->priority_class_name) != 0)
                 return; /* defaulted when it was read */
-        class = find_class_object(lookup, OBJECT_PRIORITY_CLASS, spec->priority_class_name);
+        class = find_class_object(lookup, pod, OBJECT_PRIORITY_CLASS, spec->priority_class_name);
         if (class)
                 values->priority = class->priority.value;
         else if (running && streq_ptr(running->priority_class_name, spec->priority_class_name))
@@ -54,14 +59,15 @@ static bool has_pod_overhead(const PodSpec *spec) {
         return quantity_is_set(&spec->overhead.cpu) || quantity_is_set(&spec->overhead.memory);
 }
 
-static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running,
-                              const PodSpec *spec, PodClassValues *values) {
+static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running, const Pod *pod,
+                              PodClassValues *values) {
+        const PodSpec *spec = &pod->spec;
         const DataObject *class;
 
         /* Its own must be the same as the class's; check_pod_classes() says so. */
         if (!spec->runtime_class_name || has_pod_overhead(spec))
                 return;
-        class = find_class_object(lookup, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);
+        class = find_class_object(lookup, pod, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);
         if (class)
                 values->overhead = &class->runtime.overhead.pod_fixed;
         else if (running && streq_ptr(running->runtime_class_name, spec->runtime_class_name))
@@ -70,13 +76,15 @@ static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running
 
 static PodClassValues find_class_values(const ObjectLookup *lookup, const Pod *running,
                                         const Pod *pod) {
-        const PodSpec *spec = running ? &running->spec : NULL;
+        /* A pod of another source had the values of other classes. */
+        const PodSpec *spec =
+                running && running->metadata.source == pod->metadata.source ? &running->spec : NULL;
         PodClassValues values = { 0 };
 
         /* An API server has resolved it by its own classes. */
         if (!pod_is_of_api(pod) || !pod->spec.priority.is_set)
-                find_pod_priority(lookup, spec, &pod->spec, &values);
-        find_pod_overhead(lookup, spec, &pod->spec, &values);
+                find_pod_priority(lookup, spec, pod, &values);
+        find_pod_overhead(lookup, spec, pod, &values);
         return values;
 }
 
@@ -125,7 +133,7 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
         const char *name = spec->runtime_class_name, *runtime;
         cleanup_error Error error = ERROR_NULL;
         const DataObject *class;
-        int r = object_lookup(lookup, OBJECT_RUNTIME_CLASS, "", name, &class, &error);
+        int r = object_lookup(lookup, &pod->metadata, OBJECT_RUNTIME_CLASS, name, &class, &error);
 
         if (r == -EAGAIN)
                 return error_setf(reterr, EAGAIN, "%s", error_message(&error, r));

@@ -69,6 +69,14 @@ static int add_container_json(json_t *pod, json_t *container) {
         return json_array_append(list, container) < 0 ? -ENOMEM : 0;
 }
 
+static int parse_debugged_pod(const char *text, const Pod *pod, Pod **ret, Error *reterr) {
+        int r = manifest_parse_changed_record(text, strlen(text), ret, reterr);
+
+        if (r >= 0)
+                (*ret)->metadata.source = pod->metadata.source;
+        return r;
+}
+
 /* The pod with the container, with defaults, validated. */
 static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error *reterr) {
         cleanup_json json_t *container = json_loads(json, 0, NULL);
@@ -86,7 +94,7 @@ static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error 
         if (r < 0)
                 return r;
         text = json_to_text(tree, JSON_COMPACT);
-        return text ? manifest_parse_changed_record(text, strlen(text), ret, reterr) : -ENOMEM;
+        return text ? parse_debugged_pod(text, pod, ret, reterr) : -ENOMEM;
 }
 
 static int store_and_apply(PodManager *manager, PodEntry *entry, Pod **debugged, Error *reterr) {

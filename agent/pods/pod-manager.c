@@ -432,6 +432,7 @@ int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, cons
         r = pod_source_copy(source, &source_copy);
         if (r < 0)
                 return r;
+        copy->metadata.source = pod_source_origin(source);
         pod_entry_forget_next(entry);
         entry->next = TAKE_PTR(copy);
         entry->next_source = source_copy;
@@ -470,6 +471,7 @@ int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const Obj
                 return r;
         pod_source_done(&entry->source);
         entry->source = source_copy;
+        pod_worker_set_source(entry->worker, pod_source_origin(source));
         return 0;
 }
 

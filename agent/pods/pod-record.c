@@ -122,6 +122,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
                 return r == -ENOMEM ? r : -ENOTSUP;
         if (!streq_ptr(record.pod->metadata.uid, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
+        record.pod->metadata.source = pod_source_origin(&record.source);
         *ret = record;
         record = (PodRecord){ 0 };
         return 0;

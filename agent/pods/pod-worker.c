@@ -717,6 +717,13 @@ void pod_worker_restore_slices(PodWorker *worker) {
                 pod_worker_resize_cgroups(worker);
 }
 
+void pod_worker_set_source(PodWorker *worker, ObjectSource source) {
+        if (worker->instance.pod->metadata.source == source)
+                return;
+        worker->instance.pod->metadata.source = source;
+        pod_worker_on_objects_changed(worker);
+}
+
 /* ---- edits ---- */
 
 char *pod_worker_print_outdated(const PodWorker *worker, const EditPlan *plan) {

@@ -120,6 +120,9 @@ void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *cond
 
 const Pod *pod_worker_pod(const PodWorker *worker);
 
+/* The pod is from another source now, with the same spec: its volumes follow that one's objects. */
+void pod_worker_set_source(PodWorker *worker, ObjectSource source);
+
 /* Reports the counts of its probes' results. */
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata);
 

@@ -107,7 +107,7 @@ static int add_pull_secret(const ObjectLookup *objects, const Pod *pod, const ch
                            PullSecrets *secrets) {
         cleanup_error Error error = ERROR_NULL;
         const DataObject *secret = NULL;
-        int r = object_lookup(objects, OBJECT_SECRET, pod->metadata.namespace, name, &secret, NULL);
+        int r = object_lookup(objects, &pod->metadata, OBJECT_SECRET, name, &secret, NULL);
 
         if (r >= 0)
                 r = append_docker_config(secret, &secrets->documents, &error);

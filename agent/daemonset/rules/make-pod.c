@@ -204,6 +204,7 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
         r = schema_copy(&pod_template_schema, pod, template);
         if (r < 0)
                 return r;
+        pod->metadata.source = set->metadata.source;
         r = set_daemon_pod_name(pod, set, hash, node_name);
         if (r < 0)
                 return r;
@@ -233,6 +234,7 @@ bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod) {
 
 bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod) {
         return object_is_of_daemonset(&pod->metadata) &&
+               pod->metadata.source == set->metadata.source &&
                streq_ptr(object_controller(&pod->metadata)->uid, set->metadata.uid) &&
                daemonset_selects_pod(set, pod);
 }

@@ -58,10 +58,16 @@ static bool term_selects_pod(const PodAffinityTerm *term, const AffinityTermOwne
                match_label_keys_hold(term->mismatch_label_keys, owner_pod, labels, false);
 }
 
+/* What users of a cluster write on their pods does not keep a file's set from the node. */
+static bool is_peer_of_set(const DaemonSet *set, const Pod *pod) {
+        return object_source_heeds(set->metadata.source, pod->metadata.source) &&
+               !daemonset_controls_pod(set, pod);
+}
+
 static const Pod *find_selected_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                     const DaemonSet *set, const NodePods *node_pods) {
         for (size_t i = 0; i < node_pods->n; i++)
-                if (!daemonset_controls_pod(set, node_pods->items[i]) &&
+                if (is_peer_of_set(set, node_pods->items[i]) &&
                     term_selects_pod(term, owner_pod, &node_pods->items[i]->metadata.labels,
                                      node_pods->items[i]->metadata.namespace))
                         return node_pods->items[i];
@@ -160,7 +166,7 @@ int pod_affinity_find_mismatch(const DaemonSet *set, const NodeLabelsTaints *nod
                         r = check_pod_anti_affinity_terms(set, node, node_pods, &owner_pod, ret);
         }
         for (size_t i = 0; i < node_pods->n && r == 0; i++)
-                if (!daemonset_controls_pod(set, node_pods->items[i]))
+                if (is_peer_of_set(set, node_pods->items[i]))
                         r = check_existing_anti_affinity(node_pods->items[i], node, &owner_pod,
                                                          ret);
         return r;

@@ -65,6 +65,6 @@ int daemonset_set_pod_owner(const DaemonSet *set, Pod *pod);
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod);
 
 /* The pod is one of the set's: its controller is a DaemonSet of apps/v1 with the set's UID, it is
- * in the set's namespace, and the selector matches (the controller's ClaimPods). An owner reference
- * alone proves nothing, since everybody who may create a pod may write one. */
+ * of the set's source and in its namespace, and the selector matches (the controller's ClaimPods).
+ * An owner reference alone proves nothing, since everybody who may create a pod may write one. */
 bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod);

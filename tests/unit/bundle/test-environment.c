@@ -240,8 +240,7 @@ TEST(arguments_that_are_too_long_are_refused_with_their_place)
         EXPECT(!argv);
 }
 
-static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
-                                     void *userdata) {
+static const DataObject *find_object(const ObjectKey *key, void *userdata) {
         return userdata;
 }
 

@@ -20,11 +20,9 @@ static const char golden[] = SOURCE_DIR "/tests/unit/bundle/golden";
 /* The objects of the current example. */
 static const ManifestObjects *shown;
 
-static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
-                                     void *userdata) {
+static const DataObject *find_object(const ObjectKey *key, void *userdata) {
         for (size_t i = 0; shown && i < shown->data.n; i++)
-                if (shown->data.items[i]->kind == kind &&
-                    streq(shown->data.items[i]->metadata.name, name))
+                if (object_key_matches(key, shown->data.items[i]))
                         return shown->data.items[i];
         return NULL;
 }

@@ -8,14 +8,12 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-static const DataObject *find_nothing(ObjectKind kind, const char *namespace, const char *name,
-                                      void *userdata) {
+static const DataObject *find_nothing(const ObjectKey *key, void *userdata) {
         return NULL;
 }
 
-static bool is_claim_awaited(ObjectKind kind, const char *namespace, const char *name,
-                             void *userdata) {
-        return streq(name, "awaited");
+static bool is_claim_awaited(const ObjectKey *key, void *userdata) {
+        return streq(key->name, "awaited");
 }
 
 static SeLinuxLabelDefaults labels = { .process = (char[]){ "system_u:system_r:container_t:s0" },

@@ -19,14 +19,16 @@ static Pod make_pod(const char *owner_uid, const char *app) {
         return pod;
 }
 
-/* How many of one pod a DaemonSet with the selector app=d claims. */
-static size_t count_claimed(const char *owner_uid, const char *app, bool is_orphan,
-                            bool is_terminating) {
+/* How many of one pod, of this source, a DaemonSet of files with the selector app=d claims. */
+static size_t count_claimed_of(ObjectSource source, const char *owner_uid, const char *app,
+                               bool is_orphan, bool is_terminating) {
         static char namespace[] = "default", uid[] = UID_A, key[] = "app", value[] = "d";
         KeyValue label = { key, value };
         LabelSelector selector = { .match_labels = { &label, 1 } };
-        const DaemonSet set = { .metadata = { .namespace = namespace, .uid = uid },
-                                .spec.selector = &selector };
+        const DaemonSet set = {
+                .metadata = { .namespace = namespace, .uid = uid, .source = OBJECT_SOURCE_FILE },
+                .spec.selector = &selector
+        };
         const SteadyClock clock = steady_clock_start();
         PodReadyTime ready = { 0 };
         const PodClaim claim = { &set, "hash", &clock, &ready };
@@ -35,10 +37,30 @@ static size_t count_claimed(const char *owner_uid, const char *app, bool is_orph
         const PodStatus status = { .deletion_time = is_terminating };
         Pod pod = make_pod(owner_uid, app);
 
+        pod.metadata.source = source;
+        if (source == OBJECT_SOURCE_APISERVER)
+                REQUIRE(string_map_set(&pod.metadata.annotations, pod_source_annotation, "api") ==
+                        0);
         REQUIRE(observed_pods_add(&observed, &pod, &status, is_orphan) == 0);
         REQUIRE(claim_daemonset_pods(&claim, &observed, &claimed) == 0);
         schema_done(&pod_schema, &pod);
         return claimed.n;
+}
+
+static size_t count_claimed(const char *owner_uid, const char *app, bool is_orphan,
+                            bool is_terminating) {
+        return count_claimed_of(OBJECT_SOURCE_FILE, owner_uid, app, is_orphan, is_terminating);
+}
+
+TEST(daemonset_claims_no_pod_of_another_source)
+{
+        for (ObjectSource source = 0; source < N_OBJECT_SOURCES; source++) {
+                bool is_own = source == OBJECT_SOURCE_FILE;
+
+                EXPECT_EQ(count_claimed_of(source, "", "d", true, false), is_own);
+                if (source == OBJECT_SOURCE_APISERVER)
+                        EXPECT_EQ(count_claimed_of(source, UID_A, "d", false, false), 0);
+        }
 }
 
 TEST(daemonset_claims_the_pods_that_it_owns_whatever_their_labels)

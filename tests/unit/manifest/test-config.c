@@ -309,6 +309,8 @@ TEST(shutdown_grace_periods_are_sorted_by_priority)
         }
 }
 
+#define SHARED(object) "mainstay: {sharedObjects: [{" object "}]}"
+
 TEST(invalid_settings_are_refused_with_their_place)
 {
         static const struct {
@@ -413,6 +415,30 @@ TEST(invalid_settings_are_refused_with_their_place)
                   "NoExecute}]",
                   ":1:51: registerWithTaints[1]: must be unique by key and effect; it is also "
                   "registerWithTaints[0]" },
+                { SHARED("kind: Secret, name: a, from: file, to: api"),
+                  ":1:28: mainstay.sharedObjects[0]: must have a namespace" },
+                { SHARED("kind: RuntimeClass, namespace: b, name: a, from: file, to: api"),
+                  ":1:28: mainstay.sharedObjects[0]: must not have a namespace: objects of this "
+                  "kind have none" },
+                { SHARED("kind: Secret, namespace: b, name: a, from: url, to: url"),
+                  ":1:28: mainstay.sharedObjects[0]: must have a 'to' that differs from 'from'" },
+                { SHARED("kind: PriorityClass, name: a, from: api, to: file"),
+                  ":1:28: mainstay.sharedObjects[0]: must not be a PriorityClass from api: a node "
+                  "does not read those of an API server" },
+                { SHARED("kind: PersistentVolumeClaim, namespace: b, name: a, from: api, to: file"),
+                  ":1:35: mainstay.sharedObjects[0].kind: must be ConfigMap, Secret, "
+                  "PriorityClass or RuntimeClass, not 'PersistentVolumeClaim'" },
+                { SHARED("kind: Secret, namespace: '*', name: a, from: api, to: file"),
+                  ":1:54: mainstay.sharedObjects[0].namespace: must be a DNS label, not '*'" },
+                { SHARED("kind: Secret, namespace: b, name: a, from: orphan, to: file"),
+                  ":1:72: mainstay.sharedObjects[0].from: must be file, url, index or api, not "
+                  "'orphan'" },
+                { SHARED("kind: Secret, namespace: b, name: a, from: file"),
+                  ":1:28: mainstay.sharedObjects[0].to: is required" },
+                { SHARED("kind: Secret, namespace: b, name: a, from: url, to: api}, {kind: Secret, "
+                         "namespace: b, name: a, from: file, to: api"),
+                  ":1:87: mainstay.sharedObjects[1]: must be unique by kind, namespace, name and "
+                  "'to'" },
                 { "mainstay: runc", ":1:11: mainstay: must be a mapping, not the string 'runc'" },
         };
 

@@ -175,8 +175,7 @@ static char *image_command[] = { (char[]){ "/bin/sh" }, NULL };
 static char *image_env[] = { (char[]){ "PATH=/bin" }, NULL };
 static Image image = { .layers = image_layers, .command = image_command, .env = image_env };
 
-static const DataObject *find_nothing(ObjectKind kind, const char *namespace, const char *name,
-                                      void *userdata) {
+static const DataObject *find_nothing(const ObjectKey *key, void *userdata) {
         return NULL;
 }
 

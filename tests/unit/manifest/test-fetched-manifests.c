@@ -100,7 +100,12 @@ TEST(manifests_of_an_index_are_beside_those_of_the_directory)
                                                world.fetched_fd, NULL) == 0);
         REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
         EXPECT_STREQ(list_state(&world), "own.yaml: a-n; source/x.yaml: b-n; source/y.json:");
-        EXPECT(manifest_directory_find_object(world.directory, OBJECT_CONFIG_MAP, "default", "m"));
+        EXPECT(manifest_directory_find_object(
+                world.directory,
+                &(ObjectKey){ OBJECT_SOURCE_INDEX, OBJECT_CONFIG_MAP, "default", "m" }));
+        EXPECT(!manifest_directory_find_object(
+                world.directory,
+                &(ObjectKey){ OBJECT_SOURCE_FILE, OBJECT_CONFIG_MAP, "default", "m" }));
         EXPECT_EQ(unlinkat(world.fetched_fd, "x.yaml", 0), 0);
         fetch(&world, POD_SOURCE_INDEX_PREFIX);
         EXPECT_STREQ(list_state(&world), "own.yaml: a-n; source/y.json:");
@@ -124,6 +129,57 @@ TEST(sources_do_not_touch_each_other)
                                                NULL) == 0);
         fetch(&world, POD_SOURCE_INDEX_PREFIX);
         EXPECT_STREQ(list_state(&world), "source/pods.yaml: b-n");
+        end_world(&world);
+}
+
+/* ConfigMap default/m and the default PriorityClass, which is called c, of one source. */
+#define OBJECTS(word)                                                           \
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {w: '" word \
+        "'}\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"       \
+        "metadata: {name: c}\nvalue: " word "\nglobalDefault: true\n"
+
+static int64_t priority_of_default(const FetchedWorld *world, ObjectSource source,
+                                   const char *name) {
+        const ObjectKey key = { source, OBJECT_PRIORITY_CLASS, "", name };
+        const DataObject *class = manifest_directory_find_object(world->directory, &key);
+
+        return class ? class->priority.value.value : -1;
+}
+
+static const char *word_of_map(const FetchedWorld *world, ObjectSource source) {
+        const ObjectKey key = { source, OBJECT_CONFIG_MAP, "default", "m" };
+        const DataObject *map = manifest_directory_find_object(world->directory, &key);
+
+        return map ? data_object_find(map, "w")->bytes : "none";
+}
+
+TEST(objects_of_one_name_have_nothing_to_do_with_those_of_another_source)
+{
+        FetchedWorld world;
+
+        begin_world(&world);
+        put_manifest(world.own_fd, "own.yaml", OBJECTS("1"));
+        put_manifest(world.fetched_fd, "x.yaml", OBJECTS("2"));
+        REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
+        fetch(&world, POD_SOURCE_INDEX_PREFIX);
+        put_manifest(world.fetched_fd, "x.yaml", OBJECTS("3"));
+        fetch(&world, POD_SOURCE_URL_NAME);
+        EXPECT_STREQ(list_state(&world), "own.yaml:; source/x.yaml:; staticPodURL:");
+        EXPECT_STREQ(word_of_map(&world, OBJECT_SOURCE_FILE), "1");
+        EXPECT_STREQ(word_of_map(&world, OBJECT_SOURCE_INDEX), "2");
+        EXPECT_STREQ(word_of_map(&world, OBJECT_SOURCE_URL), "3");
+        EXPECT_STREQ(word_of_map(&world, OBJECT_SOURCE_APISERVER), "none");
+        EXPECT_STREQ(word_of_map(&world, OBJECT_SOURCE_NONE), "none");
+        for (size_t i = 0; i < 2; i++) {
+                const char *name = i == 0 ? "c" : NULL;
+
+                EXPECT_EQ(priority_of_default(&world, OBJECT_SOURCE_FILE, name), 1);
+                EXPECT_EQ(priority_of_default(&world, OBJECT_SOURCE_INDEX, name), 2);
+                EXPECT_EQ(priority_of_default(&world, OBJECT_SOURCE_URL, name), 3);
+                EXPECT_EQ(priority_of_default(&world, OBJECT_SOURCE_APISERVER, name), -1);
+                EXPECT_EQ(priority_of_default(&world, OBJECT_SOURCE_NONE, name), -1);
+        }
+        EXPECT_EQ(unlinkat(world.own_fd, "own.yaml", 0), 0);
         end_world(&world);
 }
 

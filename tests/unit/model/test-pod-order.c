@@ -89,6 +89,29 @@ TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
         EXPECT(!pod_is_after(world.list[1], world.list[0]));
 }
 
+TEST(a_name_means_no_pod_of_a_source_with_less_to_say)
+{
+        static const bool expected[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
+                /* file, url, index, api: the pod that is meant; by row, the one that names it */
+                [OBJECT_SOURCE_FILE] = { false, true, false, false, false },
+                [OBJECT_SOURCE_URL] = { false, true, true, false, false },
+                [OBJECT_SOURCE_INDEX] = { false, true, false, true, false },
+                [OBJECT_SOURCE_APISERVER] = { true, true, true, true, true },
+        };
+        World world = { .n = 0 };
+
+        add(&world, "db", NULL);
+        add(&world, "web", "db");
+        for (ObjectSource by = OBJECT_SOURCE_FILE; by < N_OBJECT_SOURCES; by++)
+                for (ObjectSource other = 0; other < N_OBJECT_SOURCES; other++) {
+                        world.pods[0].metadata.source = other;
+                        world.pods[1].metadata.source = by;
+                        EXPECT_EQ(pod_is_after(&world.pods[1], &world.pods[0]),
+                                  expected[by][other]);
+                }
+        world_done(&world);
+}
+
 TEST(names_that_no_pod_can_have_are_refused)
 {
         static const struct {

@@ -33,15 +33,14 @@ static ManifestObjects parse_pod(const char *line) {
         return parse_manifest(yaml);
 }
 
-static const DataObject *find_class(ObjectKind kind, const char *namespace, const char *name,
-                                    void *userdata) {
+static const DataObject *find_class(const ObjectKey *key, void *userdata) {
         const ManifestObjects *objects = userdata;
 
         for (size_t i = 0; i < objects->data.n; i++) {
                 const DataObject *object = objects->data.items[i];
 
-                if (object->kind == kind &&
-                    (name ? streq(object->metadata.name, name) : object->priority.global_default))
+                if (key->name ? object_key_matches(key, object)
+                              : object->kind == key->kind && object->priority.global_default)
                         return object;
         }
         return NULL;

@@ -236,7 +236,8 @@ TEST(toleration_seconds_end)
 }
 
 /* The decision for a set with this affinity beside the pods of a file. */
-static char *verdict_beside(const char *affinity, const char *pods) {
+static char *verdict_beside_of(const char *affinity, ObjectSource source, const char *pods,
+                               ObjectSource other) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node("");
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_free char *yaml = NULL;
@@ -248,8 +249,11 @@ static char *verdict_beside(const char *affinity, const char *pods) {
         REQUIRE(asprintf(&yaml, HEAD "%s", affinity) > 0);
         set = parse_manifest(yaml);
         others = parse_manifest(pods);
-        for (; list.n < others.pods.n; list.n++)
+        set.daemonsets.items[0]->metadata.source = source;
+        for (; list.n < others.pods.n; list.n++) {
+                others.pods.items[list.n]->metadata.source = other;
                 peers[list.n] = others.pods.items[list.n];
+        }
         REQUIRE(daemonset_evaluate_placement(set.daemonsets.items[0], &node, &list, 0, &decision) ==
                 0);
         REQUIRE(asprintf(&text, "%s: %s", decision.rule ? decision.rule : "-", decision.why) > 0);
@@ -257,6 +261,10 @@ static char *verdict_beside(const char *affinity, const char *pods) {
         manifest_objects_done(&set);
         manifest_objects_done(&others);
         return text;
+}
+
+static char *verdict_beside(const char *affinity, const char *pods) {
+        return verdict_beside_of(affinity, OBJECT_SOURCE_FILE, pods, OBJECT_SOURCE_FILE);
 }
 
 #define OTHER(ns, labels)                                                                    \
@@ -318,6 +326,46 @@ TEST(pod_affinity_is_evaluated_among_the_pods_of_the_node)
 
                 EXPECT_STREQ(got, cases[i].verdict);
         }
+}
+
+static bool runs_beside(const char *affinity, ObjectSource source, const char *pods,
+                        ObjectSource other) {
+        cleanup_free char *verdict = verdict_beside_of(affinity, source, pods, other);
+
+        return !strstr(verdict, "ffinity:");
+}
+
+TEST(labels_and_affinity_of_pods_with_less_to_say_do_not_count)
+{
+        static const bool counts[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
+                /* file, url, index, api: the pod; by row, the set */
+                [OBJECT_SOURCE_FILE] = { false, true, false, false, false },
+                [OBJECT_SOURCE_URL] = { false, true, true, false, false },
+                [OBJECT_SOURCE_INDEX] = { false, true, false, true, false },
+                [OBJECT_SOURCE_APISERVER] = { true, true, true, true, true },
+        };
+
+        for (ObjectSource by = OBJECT_SOURCE_FILE; by < N_OBJECT_SOURCES; by++)
+                for (ObjectSource other = 0; other < N_OBJECT_SOURCES; other++) {
+                        bool expected = counts[by][other];
+
+                        EXPECT_EQ(runs_beside(WANTS("podAffinity", "labelSelector: {matchLabels: "
+                                                                   "{app: o}}"),
+                                              by, OTHER("default", "app: o"), other),
+                                  expected);
+                        EXPECT_EQ(runs_beside(WANTS("podAntiAffinity", "labelSelector: "
+                                                                       "{matchLabels: {app: o}}"),
+                                              by, OTHER("default", "app: o"), other),
+                                  !expected);
+                        EXPECT_EQ(runs_beside("", by,
+                                              "apiVersion: v1\nkind: Pod\nmetadata: {name: o}\n"
+                                              "spec:\n      containers: [{name: c, image: "
+                                              "busybox}]\n" WANTS("podAntiAffinity",
+                                                                  "labelSelector: {matchLabels: "
+                                                                  "{app: d}}"),
+                                              other),
+                                  !expected);
+                }
 }
 
 TEST(node_without_the_topology_label_is_in_no_domain)

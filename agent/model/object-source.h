@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Who wrote an object: the source is part of its identity, beside namespace, name and UID. A node
+ * has one source of each kind. Two objects of one namespace and name, of two sources, have nothing
+ * in common, and a pod sees the objects of its own source only. */
+
+#include <stdbool.h>
+
+typedef enum ObjectSource {
+        OBJECT_SOURCE_NONE,      /* not known: it sees no object, and no pod sees it */
+        OBJECT_SOURCE_FILE,      /* root: the files of the manifest directory */
+        OBJECT_SOURCE_URL,       /* the server of staticPodURL */
+        OBJECT_SOURCE_INDEX,     /* the holder of the index's key */
+        OBJECT_SOURCE_APISERVER, /* users of the cluster */
+        N_OBJECT_SOURCES,
+} ObjectSource;
+
+/* "file", "url", "index", "api": as in the annotation mainstay.dev/source and in the configuration;
+ * NULL for OBJECT_SOURCE_NONE. */
+extern const char *const object_source_names[N_OBJECT_SOURCES];
+
+/* Both are from the same source, which is known. */
+bool object_sources_match(ObjectSource a, ObjectSource b);
+
+/* Labels, affinity and names of pods of 'other' count for pods of 'by': the same source, or one
+ * with more to say. A file is the machine's administrator's; users of a cluster have the least. */
+bool object_source_heeds(ObjectSource by, ObjectSource other);
