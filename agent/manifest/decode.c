@@ -558,14 +558,16 @@ static int refuse_misplaced(Decoder *d, const FieldHome *home, const YamlNode *k
                                       : decode_misplaced_value(d, home->schema, key, value, path);
 }
 
-static int warn_of_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
-                           const DecodePath *path) {
+static int report_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
+                          const DecodePath *path) {
         /* Hints are expensive; messages beyond the limit are only counted. */
         const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
         char sentence[256];
 
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
                         hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
+        if (schema->is_strict)
+                return decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
         return decode_warn_strictly(d, key, path, sentence);
 }
 
@@ -589,7 +591,7 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
             (is_misplaced_in_template(path) || (d->errors && has_room_for_hints(d))) &&
             find_field_home(path, &home))
                 return refuse_misplaced(d, &home, key, value, path);
-        return warn_of_unknown(d, schema, key, path);
+        return report_unknown(d, schema, key, path);
 }
 
 static const Field *find_field(const Schema *schema, const char *key) {

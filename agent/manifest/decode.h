@@ -29,7 +29,8 @@ typedef enum DecodeMode {
                             caller that takes all errors */
         DECODE_API,      /* of an API server, which may be newer: unknown keys are ignored */
         DECODE_RECORD,   /* our own records: both are errors */
-        DECODE_CONFIG, /* unknown keys are warnings, refused fields are named in 'without_effect' */
+        DECODE_CONFIG, /* unknown keys are warnings, and errors for a strict schema, refused fields
+                          are named in 'without_effect' */
 } DecodeMode;
 
 /* All errors of a file, for a caller that does not stop at the first one. Unknown fields are among

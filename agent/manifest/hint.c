@@ -6,6 +6,7 @@
 enum {
         KEY_LENGTH_MAX = 48, /* longer than any field's name */
         DISTANCE_MAX = 2,
+        PREFIX_LENGTH_MIN = 8, /* "signaturePolicy" of "signaturePolicyFile" */
 };
 
 /* The edit distance: letters to insert, delete, replace or swap with a neighbour. */
@@ -32,14 +33,23 @@ static size_t key_edit_distance(const char *a, const char *b) {
         return rows[n_a % 3][n_b];
 }
 
+static size_t key_difference(const char *key, const char *field) {
+        size_t n = strlen(key), distance;
+
+        if (strcasecmp(key, field) == 0)
+                return 0;
+        distance = key_edit_distance(key, field);
+        return n >= PREFIX_LENGTH_MIN && strncasecmp(key, field, n) == 0
+                       ? MIN(distance, DISTANCE_MAX)
+                       : distance;
+}
+
 const char *suggest_field_key(const Schema *schema, const char *key) {
         size_t best = MIN((size_t) DISTANCE_MAX, strlen(key) / 2);
         const char *hint = NULL;
 
         for (size_t i = 0; i < schema->n_fields; i++) {
-                size_t d = strcasecmp(key, schema->fields[i].key) == 0
-                                   ? 0
-                                   : key_edit_distance(key, schema->fields[i].key);
+                size_t d = key_difference(key, schema->fields[i].key);
 
                 if (d <= best && (!hint || d < best)) {
                         best = d;

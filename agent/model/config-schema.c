@@ -382,7 +382,7 @@ static const Field registry_mirrors_fields[] = {
         FIELD("registry", STRING, RegistryMirrors, registry, .check = check_registry, .is_required = true),
         FIELD("mirrors", STRINGS, RegistryMirrors, mirrors, .check = check_mirror, .is_required = true),
 };
-static const Schema registry_mirrors_schema = SCHEMA(RegistryMirrors, registry_mirrors_fields);
+static const Schema registry_mirrors_schema = SCHEMA(RegistryMirrors, registry_mirrors_fields, .is_strict = true);
 
 static const Field memory_swap_fields[] = {
         FIELD("swapBehavior", ENUM, MemorySwapConfig, swap_behavior,
@@ -451,7 +451,7 @@ static const Field source_fields[] = {
         FIELD("downloadRate", STRING, SourceConfig, download_rate, .check = check_download_rate),
         FIELD("downloadWindow", STRING, SourceConfig, download_window, .check = check_download_window),
 };
-static const Schema source_schema = SCHEMA(SourceConfig, source_fields);
+static const Schema source_schema = SCHEMA(SourceConfig, source_fields, .is_strict = true);
 
 static const Field shared_object_fields[] = {
         FIELD("kind", STRING, SharedObject, kind_name, .is_required = true, .check = check_shared_kind),
@@ -478,8 +478,9 @@ static const Field report_fields[] = {
         FIELD("jitter", STRING, ReportConfig, jitter, .check = check_duration),
         FIELD("queueSize", STRING, ReportConfig, queue_size, .check = check_report_queue_size),
 };
-static const Schema report_schema = SCHEMA(ReportConfig, report_fields);
+static const Schema report_schema = SCHEMA(ReportConfig, report_fields, .is_strict = true);
 
+/* Ours alone, so that a name without a meaning is a mistake, and a restriction that does not hold. */
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("builtInNetwork", OPTIONAL_BOOL, MainstayConfig, built_in_network),
@@ -505,7 +506,7 @@ static const Field mainstay_fields[] = {
               .check = check_seccomp_profile),
         FIELD("sharedObjects", LIST, MainstayConfig, shared_objects, .schema = &shared_object_schema),
 };
-static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
+static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields, .is_strict = true);
 
 static const Field config_fields[] = {
         IGNORED("kind"),

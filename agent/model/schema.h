@@ -74,6 +74,7 @@ struct Schema {
         size_t n_fields;
         const char *closed;        /* why an unknown key is an error; NULL: it is a warning */
         const char *closed_domain; /* the same of a key with a domain, "example.com/key" */
+        bool is_strict;            /* an unknown key is an error; the message suggests another */
 };
 
 /* Rows. Further designated initialisers may follow the member. */
@@ -94,8 +95,11 @@ struct Schema {
 #define IGNORED_BUT(name, what) \
         { .key = name, .type = FIELD_IGNORED, .reason = what }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)
-#define SCHEMA(type, table) \
-        { .name = #type, .size = sizeof(type), .fields = (table), .n_fields = N_ELEMENTS(table) }
+#define SCHEMA(type, table, ...)                                        \
+        {                                                               \
+                .name = #type, .size = sizeof(type), .fields = (table), \
+                .n_fields = N_ELEMENTS(table), __VA_ARGS__              \
+        }
 
 extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;

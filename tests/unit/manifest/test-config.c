@@ -183,18 +183,83 @@ TEST(settings_without_effect_are_named_once)
         size_t n = strlen(path);
 
         EXPECT_STREQ(load("syncFrequency: 1m\nreservedMemory: [{numaNode: 0}]\nstaticPodPaht: /x\n"
-                          "mainstay: {runtim: x}\nfoo: 1\n",
+                          "mainstay: {}\nfoo: 1\n",
                           &config, &warnings),
                      "");
         EXPECT_STREQ(config.without_effect, "syncFrequency, reservedMemory");
-        REQUIRE(strv_length(warnings) == 3);
+        REQUIRE(strv_length(warnings) == 2);
         EXPECT_STREQ(warnings[0] + n,
                      ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
                      "did you mean 'staticPodPath'?");
-        EXPECT_STREQ(warnings[1] + n, ":4:12: mainstay.runtim: is not a field of MainstayConfig; "
-                                      "did you mean 'runtime'?");
-        EXPECT_STREQ(warnings[2] + n, ":5:1: foo: is not a field of KubeletConfiguration");
+        EXPECT_STREQ(warnings[1] + n, ":5:1: foo: is not a field of KubeletConfiguration");
         config_done(&config);
+}
+
+TEST(an_unknown_setting_of_mainstay_is_an_error_that_names_the_nearest)
+{
+        static const struct {
+                const char *text, *message;
+        } cases[] = {
+                { "mainstay: {runtim: x}", ":1:12: mainstay.runtim: is not a field of "
+                                           "MainstayConfig; did you mean 'runtime'?" },
+                { "mainstay: {signaturePolicy: /p}",
+                  ":1:12: mainstay.signaturePolicy: is not a field of MainstayConfig; did you mean "
+                  "'signaturePolicyFile'?" },
+                { "mainstay: {SignaturePolicyFile: /p}",
+                  ":1:12: mainstay.SignaturePolicyFile: is not a field of MainstayConfig; did you "
+                  "mean 'signaturePolicyFile'?" },
+                { "mainstay: {foo: 1}", ":1:12: mainstay.foo: is not a field of MainstayConfig" },
+                { "mainstay: {foo: null}",
+                  ":1:12: mainstay.foo: is not a field of MainstayConfig" },
+                { "mainstay: {registryMirrors: [{registry: a.example, mirrors: [b], mirror: c}]}",
+                  ":1:66: mainstay.registryMirrors[0].mirror: is not a field of RegistryMirrors; "
+                  "did you mean 'mirrors'?" },
+                { "mainstay: {report: {url: https://a.example/, caFiles: /x}}",
+                  ":1:46: mainstay.report.caFiles: is not a field of ReportConfig; did you mean "
+                  "'caFile'?" },
+                { "mainstay: {source: {key: []}}", ":1:21: mainstay.source.key: is not a field of "
+                                                   "SourceConfig; did you mean 'keys'?" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_strv char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].text, &config, &warnings), cases[i].message);
+                config_done(&config);
+        }
+}
+
+TEST(a_registry_that_hides_its_host_is_refused)
+{
+        static const struct {
+                const char *text, *message;
+        } cases[] = {
+                { "mainstay: {insecureRegistries: [0x7f.1]}",
+                  ":1:33: mainstay.insecureRegistries[0]: must be a host or host:port, not "
+                  "'0x7f.1'" },
+                { "mainstay: {registryMirrors: [{registry: a.b., mirrors: [c]}]}",
+                  ":1:41: mainstay.registryMirrors[0].registry: must be a host or host:port, not "
+                  "'a.b.'" },
+                { "mainstay: {registryMirrors: [{registry: a.b, mirrors: ['https://0x7f.1/']}]}",
+                  ":1:56: mainstay.registryMirrors[0].mirrors[0]: must be an address such as "
+                  "https://mirror.example.com/prefix, not 'https://0x7f.1/'" },
+                { "preloadedImagesVerificationAllowlist: [busybox/*]",
+                  ":1:40: preloadedImagesVerificationAllowlist[0]: 'busybox' must start with a "
+                  "registry, such as docker.io or busybox:443" },
+                { "preloadedImagesVerificationAllowlist: [127.1/x]",
+                  ":1:40: preloadedImagesVerificationAllowlist[0]: couldn't parse image name "
+                  "'127.1/x': '127.1' is not a registry: an IPv4 address must be four decimal "
+                  "numbers, like 127.0.0.1" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_strv char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].text, &config, &warnings), cases[i].message);
+                config_done(&config);
+        }
 }
 
 TEST(a_port_without_tls_is_reported_as_not_served)
