@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/registry-name.h"
+#include "common/url-escape.h"
 
 #include <curl/curl.h>
 
@@ -34,19 +35,21 @@ static CURLU *parse_url(const char *text) {
 int url_resolve_location(const char *base, const char *location, bool may_be_plain, char **ret,
                          Error *reterr) {
         cleanup_with(url_cleanupp) CURLU *url = parse_url(base);
+        cleanup_free char *shown = url_mask_secrets(location);
         char *scheme, *whole;
         bool is_fine;
 
         if (!url ||
             curl_url_set(url, CURLUPART_URL, location, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
                 return error_setf(reterr, EINVAL,
-                                  "it redirects to '%.256s', which is not a valid URL", location);
+                                  "it redirects to '%.256s', which is not a valid URL",
+                                  strna(shown));
         scheme = get_url_part(url, CURLUPART_SCHEME);
         is_fine = scheme && (streq(scheme, "https") || (may_be_plain && streq(scheme, "http")));
         curl_free(scheme);
         if (!is_fine)
                 return error_setf(reterr, EPROTO, "it redirects to '%.256s', which is not https",
-                                  location);
+                                  strna(shown));
         /* Sending user and password of the URL is not our decision. */
         (void) curl_url_set(url, CURLUPART_USER, NULL, 0);
         (void) curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
@@ -89,10 +92,13 @@ int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const c
         if (r < 0)
                 return r;
         if (endpoint->is_loopback && strncmp(url, "http:", 5) == 0) {
+                cleanup_free char *shown = url_mask_secrets(location);
+
                 host = url_get_host(url);
                 if (!host || !registry_is_loopback(host))
                         return error_setf(reterr, EPROTO,
-                                          "it redirects to '%.256s', which is not https", location);
+                                          "it redirects to '%.256s', which is not https",
+                                          strna(shown));
         }
         *ret = TAKE_PTR(url);
         return 0;

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/url-escape.h"
 
 void json_writer_put(JsonWriter *writer, json_t *object, const char *key, json_t *value) {
         if (!value || json_object_set_new_nocheck(object, key, value) < 0)
@@ -85,10 +86,21 @@ static void *load_pointer(const void *at) {
         return pointer;
 }
 
+/* The URLs of settings may contain passwords. */
+static void put_masked_url(JsonWriter *writer, json_t *json, const char *key, const char *url) {
+        cleanup_free char *masked = url_mask_secrets(url);
+
+        if (!masked)
+                writer->has_failed = true;
+        json_writer_put_string(writer, json, key, masked);
+}
+
 static void put_pointer(JsonWriter *writer, json_t *json, const Field *field, void *pointer) {
         if (!pointer)
                 return;
-        if (field->type == FIELD_STRING)
+        if (field->type == FIELD_STRING && field->is_secret)
+                put_masked_url(writer, json, field->key, pointer);
+        else if (field->type == FIELD_STRING)
                 json_writer_put_string(writer, json, field->key, pointer);
         else if (field->type == FIELD_STRINGS)
                 json_writer_put(writer, json, field->key, strings_field_to_json(writer, pointer));
