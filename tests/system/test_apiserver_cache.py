@@ -65,6 +65,19 @@ def synced(log):
     return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
 
 
+def test_values_of_secrets_are_on_the_disk_for_root_only(make_member):
+    member = make_member()
+    bind(member)
+    member.wait_running("web")
+    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), "the objects are on the disk")
+    assert base64.b64encode(b"s3cr3t") in world.read(cached(member, CACHED[0])).encode()
+    for where, _, names in os.walk(cached(member)):
+        assert stat.S_IMODE(os.stat(where).st_mode) == 0o700 and os.stat(where).st_uid == 0, where
+        for name in names:
+            found = os.stat(os.path.join(where, name))
+            assert stat.S_IMODE(found.st_mode) == 0o600 and found.st_uid == 0, name
+
+
 def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     member = make_member()
     member.launch(specs.pod("first"))  # the image is there
