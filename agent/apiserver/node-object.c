@@ -48,6 +48,22 @@ static int add_node_status(const NodeObjectSpec *spec, json_t *node) {
         return 0;
 }
 
+/* What of the machine `describe node` warns of. */
+static int add_machine_annotations(const MachineInfo *machine, json_t *metadata) {
+        json_t *annotations = json_object_get(metadata, "annotations");
+
+        if (machine->has_landlock)
+                return 0;
+        if (!annotations) {
+                annotations = json_object();
+                if (json_object_set_new(metadata, "annotations", annotations) < 0)
+                        return -ENOMEM;
+        }
+        return json_object_set_new(annotations, "mainstay.dev/landlock", json_string("missing")) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
 char *node_object_to_json(const NodeObjectSpec *spec) {
         const NodeSources sources = spec->inputs->list_sources(spec->inputs->userdata);
         cleanup_free char *text =
@@ -55,7 +71,8 @@ char *node_object_to_json(const NodeObjectSpec *spec) {
                              spec->inputs->network->not_ready, spec->connection, &sources);
         cleanup_json json_t *node = text ? json_loads(text, 0, NULL) : NULL;
 
-        if (!node || add_node_status(spec, node) < 0)
+        if (!node || add_node_status(spec, node) < 0 ||
+            add_machine_annotations(spec->inputs->machine, json_object_get(node, "metadata")) < 0)
                 return NULL;
         (void) json_object_set_new(json_object_get(node, "metadata"), "creationTimestamp",
                                    print_node_time(node_creation_time(spec->state_dir)));

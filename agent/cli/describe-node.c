@@ -93,6 +93,15 @@ static void describe_api_server(const json_t *node, FILE *out) {
                 fputs("\n  DaemonSets:\tplacement not known yet\n", out);
 }
 
+/* Whether mainstay-image is kept to its directory; kubectl does not have this. */
+static void describe_landlock(const json_t *node, FILE *out) {
+        const char *state =
+                json_text(json_at(node, "metadata", "annotations"), "mainstay.dev/landlock");
+
+        fprintf(out, "Landlock:\t%s\n",
+                state ? "missing: mainstay-image is not confined to its directory" : "yes");
+}
+
 /* Events refer to a node by its name in place of the UID. */
 static void describe_node_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
@@ -112,6 +121,7 @@ static int print_node(const json_t *node, const json_t *events) {
         describe_map("Labels", json_at(node, "metadata", "labels"), "", out);
         describe_taints(node, out);
         describe_api_server(node, out);
+        describe_landlock(node, out);
         describe_node_conditions(node, out);
         describe_node_events(node, events, out);
         return columns_print_description(out, &text);

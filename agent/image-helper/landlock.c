@@ -2,6 +2,7 @@
 #include "agent/image-helper/landlock.h"
 
 #include "common/cleanup.h"
+#include "common/landlock-version.h"
 
 #include <linux/landlock.h>
 #include <stdint.h>
@@ -19,9 +20,7 @@
          LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |   \
          LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER)
 
-/* The second version is the first that permits links between directories. */
 enum {
-        VERSION_REFER = 2,
         VERSION_TRUNCATE = 3
 };
 
@@ -49,8 +48,7 @@ static int enforce_landlock_rules(int ruleset, const LandlockRules *rules, uint6
 }
 
 int landlock_restrict(const LandlockRules *rules, Error *reterr) {
-        long version =
-                syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+        int version = landlock_version();
         uint64_t write = ACCESS_WRITE | (version >= VERSION_TRUNCATE ? ACCESS_TRUNCATE : 0);
         struct landlock_ruleset_attr attributes = {
                 .handled_access_fs = write | (rules->reads_anything ? 0 : ACCESS_READ),
@@ -58,7 +56,7 @@ int landlock_restrict(const LandlockRules *rules, Error *reterr) {
         cleanup_close int ruleset = -EBADF;
         int r;
 
-        if (version < VERSION_REFER)
+        if (version < LANDLOCK_VERSION_MIN)
                 return 0;
         ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
         r = ruleset < 0 ? -errno

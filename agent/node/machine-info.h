@@ -20,6 +20,7 @@ typedef struct MachineInfo {
         int oom_score_adj_min;         /* the lowest that the agent may set */
         uint64_t missing_capabilities; /* that containers cannot get, as a mask */
         bool has_x32;                  /* the kernel runs programs of that ABI */
+        bool has_landlock;             /* of a version that confines mainstay-image */
         bool has_app_armor;            /* the kernel enforces it */
         const char *app_armor_default; /* the profile for containers; NULL: it is not loaded */
         bool has_se_linux;             /* the kernel has it, and a policy is loaded */

@@ -68,6 +68,15 @@ def test_an_agent_whose_kernel_lacks_a_call_ends_and_names_it(make_old_node):
     node.wait_running("web")
 
 
+def test_a_kernel_without_landlock_is_reported_once_and_described(make_old_node):
+    node = make_old_node(["landlock_create_ruleset"])
+    node.start()
+    node.launch(specs.pod("web"))
+    assert node.said().count("The kernel lacks Landlock") == 1, node.said()
+    lines = [line.split(maxsplit=1) for line in node.cli("describe", "node").stdout.splitlines() if line.startswith("Landlock:")]
+    assert lines == [["Landlock:", "missing: mainstay-image is not confined to its directory"]]
+
+
 def pod_with_volumes(node):
     mounts = [specs.mount("data", "/data", subPath="sub"), specs.mount("fixed", "/fixed", readOnly=True), specs.mount("empty", "/empty"),
               specs.mount("settings", "/settings")]
