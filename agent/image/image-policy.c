@@ -219,19 +219,38 @@ static int set_fingerprint(json_t *demand) {
                                                                                         : 0;
 }
 
+static int add_rules_of_aliases(const ImagePolicy *policy, const ImageOrigin *origin,
+                                const char *reference, json_t *requirements, Error *reterr) {
+        cleanup_json json_t *aliases = NULL;
+        const char *place;
+        const json_t *rules;
+        int r = signature_policy_find_aliases(policy->document, origin, reference, &aliases);
+
+        json_object_foreach(aliases, place, rules)
+                if (r >= 0)
+                        r = add_policy_rules(policy, rules, origin, place, requirements, reterr);
+        return r;
+}
+
+static int add_rules_of_image(const ImagePolicy *policy, const ImageOrigin *origin,
+                              const char *reference, json_t *requirements, Error *reterr) {
+        cleanup_free char *place = NULL;
+        const json_t *rules;
+        int r = signature_policy_find(policy->document, origin, reference, &rules, &place);
+
+        if (r >= 0)
+                r = add_policy_rules(policy, rules, origin, place, requirements, reterr);
+        return r < 0 ? r : add_rules_of_aliases(policy, origin, reference, requirements, reterr);
+}
+
 static int find_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
                        json_t **ret, Error *reterr) {
         cleanup_json json_t *demand = NULL, *requirements = json_array();
-        cleanup_free char *place = NULL;
-        const json_t *rules;
         int r = load_policy(policy, reterr);
 
         if (r <= 0)
                 return r;
-        r = signature_policy_find(policy->document, origin, reference, &rules, &place);
-        if (r < 0)
-                return r;
-        r = add_policy_rules(policy, rules, origin, place, requirements, reterr);
+        r = add_rules_of_image(policy, origin, reference, requirements, reterr);
         if (r < 0 || json_array_size(requirements) == 0)
                 return r;
         demand = json_pack("{s:s, s:s, s:O}", "reference", reference, "transport",

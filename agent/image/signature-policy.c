@@ -467,7 +467,8 @@ static int add_short_name(char ***scopes, const ImageReference *image) {
         return strv_appendf(scopes, "docker.io/%s", image->repository + strlen(library));
 }
 
-static int add_registry_scopes(const ImageReference *image, char ***scopes) {
+/* All but "*.example.com". */
+static int add_name_scopes(const ImageReference *image, char ***scopes) {
         cleanup_free char *name = NULL;
 
         if (asprintf(&name, "%s/%s", image->registry, image->repository) < 0) {
@@ -477,16 +478,16 @@ static int add_registry_scopes(const ImageReference *image, char ***scopes) {
         if (image->digest ? strv_appendf(scopes, "%s@%s", name, image->digest) < 0
                           : strv_appendf(scopes, "%s:%s", name, strna(image->tag)) < 0)
                 return -ENOMEM;
-        if (add_short_name(scopes, image) < 0 || add_parents(scopes, name) < 0)
-                return -ENOMEM;
-        return add_domains(scopes, name);
+        return add_short_name(scopes, image) < 0 ? -ENOMEM : add_parents(scopes, name);
 }
 
 static int find_registry_scopes(const char *reference, char ***scopes) {
         cleanup_with(image_reference_done) ImageReference image = { 0 };
         int r = image_reference_parse(reference, &image, NULL);
 
-        return r < 0 ? r : add_registry_scopes(&image, scopes);
+        if (r >= 0)
+                r = add_name_scopes(&image, scopes);
+        return r < 0 ? r : add_domains(scopes, image.registry);
 }
 
 /* "/srv/app.tar:example.com/app:1", the image in any spelling. */
@@ -544,4 +545,94 @@ int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const
         *ret_requirements = json_object_get(policy, "default");
         *ret_place = strdup("default");
         return *ret_place ? 0 : -ENOMEM;
+}
+
+/* ---- other names of a server ---- */
+
+/* "80" where there is none or that of https; "" for that; NULL for any other port. */
+static const char *plain_port_alias(const char *port) {
+        if (!port[0] || streq(port, "443"))
+                return "80";
+        return streq(port, "80") ? "" : NULL;
+}
+
+static int append_registry(char ***registries, const char *host, const char *port) {
+        cleanup_free char *text = NULL, *normal = NULL;
+        int r;
+
+        if (!port)
+                return 0;
+        if (asprintf(&text, "%s%s%s", host, port[0] ? ":" : "", port) < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        r = registry_name_normalise(text, &normal, NULL);
+        return r < 0 ? r : strv_append(registries, normal);
+}
+
+/* The registry's names, its own included. */
+static int list_registry_names(const char *registry, char ***ret) {
+        static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
+        const char *bracket = strchr(registry, ']');
+        const char *colon = strchr(bracket ? bracket : registry, ':'),
+                   *port = colon ? colon + 1 : "";
+        cleanup_free char *host =
+                strndup(registry, colon ? (size_t) (colon - registry) : strlen(registry));
+        int r = host ? append_registry(ret, host, plain_port_alias(port)) : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && registry_is_loopback(registry) && i < N_ELEMENTS(loopback);
+             i++) {
+                r = append_registry(ret, loopback[i], port);
+                if (r >= 0)
+                        r = append_registry(ret, loopback[i], plain_port_alias(port));
+        }
+        return r;
+}
+
+static int add_alias_rules(const json_t *lists, const ImageReference *image, json_t *rules) {
+        cleanup_strv char **scopes = NULL;
+        cleanup_free char *place = NULL;
+
+        if (add_name_scopes(image, &scopes) < 0)
+                return -ENOMEM;
+        strv_foreach(scope, scopes) {
+                json_t *list = json_object_get(lists, *scope);
+
+                if (!list)
+                        continue;
+                if (asprintf(&place, "transports.docker.\"%s\"", *scope) < 0) {
+                        place = NULL;
+                        return -ENOMEM;
+                }
+                return json_object_set(rules, place, list) < 0 ? -ENOMEM : 0;
+        }
+        return 0;
+}
+
+int signature_policy_find_aliases(const json_t *policy, const ImageOrigin *origin,
+                                  const char *reference, json_t **ret) {
+        cleanup_with(image_reference_done) ImageReference image = { 0 };
+        const json_t *lists = json_object_get(json_object_get(policy, "transports"), "docker");
+        cleanup_json json_t *rules = json_object();
+        cleanup_strv char **registries = NULL;
+        cleanup_free char *own = NULL;
+        int r = rules ? 0 : -ENOMEM;
+
+        if (r >= 0 && streq(origin->transport, "docker")) {
+                r = image_reference_parse(reference, &image, NULL);
+                own = TAKE_PTR(image.registry);
+                if (r >= 0)
+                        r = list_registry_names(own, &registries);
+        }
+        strv_foreach(registry, registries) {
+                if (r < 0)
+                        break;
+                image.registry = *registry;
+                if (!streq(*registry, own))
+                        r = add_alias_rules(lists, &image, rules);
+                image.registry = NULL;
+        }
+        if (r >= 0)
+                *ret = TAKE_PTR(rules);
+        return r;
 }

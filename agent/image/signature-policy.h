@@ -24,3 +24,10 @@ typedef struct ImageOrigin {
  * name of the list in messages, memory of the caller's. 0 or -ENOMEM. Pure. */
 int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const char *reference,
                           const json_t **ret_requirements, char **ret_place);
+
+/* Scopes of the other names of an image's registry by which a client reaches the same server: the
+ * port of plain HTTP written out or left out ("localhost:80"), and "localhost", "127.0.0.1" and
+ * "[::1]" for an address of the loopback. Their requirements must be met as well. An object of
+ * lists by their names in messages, which the caller frees. 0 or -ENOMEM. Pure. */
+int signature_policy_find_aliases(const json_t *policy, const ImageOrigin *origin,
+                                  const char *reference, json_t **ret);

@@ -44,6 +44,27 @@ TEST(a_policy_that_cannot_be_read_now_is_read_again)
         image_policy_done(&policy);
 }
 
+TEST(an_image_must_meet_the_scopes_of_all_names_of_its_server)
+{
+        cleanup_free char *path =
+                put_policy("{\"default\":[{\"type\":\"insecureAcceptAnything\"}],\"transports\":{"
+                           "\"docker\":{\"localhost:5000\":[{\"type\":\"reject\"}]}}}");
+        static const char *const references[] = { "localhost:5000/app:1", "127.0.0.1:5000/app:1",
+                                                  "[::1]:5000/app:1" };
+        ImagePolicy policy = { .path = path, .is_required = true };
+
+        for (size_t i = 0; i < N_ELEMENTS(references); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                json_t *demand = NULL;
+
+                EXPECT_EQ(image_policy_demand(&policy, &origin, references[i], &demand, &error),
+                          -EKEYREJECTED);
+                EXPECT(strstr(strna(error.message), "\"localhost:5000\""));
+        }
+        EXPECT_EQ(demand_of_image(&policy), 0);
+        image_policy_done(&policy);
+}
+
 TEST(an_invalid_policy_is_read_once)
 {
         cleanup_free char *path = put_policy("{");

@@ -173,6 +173,49 @@ TEST(a_scope_is_found_in_each_spelling_of_it)
         }
 }
 
+TEST(scopes_of_other_names_of_a_server_hold_as_well)
+{
+        static const struct {
+                const char *scope, *reference, *place;
+        } cases[] = {
+                { "localhost:80", "localhost/a:1", "localhost:80" },
+                { "localhost", "localhost:80/a:1", "localhost" },
+                { "localhost:443/a", "localhost:80/a:1", "localhost/a" },
+                { "127.0.0.1:080/a:1", "127.0.0.1/a:1", "127.0.0.1:80/a:1" },
+                { "[::1]", "[::1]:80/a/b:1", "[::1]" },
+                { "[::1]:80", "[::1]/a/b:1", "[::1]:80" },
+                { "registry:80", "registry:443/a:1", "registry:80" },
+                { "REGISTRY", "registry:80/a:1", "registry:443" },
+                { "example.com", "example.com:80/a:1", "example.com" },
+                { "localhost:5000", "127.0.0.1:5000/a:1", "localhost:5000" },
+                { "localhost:5000/a", "127.9.9.9:5000/a:1", "localhost:5000/a" },
+                { "[::1]:5000", "localhost:5000/a:1", "[::1]:5000" },
+                { "127.0.0.1:5000", "[::1]:5000/a:1", "127.0.0.1:5000" },
+                { "localhost:80", "127.0.0.1/a:1", "localhost:80" },
+                { "localhost", "localhost/a:1", NULL },
+                { "localhost:80", "localhost:5000/a:1", NULL },
+                { "localhost:5000", "127.0.0.1:5001/a:1", NULL },
+                { "localhost:5000/b", "127.0.0.1:5000/a:1", NULL },
+                { "localhost:5000", "192.0.2.1:5000/a:1", NULL },
+                { "*.example.com", "a.example.com:80/a:1", NULL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const ImageOrigin origin = { "docker", NULL };
+                cleanup_free char *text = NULL, *expected = NULL;
+                cleanup_json json_t *policy = NULL, *aliases = NULL;
+
+                REQUIRE(asprintf(&text, SCOPE("docker", "%s"), cases[i].scope) > 0);
+                REQUIRE(asprintf(&expected, "transports.docker.\"%s\"", strna(cases[i].place)) > 0);
+                REQUIRE(signature_policy_parse(text, strlen(text), &policy, NULL) == 0);
+                EXPECT_EQ(signature_policy_find_aliases(policy, &origin, cases[i].reference,
+                                                        &aliases),
+                          0);
+                EXPECT_EQ(json_object_size(aliases), cases[i].place ? 1 : 0);
+                EXPECT_EQ(json_object_get(aliases, expected) != NULL, cases[i].place != NULL);
+        }
+}
+
 TEST(a_policy_that_is_understood_whole_is_valid)
 {
         static const char *const texts[] = {
