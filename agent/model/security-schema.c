@@ -78,13 +78,26 @@ static const Schema se_linux_options_schema = {
         .fields = se_linux_options_fields, .n_fields = N_ELEMENTS(se_linux_options_fields),
 };
 
+static const Field windows_options_fields[] = {
+        IGNORED("gmsaCredentialSpecName"),
+        IGNORED("gmsaCredentialSpec"),
+        IGNORED("runAsUserName"),
+        FIELD("hostProcess",            BOOL,       WindowsOptions, host_process),
+};
+static const Schema windows_options_schema = {
+        .name = "WindowsSecurityContextOptions", .size = sizeof(WindowsOptions),
+        .fields = windows_options_fields, .n_fields = N_ELEMENTS(windows_options_fields),
+};
+
 static const Field security_context_fields[] = {
         FIELD("capabilities",           OBJECT,     SecurityContext, capabilities,
               .schema = &capabilities_schema),
         FIELD("privileged",             BOOL,       SecurityContext, privileged),
         FIELD("seLinuxOptions",         OPTIONAL,   SecurityContext, se_linux_options,
               .schema = &se_linux_options_schema),
-        FIELD_NOT_FOR_NODE("windowsOptions", "is for Windows; this node runs Linux"),
+        FIELD("windowsOptions",         OBJECT,     SecurityContext, windows_options,
+              .schema = &windows_options_schema, .is_api_only = true,
+              .reason = "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        SecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        SecurityContext, run_as_group, ID_RANGE),
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, SecurityContext, run_as_non_root),
@@ -108,7 +121,9 @@ static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
 static const Field pod_security_context_fields[] = {
         FIELD("seLinuxOptions",         OPTIONAL,   PodSecurityContext, se_linux_options,
               .schema = &se_linux_options_schema),
-        FIELD_NOT_FOR_NODE("windowsOptions", "is for Windows; this node runs Linux"),
+        FIELD("windowsOptions",         OBJECT,     PodSecurityContext, windows_options,
+              .schema = &windows_options_schema, .is_api_only = true,
+              .reason = "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        PodSecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        PodSecurityContext, run_as_group, ID_RANGE),
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, PodSecurityContext, run_as_non_root),

@@ -76,11 +76,18 @@ typedef struct Sysctl {
         char *value;
 } Sysctl;
 
+/* WindowsSecurityContextOptions: without effect here, but an API server admits no pod with
+ * hostProcess into many namespaces. */
+typedef struct WindowsOptions {
+        bool host_process;
+} WindowsOptions;
+
 /* Of a container; its settings override the pod's. */
 typedef struct SecurityContext {
         Capabilities capabilities;
         bool privileged;
         SeLinuxOptions *se_linux_options;
+        WindowsOptions windows_options; /* only in objects of an API server */
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;
@@ -93,6 +100,7 @@ typedef struct SecurityContext {
 
 typedef struct PodSecurityContext {
         SeLinuxOptions *se_linux_options;
+        WindowsOptions windows_options; /* likewise */
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;

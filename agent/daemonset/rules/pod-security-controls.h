@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The controls of the Pod Security Standards: each checks one thing in all containers of a pod
+ * (init, main and ephemeral ones), and writes what violates it in the words of an API server. The
+ * table in pod-security.c says when a control is in force. */
+
+#include "agent/model/pod.h"
+
+#include <stdio.h>
+
+typedef struct PodSecurityReview {
+        const Pod *pod;
+        unsigned minor; /* of the version by which the pod is checked: some controls were relaxed */
+        FILE *out;      /* the violations so far */
+        unsigned n_violations;
+        bool has_failed; /* out of memory: the result is not complete */
+} PodSecurityReview;
+
+/* The level baseline. */
+void check_app_armor_profiles(PodSecurityReview *review);
+void check_added_capabilities(PodSecurityReview *review);
+void check_host_namespaces(PodSecurityReview *review);
+void check_host_path_volumes(PodSecurityReview *review);
+void check_ports_of_host(PodSecurityReview *review);
+void check_handler_hosts(PodSecurityReview *review); /* of probes and hooks */
+void check_privileged_containers(PodSecurityReview *review);
+void check_proc_mounts(PodSecurityReview *review); /* since 1.35 not of pods with own users */
+void check_se_linux_options(PodSecurityReview *review);
+void check_seccomp_profiles(PodSecurityReview *review);
+void check_sysctls(PodSecurityReview *review);
+void check_windows_host_process(PodSecurityReview *review);
+
+/* The level restricted. */
+void check_privilege_escalation(PodSecurityReview *review);
+void check_dropped_capabilities(PodSecurityReview *review);
+void check_proc_mounts_of_all(PodSecurityReview *review); /* also of pods with own users */
+void check_volume_types(PodSecurityReview *review);
+void check_run_as_non_root(PodSecurityReview *review);
+void check_run_as_user(PodSecurityReview *review);
+void check_required_seccomp_profiles(PodSecurityReview *review);
