@@ -79,7 +79,7 @@ static void report_node_status(void *userdata) {
 }
 
 static const Pod *find_bound_pod(const DaemonSet *set, void *userdata) {
-        const ApiServerSync *api = userdata;
+        ApiServerSync *api = userdata;
 
         return apiserver_pods_controlled_pod(api->pods, set);
 }

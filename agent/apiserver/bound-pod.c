@@ -19,6 +19,7 @@ void bound_pod_clear(BoundPod *bound) {
         bound->owned = pod_free(bound->owned);
         bound->desired = NULL;
         bound->is_adopted_current = false;
+        bound->is_of_daemonset = false;
         bound->is_outdated = false;
         clear_rejection(bound);
 }

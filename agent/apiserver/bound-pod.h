@@ -15,6 +15,7 @@ typedef struct BoundPod {
         PodStatus *rejection;    /* why the node does not run it; NULL: it does */
         Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
         bool is_adopted_current; /* 'adopted' is as 'desired' */
+        bool is_of_daemonset;    /* a DaemonSet that this node has placed controls it */
         bool is_outdated;        /* its DaemonSet does not desire it any longer */
         Preflight *preflight;    /* of 'desired', while a pod that differs keeps running */
 } BoundPod;

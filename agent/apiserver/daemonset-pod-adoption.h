@@ -13,6 +13,7 @@
 /* The search for a pod that an API pod can adopt. Pure: it is given all candidates. */
 typedef struct AdoptionSearch {
         const Pod *desired;     /* the API pod */
+        bool is_of_daemonset;   /* the DaemonSet that it names controls it, by its selector too */
         const Pod *syncing_pod; /* its status is not known yet */
         const Pod *serving_pod; /* its template differs, but it is Ready */
         Pod *adopted;           /* the result, which the caller takes or frees */

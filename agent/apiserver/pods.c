@@ -207,7 +207,8 @@ static int keep_blocking_pods(ApiServerPods *pods, BoundPod *bound, const Adopti
 static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
         CandidateContext context = { .pods = pods,
                                      .pod = pod,
-                                     .search = { .desired = pod->bound.desired } };
+                                     .search = { .desired = pod->bound.desired,
+                                                 .is_of_daemonset = pod->bound.is_of_daemonset } };
         AdoptionSearch *search = &context.search;
         int r;
 
@@ -305,10 +306,14 @@ static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const Daemon
         return NULL;
 }
 
-const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const DaemonSet *set) {
-        const ApiServerPod *pod = find_controlled_pod(pods, set);
+/* The set may be forgotten before the pod adopts the one that this node has made of it. */
+const Pod *apiserver_pods_controlled_pod(ApiServerPods *pods, const DaemonSet *set) {
+        ApiServerPod *pod = find_controlled_pod(pods, set);
 
-        return pod ? pod->bound.desired : NULL;
+        if (!pod)
+                return NULL;
+        pod->bound.is_of_daemonset = true;
+        return pod->bound.desired;
 }
 
 void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set, const char *why) {
@@ -363,7 +368,7 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
 /* The controller manager has bound a pod of the same DaemonSet. */
 static char *explain_daemonset_pod_stop(const ApiServerPods *pods, const Pod *local_pod) {
         for (const ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
-                if (pod->bound.desired &&
+                if (pod->bound.desired && pod->bound.is_of_daemonset &&
                     objects_have_same_controller(&local_pod->metadata,
                                                  &pod->bound.desired->metadata))
                         return format_replaced_by(pod);

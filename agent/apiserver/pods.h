@@ -46,7 +46,7 @@ void apiserver_pods_set_shutting_down(ApiServerPods *pods, bool is_shutting_down
 void apiserver_pods_set_node_uid(ApiServerPods *pods, const char *uid);
 
 /* The pod of the DaemonSet that is bound to this node, or NULL. */
-const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const DaemonSet *set);
+const Pod *apiserver_pods_controlled_pod(ApiServerPods *pods, const DaemonSet *set);
 
 /* Has the server delete that pod, with its grace period, because of 'why'. */
 void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set, const char *why);

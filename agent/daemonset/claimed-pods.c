@@ -21,7 +21,7 @@ static bool can_claim_pod(const PodClaim *claim, const ObservedPod *observed) {
         if (object_controller(&observed->pod->metadata))
                 return local_pod_is_owned_by_uid(observed->pod, claim->set->metadata.uid) ||
                        daemonset_controls_pod(claim->set, observed->pod);
-        return observed->is_orphan && !observed->is_terminating &&
+        return claim->adopts_orphans && observed->is_orphan && !observed->is_terminating &&
                observed->pod->metadata.source == claim->set->metadata.source &&
                daemonset_selects_pod(claim->set, observed->pod);
 }

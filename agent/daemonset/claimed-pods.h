@@ -2,7 +2,9 @@
 #pragma once
 
 /* Claiming: which of the observed pods belong to one DaemonSet. A DaemonSet claims the pods that
- * it owns and adopts the orphan pods that its selector matches. Pure functions. */
+ * it owns and adopts the orphan pods that its selector matches. Orphans are left by sets of
+ * manifests, so a set of an API server, which a user of the cluster may have written, adopts none.
+ * Pure functions. */
 
 #include "agent/daemonset/observed-pods.h"
 #include "agent/daemonset/rules/rolling-update.h"
@@ -21,6 +23,7 @@ typedef struct PodClaim {
         const char *revision_hash; /* of the current revision */
         const SteadyClock *clock;
         PodReadyTime *current_ready; /* updated when the pod's stamp changes */
+        bool adopts_orphans;
 } PodClaim;
 
 /* The pods of a set: entry i of 'pods' and 'keep' is about entry i of 'observed'. */

@@ -239,7 +239,8 @@ static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, C
         const PodClaim claim = { .set = state->set,
                                  .revision_hash = daemonset_history_desired(&state->history),
                                  .clock = pass->clock,
-                                 .current_ready = &state->current_ready };
+                                 .current_ready = &state->current_ready,
+                                 .adopts_orphans = pod_source_is_manifest(&state->source) };
         int r;
 
         claimed_pods_done(ret);

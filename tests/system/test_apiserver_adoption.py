@@ -129,8 +129,8 @@ def test_pod_of_the_same_template_is_adopted(make_handover, template):
 
 
 @pytest.mark.parametrize("forged", [
-    {"namespace": "evil"}, {"owner": {"kind": "ReplicaSet"}}, {"owner": {"apiVersion": "evil.example/v1"}}],
-    ids=["namespace", "kind", "group"])
+    {"namespace": "evil"}, {"owner": {"kind": "ReplicaSet"}}, {"owner": {"apiVersion": "evil.example/v1"}},
+    {"labels": {"app": "other"}}], ids=["namespace", "kind", "group", "selector"])
 def test_pod_with_a_forged_owner_takes_nothing_over_and_stops_nothing(make_handover, forged):
     handover = make_handover()
     member, uid = handover.member, handover.member.pod(handover.name)["metadata"]["uid"]

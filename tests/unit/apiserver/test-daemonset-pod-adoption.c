@@ -64,12 +64,24 @@ static int check_candidate(AdoptionSearch *search, const Pod *pod, const PodStat
                 &(AdoptionCandidate){ .pod = pod, .status = status, .is_evaluated_here = true });
 }
 
+/* Its user has written the set as its owner, and labels that the set does not select. */
+TEST(pod_that_its_set_does_not_control_adopts_nothing_and_waits_for_nothing)
+{
+        cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
+        cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
+        AdoptionSearch search = { .desired = desired };
+        PodStatus status = ready_status();
+
+        EXPECT_EQ(check_candidate(&search, local_pod, &status), 0);
+        EXPECT(!search.adopted && !search.is_blocked && !search.serving_pod);
+}
+
 TEST(ready_pod_of_the_same_template_is_adopted)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
         cleanup_with(pod_freep) Pod *adopted = NULL;
-        AdoptionSearch search = { .desired = desired };
+        AdoptionSearch search = { .desired = desired, .is_of_daemonset = true };
         PodStatus status = ready_status();
 
         EXPECT_EQ(check_candidate(&search, local_pod, &status), 0);
@@ -84,7 +96,7 @@ TEST(ready_pod_of_another_template_keeps_serving_and_is_not_adopted)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:2");
-        AdoptionSearch search = { .desired = desired };
+        AdoptionSearch search = { .desired = desired, .is_of_daemonset = true };
         PodStatus status = ready_status();
 
         EXPECT_EQ(check_candidate(&search, local_pod, &status), 0);
@@ -96,7 +108,7 @@ TEST(pod_whose_status_is_not_known_yet_is_waited_for)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
-        AdoptionSearch search = { .desired = desired };
+        AdoptionSearch search = { .desired = desired, .is_of_daemonset = true };
         PodStatus status = { .is_syncing = true };
 
         EXPECT_EQ(check_candidate(&search, local_pod, &status), 0);
@@ -113,7 +125,7 @@ TEST(pod_that_is_not_ready_or_terminating_only_blocks)
 
         terminating.deletion_time = 1;
         for (size_t i = 0; i < N_ELEMENTS(statuses); i++) {
-                AdoptionSearch search = { .desired = desired };
+                AdoptionSearch search = { .desired = desired, .is_of_daemonset = true };
 
                 EXPECT_EQ(check_candidate(&search, local_pod, statuses[i]), 0);
                 EXPECT(search.is_blocked && !search.adopted);
@@ -127,7 +139,7 @@ TEST(static_pods_other_daemonsets_and_adopted_pods_are_not_candidates)
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
         cleanup_with(pod_freep) Pod *other = make_local_pod();
         PodStatus status = ready_status();
-        AdoptionSearch search = { .desired = desired };
+        AdoptionSearch search = { .desired = desired, .is_of_daemonset = true };
         AdoptionCandidate of_file = { .pod = local_pod, .status = &status };
         AdoptionCandidate elsewhere = { .pod = local_pod,
                                         .status = &status,

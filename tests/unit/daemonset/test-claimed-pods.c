@@ -20,8 +20,8 @@ static Pod make_pod(const char *owner_uid, const char *app) {
 }
 
 /* How many of one pod, of this source, a DaemonSet of files with the selector app=d claims. */
-static size_t count_claimed_of(ObjectSource source, const char *owner_uid, const char *app,
-                               bool is_orphan, bool is_terminating) {
+static size_t count_claimed_by(bool adopts_orphans, ObjectSource source, const char *owner_uid,
+                               const char *app, bool is_orphan, bool is_terminating) {
         static char namespace[] = "default", uid[] = UID_A, key[] = "app", value[] = "d";
         KeyValue label = { key, value };
         LabelSelector selector = { .match_labels = { &label, 1 } };
@@ -31,7 +31,7 @@ static size_t count_claimed_of(ObjectSource source, const char *owner_uid, const
         };
         const SteadyClock clock = steady_clock_start();
         PodReadyTime ready = { 0 };
-        const PodClaim claim = { &set, "hash", &clock, &ready };
+        const PodClaim claim = { &set, "hash", &clock, &ready, adopts_orphans };
         cleanup_with(observed_pods_done) ObservedPods observed = { 0 };
         cleanup_with(claimed_pods_done) ClaimedPods claimed = { 0 };
         const PodStatus status = { .deletion_time = is_terminating };
@@ -49,7 +49,8 @@ static size_t count_claimed_of(ObjectSource source, const char *owner_uid, const
 
 static size_t count_claimed(const char *owner_uid, const char *app, bool is_orphan,
                             bool is_terminating) {
-        return count_claimed_of(OBJECT_SOURCE_FILE, owner_uid, app, is_orphan, is_terminating);
+        return count_claimed_by(true, OBJECT_SOURCE_FILE, owner_uid, app, is_orphan,
+                                is_terminating);
 }
 
 TEST(daemonset_claims_no_pod_of_another_source)
@@ -57,10 +58,16 @@ TEST(daemonset_claims_no_pod_of_another_source)
         for (ObjectSource source = 0; source < N_OBJECT_SOURCES; source++) {
                 bool is_own = source == OBJECT_SOURCE_FILE;
 
-                EXPECT_EQ(count_claimed_of(source, "", "d", true, false), is_own);
+                EXPECT_EQ(count_claimed_by(true, source, "", "d", true, false), is_own);
                 if (source == OBJECT_SOURCE_APISERVER)
-                        EXPECT_EQ(count_claimed_of(source, UID_A, "d", false, false), 0);
+                        EXPECT_EQ(count_claimed_by(true, source, UID_A, "d", false, false), 0);
         }
+}
+
+TEST(daemonset_of_an_api_server_adopts_no_orphans)
+{
+        EXPECT_EQ(count_claimed_by(false, OBJECT_SOURCE_FILE, "", "d", true, false), 0);
+        EXPECT_EQ(count_claimed_by(false, OBJECT_SOURCE_FILE, UID_A, "d", false, false), 1);
 }
 
 TEST(daemonset_claims_the_pods_that_it_owns_whatever_their_labels)
@@ -106,7 +113,7 @@ TEST(stamp_of_the_current_pod_is_translated_once)
                                 .spec.selector = &selector };
         SteadyClock clock = steady_clock_start();
         PodReadyTime ready = { 0 };
-        const PodClaim claim = { &set, "hash", &clock, &ready };
+        const PodClaim claim = { &set, "hash", &clock, &ready, true };
         PodStatus status = { .phase = POD_RUNNING };
         Pod pod = make_pod(UID_A, "d");
         uint64_t since = 0;
