@@ -262,6 +262,7 @@ static int build_daemonset_controller(Agent *agent) {
                                               .on_recompute_due = agent_request_recompute,
                                               .on_changed = on_daemonsets_changed,
                                               .on_event = agent_on_event,
+                                              .admit = agent_admit_daemonset_pod,
                                               .userdata = agent },
                 &agent->daemonset_controller);
 

@@ -85,6 +85,8 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                                     .pod_manager = agent->pod_manager,
                                     .daemonsets_by = agent->config.mainstay.daemonsets_by,
                                     .shared = &agent->config.mainstay.shared_objects,
+                                    .daemonset_namespaces =
+                                            agent->config.mainstay.daemonset_namespaces,
                                     .node = &agent->node_labels.effective,
                                     .node_inputs = agent_node_status_inputs(agent),
                                     .on_recompute_due = agent_request_recompute,
@@ -93,6 +95,19 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                                     .on_state_changed = on_apiserver_state_changed,
                                     .userdata = agent },
                 &agent->apiserver);
+}
+
+/* Who writes a manifest is trusted; who creates a DaemonSet at an API server is not. */
+int agent_admit_daemonset_pod(const PodSource *source, const DaemonSet *set, const Pod *pod,
+                              DaemonSetRefusal *ret, void *userdata) {
+        const Agent *agent = userdata;
+
+        if (source->kind != POD_SOURCE_APISERVER_DAEMONSET)
+                return 1;
+        if (agent->apiserver)
+                return apiserver_admit_daemonset_pod(agent->apiserver, set, pod, ret);
+        *ret = (DaemonSetRefusal){ "NamespaceUnknown", strdup("the node has no API server") };
+        return ret->message ? 0 : -ENOMEM;
 }
 
 void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {

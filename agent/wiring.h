@@ -103,6 +103,10 @@ AgentMetrics agent_collect_counts(Agent *agent);
 /* Records the event, and passes it on to the journal, watchers and the API server. */
 void agent_on_event(const PodEvent *event, void *userdata);
 
+/* See admit_daemonset_pod_t. */
+int agent_admit_daemonset_pod(const PodSource *source, const DaemonSet *set, const Pod *pod,
+                              DaemonSetRefusal *ret, void *userdata);
+
 /* Labels or taints of the node have changed. */
 void agent_apply_node_labels(Agent *agent);
 

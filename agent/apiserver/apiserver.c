@@ -27,6 +27,8 @@ struct ApiServerSync {
         ReferencedObjects *objects;
         ServiceAccountTokens *tokens;
         ApiServerServices *services;
+        AdmittedPods *admitted;
+        NamespacePolicies *policies;
         ApiServerDaemonSets *daemonsets;
         bool has_started_daemonsets;
         ApiServerPods *pods;
@@ -72,6 +74,13 @@ static void report_state_changed(void *userdata) {
         api->config.on_state_changed(api->config.userdata);
 }
 
+static void on_client_state_changed(void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        namespace_policies_on_connection(api->policies);
+        report_state_changed(userdata);
+}
+
 static void report_node_status(void *userdata) {
         ApiServerSync *api = userdata;
 
@@ -90,6 +99,12 @@ static void retire_bound_pod(const DaemonSet *set, const char *why, void *userda
         apiserver_pods_retire_controlled(api->pods, set, why);
 }
 
+static void on_pod_unbound(const Pod *pod, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        admitted_pods_add(api->admitted, pod);
+}
+
 static void on_external_node(const NodeLabelsTaints *external, void *userdata) {
         const ApiServerSync *api = userdata;
 
@@ -102,7 +117,7 @@ static void on_node_uid_changed(const char *uid, void *userdata) {
         apiserver_pods_set_node_uid(api->pods, uid);
 }
 
-static void on_server_node_event(const PodEvent *event, void *userdata) {
+static void on_server_event(const PodEvent *event, void *userdata) {
         const ApiServerSync *api = userdata;
 
         api->config.on_event(event, api->config.userdata);
@@ -143,6 +158,7 @@ static int start_parts(ApiServerSync *api) {
         r = node_registration_start(api->node, api->client);
         if (r < 0)
                 return r;
+        namespace_policies_set_client(api->policies, api->client);
         r = apiserver_services_watch(api->services, api->client);
         if (r < 0)
                 return r;
@@ -155,8 +171,7 @@ static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, E
 
         if (r < 0)
                 return r;
-        kube_client_set_state_callback(api->client, api->config.on_state_changed,
-                                       api->config.userdata);
+        kube_client_set_state_callback(api->client, on_client_state_changed, api);
         r = start_parts(api);
         if (r < 0)
                 return r;
@@ -209,22 +224,40 @@ static int new_object_parts(ApiServerSync *api) {
                                       &api->services);
 }
 
-static int new_pod_parts(ApiServerSync *api) {
+static int new_daemonset_parts(ApiServerSync *api) {
         const ApiServerConfig *config = &api->config;
-        int r = apiserver_daemonsets_new(
+        int r = admitted_pods_new(api->cache, &api->admitted);
+
+        if (r < 0)
+                return r;
+        r = namespace_policies_new(&(NamespacePoliciesSpec){ .event = config->event,
+                                                             .cache = api->cache,
+                                                             .connection = api->connection,
+                                                             .on_changed = schedule_recompute,
+                                                             .userdata = api },
+                                   &api->policies);
+        if (r < 0)
+                return r;
+        return apiserver_daemonsets_new(
                 &(ApiServerDaemonSetsSpec){ .event = config->event,
                                             .node_name = config->node_name,
                                             .daemonsets_by = config->daemonsets_by,
+                                            .namespaces = config->daemonset_namespaces,
+                                            .admitted = api->admitted,
+                                            .policies = api->policies,
                                             .connection = api->connection,
                                             .on_recompute_due = schedule_recompute,
                                             .node = config->node,
                                             .find_bound_pod = find_bound_pod,
                                             .retire_bound_pod = retire_bound_pod,
+                                            .on_event = on_server_event,
                                             .userdata = api },
                 &api->daemonsets);
+}
 
-        if (r < 0)
-                return r;
+static int new_pod_parts(ApiServerSync *api) {
+        const ApiServerConfig *config = &api->config;
+
         return apiserver_pods_new(&(ApiServerPodsSpec){ .event = config->event,
                                                         .node_name = config->node_name,
                                                         .run_dir = config->run_dir,
@@ -233,6 +266,7 @@ static int new_pod_parts(ApiServerSync *api) {
                                                         .connection = api->connection,
                                                         .objects = api->objects,
                                                         .tokens = api->tokens,
+                                                        .on_unbound = on_pod_unbound,
                                                         .on_answered = start_daemonsets,
                                                         .on_recompute_due = schedule_recompute,
                                                         .userdata = api },
@@ -247,7 +281,7 @@ static int new_node_parts(ApiServerSync *api) {
                                                                .connection = api->connection,
                                                                .on_external = on_external_node,
                                                                .on_node_uid = on_node_uid_changed,
-                                                               .on_event = on_server_node_event,
+                                                               .on_event = on_server_event,
                                                                .on_history_lost = relist_objects,
                                                                .userdata = api },
                                       &api->node);
@@ -292,6 +326,9 @@ static int build_apiserver_parts(ApiServerSync *api) {
         r = new_object_parts(api);
         if (r < 0)
                 return r;
+        r = new_daemonset_parts(api);
+        if (r < 0)
+                return r;
         r = new_pod_parts(api);
         return r < 0 ? r : new_node_parts(api);
 }
@@ -320,6 +357,8 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         service_account_tokens_free(api->tokens);
         apiserver_services_free(api->services);
         apiserver_daemonsets_free(api->daemonsets);
+        namespace_policies_free(api->policies);
+        admitted_pods_free(api->admitted);
         referenced_objects_free(api->objects);
         object_updates_free(api->updates);
         apiserver_cache_free(api->cache);
@@ -366,6 +405,11 @@ int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata) {
         ApiServerSync *api = userdata;
 
         return apiserver_daemonsets_add_desired(api->daemonsets, sets);
+}
+
+int apiserver_admit_daemonset_pod(const ApiServerSync *api, const DaemonSet *set, const Pod *pod,
+                                  DaemonSetRefusal *ret) {
+        return apiserver_daemonsets_admit(api->daemonsets, set, pod, ret);
 }
 
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata) {
@@ -481,4 +525,5 @@ void apiserver_dump(const ApiServerSync *api, FILE *out) {
         service_account_tokens_dump(api->tokens, out);
         apiserver_services_dump(api->services, out);
         apiserver_daemonsets_dump(api->daemonsets, out);
+        namespace_policies_dump(api->policies, out);
 }

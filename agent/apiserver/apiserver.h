@@ -6,6 +6,7 @@
  * it, and an unreachable server stops nothing. */
 
 #include "agent/apiserver/node-status.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/kubeclient/client.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
@@ -33,6 +34,7 @@ typedef struct ApiServerConfig {
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
         const SharedObjects *shared; /* which of its objects pods of other sources see */
+        char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
                 *node; /* what counts for its pods: with external labels and taints */
         NodeStatusInputs node_inputs;
@@ -84,6 +86,11 @@ int apiserver_find_token(const Pod *pod, const TokenProjection *projection, cons
 
 /* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
+
+/* Whether a pod that this node makes of one of the server's DaemonSets may be created: 1; 0 with
+ * the refusal, which the caller ends; -ENOMEM. */
+int apiserver_admit_daemonset_pod(const ApiServerSync *api, const DaemonSet *set, const Pod *pod,
+                                  DaemonSetRefusal *ret);
 
 /* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
 int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata);

@@ -12,7 +12,9 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/strv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -255,6 +257,24 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
         r = checksummed_read_at(fd, file, max_bytes, ret);
         if (r == -EBADMSG)
                 checksummed_set_aside_at(fd, file);
+        return r;
+}
+
+/* Files that are being written, and damaged ones, have a dot in their names. */
+int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret) {
+        cleanup_free char *path = path_join(cache->directory, directory);
+        cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
+        cleanup_strv char **names = NULL;
+        const struct dirent *entry;
+        int r;
+
+        if (!dir)
+                return !path ? -ENOMEM : errno == ENOENT ? 0 : -errno;
+        while ((r = read_directory_entry(dir, &entry)) > 0)
+                if (!strchr(entry->d_name, '.') && strv_append(&names, entry->d_name) < 0)
+                        return -ENOMEM;
+        if (r >= 0)
+                *ret = TAKE_PTR(names);
         return r;
 }
 

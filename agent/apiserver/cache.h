@@ -27,5 +27,10 @@ void apiserver_cache_write(ApiServerCache *cache, const char *directory, const c
  * -errno. */
 int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
                          size_t max_bytes, char **ret);
+
+/* The names of the files of a directory, which the caller frees with strv_free(); NULL: none. For
+ * names of at most DURABLE_WRITE_NAME_MAX characters, before anything is written to it. 0 or
+ * -errno. */
+int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret);
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name);

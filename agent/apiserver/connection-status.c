@@ -27,6 +27,7 @@ static const char *const permission_names[N_APISERVER_PERMISSIONS] = {
         [PERMISSION_PODS] = "pods",
         [PERMISSION_SERVICES] = "services",
         [PERMISSION_DAEMONSETS] = "DaemonSets",
+        [PERMISSION_NAMESPACES] = "namespaces",
 };
 
 int connection_status_new(const ConnectionStatusSpec *spec, ConnectionStatus **ret) {

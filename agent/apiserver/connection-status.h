@@ -17,6 +17,7 @@ typedef enum ApiServerPermission {
         PERMISSION_PODS,
         PERMISSION_SERVICES,
         PERMISSION_DAEMONSETS,
+        PERMISSION_NAMESPACES,
         N_APISERVER_PERMISSIONS,
 } ApiServerPermission;
 

@@ -9,7 +9,6 @@
 #include "agent/kubeclient/reflector.h"
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/manifest/manifest.h"
-#include "agent/model/pod-adoption.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -17,14 +16,13 @@
 #include "common/event-source.h"
 #include "common/log.h"
 
-#include <jansson.h>
-
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
 
 typedef struct WatchedDaemonSet {
         DaemonSet *set;
         unsigned generation; /* of the list that had it last */
+        char *refusal;       /* why its bound pod is not replaced, as it was logged; or NULL */
 } WatchedDaemonSet;
 
 struct ApiServerDaemonSets {
@@ -47,6 +45,7 @@ struct ApiServerDaemonSets {
 
 static void remove_daemonset_at(ApiServerDaemonSets *sets, size_t i) {
         daemonset_free(sets->sets.items[i].set);
+        free(sets->sets.items[i].refusal);
         sets->sets.items[i] = sets->sets.items[--sets->sets.n];
 }
 
@@ -68,14 +67,15 @@ static int put_watched_daemonset_take(ApiServerDaemonSets *sets, DaemonSet *set)
 
         if (there) {
                 daemonset_free(there->set);
-                *there = (WatchedDaemonSet){ set, sets->generation };
+                there->set = set;
+                there->generation = sets->generation;
                 return 0;
         }
         longer = reallocarray(sets->sets.items, sets->sets.n + 1, sizeof(*longer));
         if (!longer)
                 return -ENOMEM;
         sets->sets.items = longer;
-        longer[sets->sets.n++] = (WatchedDaemonSet){ set, sets->generation };
+        longer[sets->sets.n++] = (WatchedDaemonSet){ .set = set, .generation = sets->generation };
         return 0;
 }
 
@@ -183,12 +183,23 @@ static void on_daemonset_list_begin(void *userdata) {
         sets->has_unreadable = false;
 }
 
+static bool is_daemonset_listed(const char *uid, void *userdata) {
+        const ApiServerDaemonSets *sets = userdata;
+
+        for (size_t i = 0; i < sets->sets.n; i++)
+                if (streq(sets->sets.items[i].set->metadata.uid, uid))
+                        return true;
+        return false;
+}
+
 static void on_daemonset_list_end(bool is_complete, void *userdata) {
         ApiServerDaemonSets *sets = userdata;
 
         for (size_t i = sets->sets.n; is_complete && !sets->has_unreadable && i-- > 0;)
                 if (sets->sets.items[i].generation != sets->generation)
                         remove_daemonset_at(sets, i);
+        if (is_complete && !sets->has_unreadable && sets->is_placed_here)
+                admitted_pods_retain(sets->spec.admitted, is_daemonset_listed, sets);
         sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
@@ -378,67 +389,67 @@ static bool is_older_generation(const DaemonSet *set, const Pod *pod) {
         return desired && generation && strtoll(generation, NULL, 10) < strtoll(desired, NULL, 10);
 }
 
-static bool has_all_of(const StringMap *map, const StringMap *expected) {
-        for (size_t i = 0; i < expected->n; i++)
-                if (!streq_ptr(string_map_get(map, expected->items[i].key),
-                               expected->items[i].value))
-                        return false;
-        return true;
-}
-
-/* What admission sets in a pod, so that it says nothing of the template. */
-static bool is_change_by_admission(const EditChange *change) {
-        static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
-                                             "spec.overhead", "spec.schedulerName",
-                                             "spec.imagePullSecrets" };
-
-        if (change->container)
-                return false;
-        for (size_t i = 0; i < N_ELEMENTS(paths); i++)
-                if (streq(change->path, paths[i]))
-                        return true;
-        return strncmp(change->path, "metadata.", strlen("metadata.")) == 0;
-}
-
-/* 1, 0 or -ENOMEM. */
-static int is_made_alike(const Pod *made, const Pod *pod) {
-        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
-        cleanup_with(pod_freep) Pod *plain = NULL;
-        int r = pod_adoption_make(made, pod, EDIT_IN_PLACE, &plain);
-
-        if (r <= 0)
-                return r;
-        r = edit_plan_make(made, plain, &plan);
-        for (size_t i = 0; r >= 0 && i < plan.changes.n; i++)
-                if (!is_change_by_admission(&plan.changes.items[i]))
-                        return 0;
-        return r < 0 ? r : 1;
-}
-
-/* A template may have been changed back, which the controller sees by the hash of its revision. */
-static int compare_with_template(const DaemonSet *set, const Pod *pod, const char *node_name) {
+/* The pod of the set's present template; NULL where 'pod' may stay. A template may have been
+ * changed back, which the controller sees by the hash of its revision. 0 or -ENOMEM. */
+static int make_successor(const ApiServerDaemonSets *sets, const DaemonSet *set, const Pod *pod,
+                          Pod **ret) {
         const Pod *template = &set->spec.template;
         cleanup_with(pod_freep) Pod *made = NULL;
         char hash[REVISION_HASH_SIZE];
         int r;
 
-        if (!has_all_of(&pod->metadata.labels, &template->metadata.labels) ||
-            !has_all_of(&pod->metadata.annotations, &template->metadata.annotations))
+        if (set->spec.update_strategy.type != DAEMONSET_ROLLING_UPDATE ||
+            !is_older_generation(set, pod))
                 return 0;
         r = daemonset_revision_hash(template, hash);
         if (r < 0)
                 return r;
-        r = daemonset_make_pod(set, template, hash, 1, node_name, &made);
-        return r < 0 ? r : is_made_alike(made, pod);
+        r = daemonset_make_pod(set, template, hash, 1, sets->spec.node_name, &made);
+        if (r < 0)
+                return r;
+        r = is_pod_made_alike(made, pod);
+        if (r == 0)
+                *ret = TAKE_PTR(made);
+        return MIN(r, 0);
 }
 
-static bool has_old_template(const DaemonSet *set, const Pod *pod, const char *node_name) {
-        return set->spec.update_strategy.type == DAEMONSET_ROLLING_UPDATE &&
-               is_older_generation(set, pod) && compare_with_template(set, pod, node_name) == 0;
+static void set_successor_refusal(const ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
+                                  const DaemonSetRefusal *refusal) {
+        const ObjectMeta *metadata = &watched->set->metadata;
+
+        if (streq_ptr(watched->refusal, refusal->message))
+                return;
+        free(watched->refusal);
+        watched->refusal = refusal->message ? strdup(refusal->message) : NULL;
+        if (!refusal->reason)
+                return;
+        log_warning("Not replacing the pod of DaemonSet '%s/%s', whose template has changed: %s",
+                    metadata->namespace, metadata->name, strna(refusal->message));
+        sets->spec.on_event(&(PodEvent){ .daemonset = watched->set,
+                                         .kind = POD_EVENT_WARNING,
+                                         .reason = refusal->reason,
+                                         .message = strna(refusal->message) },
+                            sets->spec.userdata);
+}
+
+/* Nothing is stopped for a pod that may not be created. */
+static bool should_replace_bound_pod(const ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
+                                     const Pod *pod) {
+        cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };
+        cleanup_with(pod_freep) Pod *successor = NULL;
+        int r = make_successor(sets, watched->set, pod, &successor);
+
+        if (r >= 0 && successor)
+                r = apiserver_daemonsets_admit(sets, watched->set, successor, &refusal);
+        if (r >= 0)
+                set_successor_refusal(sets, watched, &refusal);
+        return r > 0;
 }
 
 /* What the controller would do: delete a pod that may not run here, or that is outdated. */
-static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, const Pod *pod) {
+static void retire_if_outdated(ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
+                               const Pod *pod) {
+        const DaemonSet *set = watched->set;
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_free char *why = NULL;
         int n = 0;
@@ -449,7 +460,7 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, 
         if (decision.verdict == DAEMONSET_SHOULD_STOP)
                 n = asprintf(&why, "DaemonSet %s/%s no longer selects this node: %s",
                              set->metadata.namespace, set->metadata.name, strna(decision.why));
-        else if (has_old_template(set, pod, sets->spec.node_name))
+        else if (should_replace_bound_pod(sets, watched, pod))
                 n = asprintf(&why, "the template of DaemonSet %s/%s has changed",
                              set->metadata.namespace, set->metadata.name);
         if (n < 0)
@@ -459,6 +470,15 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, 
 }
 
 /* ---- the desired DaemonSets ---- */
+
+static bool has_daemonset_in(const char *namespace, void *userdata) {
+        const ApiServerDaemonSets *sets = userdata;
+
+        for (size_t i = 0; i < sets->sets.n; i++)
+                if (streq(sets->sets.items[i].set->metadata.namespace, namespace))
+                        return true;
+        return false;
+}
 
 /* Where the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
  * whether the controller is alive or not. Until it has, ours keeps running. */
@@ -474,11 +494,24 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
                 if (!bound || !sets->is_placement_known)
                         continue;
                 if (sets->is_placed_here)
-                        retire_if_outdated(sets, set, bound);
+                        retire_if_outdated(sets, &sets->sets.items[i], bound);
                 else
                         remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
         }
+        namespace_policies_retain(sets->spec.policies, has_daemonset_in, sets);
         return 0;
+}
+
+int apiserver_daemonsets_admit(const ApiServerDaemonSets *sets, const DaemonSet *set,
+                               const Pod *pod, DaemonSetRefusal *ret) {
+        const DaemonSetAdmission admission = {
+                .daemonsets_by = sets->spec.daemonsets_by,
+                .namespaces = sets->spec.namespaces,
+                .admitted = sets->spec.admitted,
+                .policies = sets->spec.policies,
+        };
+
+        return daemonset_admission_check(&admission, set, pod, ret);
 }
 
 void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {

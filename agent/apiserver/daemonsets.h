@@ -6,13 +6,13 @@
  * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods.
  * Once it is not, or does not exist, the DaemonSets are listed and watched; a pod that the
  * controller has bound stays until its template, or what places it, has changed: then it is
- * deleted, and this node makes the next one. An unreachable server, or one that refuses the Lease,
- * changes nothing. DaemonSets of which this node has made pods are watched until the controller has
- * bound others, or they are removed. */
+ * deleted, and this node makes the next one, if that is admitted. An unreachable server, or one
+ * that refuses the Lease, changes nothing. DaemonSets of which this node has made pods are watched
+ * until the controller has bound others, or they are removed. */
 
-#include "agent/apiserver/connection-status.h"
-#include "agent/model/config.h"
+#include "agent/apiserver/daemonset-admission.h"
 #include "agent/model/desired-pods.h"
+#include "agent/model/event.h"
 #include "agent/model/node.h"
 
 #include <stdio.h>
@@ -24,6 +24,9 @@ typedef struct ApiServerDaemonSetsSpec {
         sd_event *event;
         const char *node_name;
         DaemonSetsBy daemonsets_by;
+        char *const *namespaces; /* see DaemonSetAdmission */
+        AdmittedPods *admitted;
+        NamespacePolicies *policies;
         ConnectionStatus *connection;
         void (*on_recompute_due)(void *userdata);
         const NodeLabelsTaints *node; /* its labels and taints, with external ones */
@@ -31,6 +34,8 @@ typedef struct ApiServerDaemonSetsSpec {
         const Pod *(*find_bound_pod)(const DaemonSet *set, void *userdata);
         /* Deletes that pod at the server: in place of the controller manager. */
         void (*retire_bound_pod)(const DaemonSet *set, const char *why, void *userdata);
+        /* An event of a DaemonSet. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
 } ApiServerDaemonSetsSpec;
 
@@ -43,6 +48,10 @@ int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set
 
 /* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. */
 int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired);
+
+/* See daemonset_admission_check(). */
+int apiserver_daemonsets_admit(const ApiServerDaemonSets *sets, const DaemonSet *set,
+                               const Pod *pod, DaemonSetRefusal *ret);
 
 /* "this node" or "the controller manager"; NULL while it is not known. */
 const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets);

@@ -28,7 +28,13 @@ struct RemotePodWatch {
 
 /* ---- objects ---- */
 
-static int handle_invalid_pod(ApiServerPod *pod, const char *error) {
+static void unbind_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod) {
+        if (pod->bound.desired)
+                watch->spec.on_unbound(pod->bound.desired, watch->spec.userdata);
+        bound_pod_clear(&pod->bound);
+}
+
+static int handle_invalid_pod(const RemotePodWatch *watch, ApiServerPod *pod, const char *error) {
         const Pod *desired = pod->bound.desired;
         bool is_same = desired && streq(desired->metadata.uid, pod->remote.metadata.uid);
 
@@ -40,7 +46,7 @@ static int handle_invalid_pod(ApiServerPod *pod, const char *error) {
         }
         log_error("Rejecting pod '%s' of the API server: %s; it is reported as failed", pod->key,
                   error);
-        bound_pod_clear(&pod->bound);
+        unbind_watched_pod(watch, pod);
         return bound_pod_reject(&pod->bound, "UnexpectedAdmissionError", error);
 }
 
@@ -55,8 +61,12 @@ static int parse_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod, con
                 r = error_setf(&error, EINVAL, "is not a Pod");
         if (r == -ENOMEM)
                 return r;
-        return r < 0 ? handle_invalid_pod(pod, error_message(&error, r))
-                     : bound_pod_update_take(&pod->bound, &objects.pods.items[0]);
+        if (r < 0)
+                return handle_invalid_pod(watch, pod, error_message(&error, r));
+        if (pod->bound.desired &&
+            !streq(pod->bound.desired->metadata.uid, objects.pods.items[0]->metadata.uid))
+                unbind_watched_pod(watch, pod);
+        return bound_pod_update_take(&pod->bound, &objects.pods.items[0]);
 }
 
 static void delete_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
@@ -86,6 +96,8 @@ static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change
         if (remote->is_deleting)
                 delete_watched_pod(watch, pod, remote->grace_seconds);
         r = parse_watched_pod(watch, pod, json, length);
+        if (remote->is_deleting && !was_deleting && pod->bound.desired)
+                watch->spec.on_unbound(pod->bound.desired, watch->spec.userdata);
         return r != 0 ? r : is_new || was_deleting != remote->is_deleting;
 }
 
@@ -98,7 +110,7 @@ static int remove_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
         delete_watched_pod(watch, pod, metadata->grace_seconds);
         remote_pod_remove(&pod->remote, metadata->uid);
         if (was_desired)
-                bound_pod_clear(&pod->bound);
+                unbind_watched_pod(watch, pod);
         return was_desired;
 }
 
@@ -187,7 +199,7 @@ static void forget_unlisted_pods(const RemotePodWatch *watch) {
                         local_pod_delete(&pod->local, pod->namespace, /* grace= */ -1,
                                          watch->spec.pod_manager);
                 remote_pod_forget(&pod->remote);
-                bound_pod_clear(&pod->bound);
+                unbind_watched_pod(watch, pod);
         }
 }
 

@@ -21,6 +21,9 @@ typedef struct RemotePodWatchSpec {
         ConnectionStatus *connection;
         /* One entry changed. */
         void (*on_changed)(const ApiServerPod *pod, void *userdata);
+        /* The server deletes the pod, or it is about to be forgotten: the server no longer binds it
+         * to this node. */
+        void (*on_unbound)(const Pod *pod, void *userdata);
         /* A list has ended, or an object was deleted: entries may be unreferenced. */
         void (*on_removed)(void *userdata);
         void (*on_list_end)(void *userdata);

@@ -70,6 +70,12 @@ static void on_watch_answered(void *userdata) {
         pods->spec.on_answered(pods->spec.userdata);
 }
 
+static void on_watched_pod_unbound(const Pod *pod, void *userdata) {
+        ApiServerPods *pods = userdata;
+
+        pods->spec.on_unbound(pod, pods->spec.userdata);
+}
+
 static void request_recompute(void *userdata) {
         ApiServerPods *pods = userdata;
 
@@ -89,6 +95,7 @@ int apiserver_pods_new(const ApiServerPodsSpec *spec, ApiServerPods **ret) {
                                                  .pods = &pods->table,
                                                  .connection = spec->connection,
                                                  .on_changed = on_watched_pod_changed,
+                                                 .on_unbound = on_watched_pod_unbound,
                                                  .on_removed = remove_unreferenced_pods,
                                                  .on_list_end = on_watched_list_end,
                                                  .on_answered = on_watch_answered,

@@ -24,6 +24,8 @@ typedef struct ApiServerPodsSpec {
         ConnectionStatus *connection;
         ReferencedObjects *objects;
         ServiceAccountTokens *tokens;
+        /* See RemotePodWatchSpec. */
+        void (*on_unbound)(const Pod *pod, void *userdata);
         /* The server has listed the bound pods, or has refused to: called each time. */
         void (*on_answered)(void *userdata);
         void (*on_recompute_due)(void *userdata);

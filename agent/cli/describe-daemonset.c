@@ -20,12 +20,16 @@
 static void describe_daemonset_on_node(const json_t *set, FILE *out) {
         const json_t *here = find_status_condition(set, "RunsHere");
         const json_t *progress = find_status_condition(set, "Progressing");
+        const json_t *admitted = find_status_condition(set, "Admitted");
         const char *message = progress ? json_text(progress, "message") : NULL;
 
         if (here)
                 fprintf(out, "Runs Here:\t%s: %s\n",
                         streq_ptr(json_text(here, "status"), "True") ? "yes" : "no",
                         strna(json_text(here, "message")));
+        if (admitted && !streq_ptr(json_text(admitted, "status"), "True"))
+                fprintf(out, "Admitted:\tno (%s): %s\n", strna(json_text(admitted, "reason")),
+                        strna(json_text(admitted, "message")));
         fprintf(out, "Revision:\t%lld\n", daemonset_count(set, "observedGeneration"));
         if (message && message[0])
                 fprintf(out, "Rollout:\t%s\n", message);

@@ -87,6 +87,23 @@ static int print_daemonsets_in_format(GetDaemonSets *get, json_t *sets) {
         }
 }
 
+/* The columns are kubectl's, which show only that a set has no pod. */
+static void warn_refused_daemonsets(const json_t *sets) {
+        size_t i;
+        json_t *set;
+
+        fflush(stdout);
+        json_array_foreach(sets, i, set) {
+                const json_t *admitted = find_status_condition(set, "Admitted");
+
+                if (admitted && !streq_ptr(json_text(admitted, "status"), "True"))
+                        print_line(stderr, "warning: daemonset %s/%s: %s",
+                                   strna(json_text(set, "metadata", "namespace")),
+                                   strna(json_text(set, "metadata", "name")),
+                                   strna(json_text(admitted, "message")));
+        }
+}
+
 static int get_daemonsets_once(GetDaemonSets *get) {
         const GetRequest *request = get->request;
         bool is_table = format_is_table(request->format);
@@ -102,6 +119,8 @@ static int get_daemonsets_once(GetDaemonSets *get) {
                 return fail_with_error(r, &error);
         if (json_array_size(sets) == 0 && is_table && !request->options->watch)
                 report_nothing_found(request->namespace);
+        if (is_table)
+                warn_refused_daemonsets(sets);
         if (is_table)
                 print_manifest_errors(request->options->socket);
         get->listed = json_incref(sets);

@@ -83,6 +83,7 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
                 .pod_access = config->pod_access,
                 .pods = config->pods,
                 .on_event = config->on_event,
+                .admit = config->admit,
                 .event_userdata = config->userdata,
                 .schedule_sync = on_pass_requested,
                 .sync_userdata = controller,

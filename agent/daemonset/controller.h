@@ -9,7 +9,7 @@
  * stops no pods (pods/ does). What it decides for one set is computed by rules/. */
 
 #include "agent/daemonset/pod-access.h"
-#include "agent/daemonset/rules/rules.h"
+#include "agent/daemonset/sync-pass.h"
 #include "agent/model/desired-pods.h"
 #include "common/clock.h"
 
@@ -29,6 +29,8 @@ typedef struct DaemonSetControllerConfig {
         void (*on_recompute_due)(void *userdata); /* the desired pods must be computed again */
         void (*on_changed)(void *userdata); /* daemonset_controller_each() may give other results */
         void (*on_event)(const PodEvent *event, void *userdata);
+        /* Whether a pod of the set may be created; NULL: each may. */
+        admit_daemonset_pod_t admit;
         void *userdata;
 } DaemonSetControllerConfig;
 

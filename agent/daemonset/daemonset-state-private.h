@@ -30,6 +30,8 @@ struct DaemonSetState {
         Pod *pod;                   /* of the desired revision, as it was made last; or NULL */
         Preflight *preflight;       /* of 'pod', while an old pod must terminate first; or NULL */
         char *last_error;           /* why 'pod' could not start, as it was logged; or NULL */
+        bool is_refused;            /* 'pod' may not be created; pods that exist are kept */
+        DaemonSetRefusal refusal;   /* then: why */
         bool is_create_pending;     /* 'pod' is desired, but its pod worker does not exist yet */
         bool has_selector_mismatch; /* the selector has changed since its pods were made; they
                                      * keep running as they are */

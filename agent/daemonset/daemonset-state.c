@@ -47,6 +47,7 @@ DaemonSetState *daemonset_state_free(DaemonSetState *state) {
                 return NULL;
         daemonset_history_done(&state->history);
         daemonset_decision_done(&state->decision);
+        daemonset_refusal_done(&state->refusal);
         daemonset_free(state->set);
         daemonset_state_forget_pod(state);
         pod_source_done(&state->source);
@@ -192,6 +193,10 @@ char *daemonset_state_to_json(const DaemonSetState *state) {
                 .is_rolled_back = is_automatic_rollback(history),
                 .rollback = state->last_error ? state->last_error : history->pin_reason,
                 .source = source,
+                .is_of_api = state->source.kind == POD_SOURCE_APISERVER_DAEMONSET,
+                .is_refused = runs_here && state->is_refused,
+                .refusal_reason = state->refusal.reason,
+                .refusal = state->refusal.message,
         };
 
         return source ? daemonset_to_json(state->set, &status) : NULL;

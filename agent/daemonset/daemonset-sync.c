@@ -229,6 +229,49 @@ static int preflight_successor(DaemonSetSyncPass *pass, DaemonSetState *state) {
         return 0;
 }
 
+/* ---- admission ---- */
+
+static void set_refusal(const DaemonSetSyncPass *pass, DaemonSetState *state,
+                        DaemonSetRefusal *refusal) {
+        const ObjectMeta *metadata = &state->set->metadata;
+        bool is_new = refusal->reason && !streq_ptr(state->refusal.message, refusal->message);
+
+        daemonset_refusal_done(&state->refusal);
+        state->refusal = *refusal;
+        *refusal = (DaemonSetRefusal){ 0 };
+        if (!is_new)
+                return;
+        log_warning("Not creating the pod of DaemonSet '%s/%s': %s", metadata->namespace,
+                    metadata->name, strna(state->refusal.message));
+        record_daemonset_event(pass, state->set, POD_EVENT_WARNING, state->refusal.reason, "%s",
+                               strna(state->refusal.message));
+}
+
+static bool has_current_pod(const DaemonSetState *state, const ClaimedPods *claimed) {
+        for (size_t i = 0; i < claimed->n; i++)
+                if (!claimed->pods[i].is_terminating && !claimed->pods[i].is_terminal &&
+                    streq(claimed->observed[i]->pod->metadata.name, state->pod->metadata.name))
+                        return true;
+        return false;
+}
+
+/* A pod that exists was admitted. 0 or -ENOMEM. */
+static int admit_current_pod(const DaemonSetSyncPass *pass, DaemonSetState *state,
+                             const ClaimedPods *claimed) {
+        cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };
+        int r = 1;
+
+        if (pass->admit && state->decision.verdict == DAEMONSET_SHOULD_RUN &&
+            !has_current_pod(state, claimed))
+                r = pass->admit(&state->source, state->set, state->pod, &refusal,
+                                pass->event_userdata);
+        if (r < 0)
+                return r;
+        state->is_refused = r == 0;
+        set_refusal(pass, state, &refusal);
+        return 0;
+}
+
 /* ---- claim and plan ---- */
 
 static bool is_node_shutting_down(const DaemonSetSyncPass *pass) {
@@ -257,9 +300,12 @@ static void update_daemonset_plan(const DaemonSetSyncPass *pass, DaemonSetState 
                                   const ClaimedPods *claimed, bool is_preflighted,
                                   bool is_backing_off) {
         const DaemonSetPodStates pods = { claimed->pods, claimed->n };
+        bool creates_none = state->is_refused && state->decision.verdict == DAEMONSET_SHOULD_RUN;
 
         daemonset_plan_update(state->set, &pods,
-                              &(DaemonSetPlanInput){ .verdict = state->decision.verdict,
+                              &(DaemonSetPlanInput){ .verdict = creates_none
+                                                                        ? DAEMONSET_SHOULD_CONTINUE
+                                                                        : state->decision.verdict,
                                                      .is_preflighted = is_preflighted,
                                                      .is_backing_off = is_backing_off,
                                                      .now = pass->now },
@@ -406,7 +452,11 @@ static int sync_daemonset_pods(DaemonSetSyncPass *pass, DaemonSetState *state) {
         r = make_current_revision_pod(pass, state);
         if (r < 0)
                 return r;
-        is_replaced = should_replace_failed_pods(pass, state, &claimed);
+        r = admit_current_pod(pass, state, &claimed);
+        if (r < 0)
+                return r;
+        update_daemonset_plan(pass, state, &claimed, is_preflighted, /* is_backing_off= */ true);
+        is_replaced = !state->is_refused && should_replace_failed_pods(pass, state, &claimed);
         if (state->plan.awaits_preflight) {
                 r = preflight_successor(pass, state);
                 if (r < 0)

@@ -7,10 +7,16 @@
 #include "agent/daemonset/observed-pods.h"
 #include "agent/daemonset/orphan-pods.h"
 #include "agent/daemonset/pod-access.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/model/daemonset.h"
 #include "agent/model/desired-pods.h"
 #include "agent/model/node.h"
 #include "common/clock.h"
+
+/* Admission of a pod that the controller wants to create, in place of an API server's. 1: it is
+ * admitted; 0 with the refusal, which the caller ends; -ENOMEM. */
+typedef int (*admit_daemonset_pod_t)(const PodSource *source, const DaemonSet *set, const Pod *pod,
+                                     DaemonSetRefusal *ret, void *userdata);
 
 typedef struct DaemonSetSyncPass {
         /* Set once; borrowed. */
@@ -20,7 +26,8 @@ typedef struct DaemonSetSyncPass {
         const PodAccess *pod_access;
         void *pods; /* for 'pod_access' */
         void (*on_event)(const PodEvent *event, void *userdata);
-        void *event_userdata;
+        admit_daemonset_pod_t admit;           /* or NULL */
+        void *event_userdata;                  /* of both */
         void (*schedule_sync)(void *userdata); /* asks for the next pass */
         void *sync_userdata;
 

@@ -480,12 +480,17 @@ static const Field report_fields[] = {
 };
 static const Schema report_schema = SCHEMA(ReportConfig, report_fields, .is_strict = true);
 
+static int check_daemonset_namespace(const char *value, Error *reterr) {
+        return streq(value, "*") ? 0 : check_dns_label(value, reterr);
+}
+
 /* Ours alone, so that a name without a meaning is a mistake, and a restriction that does not hold. */
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("builtInNetwork", OPTIONAL_BOOL, MainstayConfig, built_in_network),
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
+        FIELD("daemonSetNamespaces", STRINGS, MainstayConfig, daemonset_namespaces, .check = check_daemonset_namespace),
         FIELD("daemonSets", ENUM, MainstayConfig, daemonsets_by, ENUM_NAMES(daemonsets_by_names)),
         FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_config_proxy_url),
         FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_config_proxy_url),

@@ -151,7 +151,10 @@ typedef struct MainstayConfig {
                                           certificate; NULL: none */
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
-        char *http_proxy;      /* NULL: none; the environment is ignored */
+        char **daemonset_namespaces; /* whose sets this node may place although it has no pod of
+                                        their controller; "*": all; NULL: kube-system, or all where
+                                        'daemonsets_by' is this node */
+        char *http_proxy;            /* NULL: none; the environment is ignored */
         char *https_proxy;
         char *no_proxy;             /* hosts, separated by ',' */
         char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */

@@ -57,6 +57,10 @@ typedef struct DaemonSetStatus {
                                  available in time */
         const char *rollback; /* the reason why the desired revision is not the file's, or NULL */
         const char *source;   /* its source, as text */
+        bool is_of_api;       /* of an API server: it needs an admission */
+        bool is_refused;      /* no pod of it is created: */
+        const char *refusal_reason; /* NULL: it is not known yet whether one may be */
+        const char *refusal;
 } DaemonSetStatus;
 
 /* The value of the field on one node: a percentage is rounded up or down. */

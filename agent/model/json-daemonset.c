@@ -38,9 +38,20 @@ static const char *rollout_reason(const DaemonSetStatus *status) {
         return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
 }
 
+/* Of a set of an API server: whether this node may create its pod. */
+static json_t *admitted_condition_to_json(const DaemonSetStatus *status) {
+        const char *reason = status->refusal_reason ? status->refusal_reason : "Pending";
+
+        return daemonset_condition_to_json("Admitted", !status->is_refused,
+                                           status->is_refused ? reason : "Admitted",
+                                           status->is_refused ? strna(status->refusal) : "");
+}
+
 static json_t *daemonset_status_to_json(const DaemonSetStatus *status) {
+        json_t *admitted = status->is_of_api ? admitted_condition_to_json(status) : NULL;
+
         return json_pack(
-                "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:[o, o]}", "currentNumberScheduled",
+                "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:[o, o, o*]}", "currentNumberScheduled",
                 (int) status->current, "numberMisscheduled", (int) status->misscheduled,
                 "desiredNumberScheduled", (int) status->desired, "numberReady", (int) status->ready,
                 "updatedNumberScheduled", (int) status->updated, "numberAvailable",
@@ -52,7 +63,8 @@ static json_t *daemonset_status_to_json(const DaemonSetStatus *status) {
                                             status->rule ? status->rule : "NoRule",
                                             strna(status->why)),
                 daemonset_condition_to_json("Progressing", status->is_complete,
-                                            rollout_reason(status), strna(status->rollback)));
+                                            rollout_reason(status), strna(status->rollback)),
+                admitted);
 }
 
 static int add_daemonset_metadata(json_t *json, const DaemonSetStatus *status) {

@@ -203,7 +203,7 @@ class Chaos:
 @pytest.mark.long
 def test_nothing_is_lost_or_doubled_while_everything_fails(own_plane, make_own_node):
     seed = int(os.environ.get("MAINSTAY_SEED") or random.SystemRandom().randrange(1 << 32))
-    node = make_own_node(config={"maxPods": 500})
+    node = make_own_node(config={"maxPods": 500}, daemonSetNamespaces=["*"])
     chaos = Chaos(own_plane, node, seed)
     try:
         chaos.make_all(STEADY, "steady")

@@ -209,7 +209,7 @@ def test_daemon_pod_runs_without_the_controller_manager(own_plane, make_own_node
 
 
 def test_new_daemon_set_is_placed_without_the_controller_manager_and_handed_back(own_plane, make_own_node):
-    node = make_own_node()
+    node = make_own_node(daemonSetNamespaces=["*"])
     own_plane.stop("kube-controller-manager")
     wait_without_manager(node)
     node.workload("DaemonSet", "logd", specs.container(env=[{"name": "V", "value": "1"}]))
@@ -218,7 +218,7 @@ def test_new_daemon_set_is_placed_without_the_controller_manager_and_handed_back
 
 
 def test_changed_template_is_rolled_out_without_the_controller_manager_and_handed_back(own_plane, make_own_node):
-    node = make_own_node()
+    node = make_own_node(daemonSetNamespaces=["*"])
     start_set(node)
     own_plane.stop("kube-controller-manager")
     wait_without_manager(node)
@@ -251,13 +251,45 @@ def test_changed_selector_of_a_daemon_set_is_acted_on_without_the_controller_man
 
 
 def test_deleted_daemon_set_stops_without_the_controller_manager(own_plane, make_own_node):
-    node = make_own_node()
+    node = make_own_node(daemonSetNamespaces=["*"])
     own_plane.stop("kube-controller-manager")
     wait_without_manager(node)
     node.workload("DaemonSet", "logd")
     wait_local(node, runs_locally, "the node places it")
     node.client.delete("daemonsets", node.namespace, "logd", propagation="Background")
     wait(lambda: not node.pods(), lambda: f"the pod stops: {local_pods(node)}\n{node.said()[-4000:]}", 60)
+
+
+def wait_refused(node, name, reason, text):
+    """No pod is made of the set, and an event at the server says why."""
+    event = node.wait_event(name, reason, 180)
+    assert text in event["message"] and event["involvedObject"]["kind"] == "DaemonSet"
+    assert not local_pods(node)
+
+
+def test_new_daemon_set_of_a_user_waits_for_the_controller_manager(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    node.workload("DaemonSet", "logd")
+    wait_refused(node, "logd", "AwaitsController", "daemonSetNamespaces")
+    own_plane.start("kube-controller-manager")
+    node.wait_pods("logd", 1, 150)
+
+
+def test_daemon_set_that_its_namespace_forbids_is_not_placed_without_the_controller_manager(own_plane, make_own_node):
+    """A user who may create DaemonSets, but no privileged pods, would become root of the node by one."""
+    node = make_own_node(daemonSetNamespaces=["*"])
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    own_plane.client.patch("namespaces", None, node.namespace, {"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "restricted"}}})
+    node.workload("DaemonSet", "evil", specs.container(securityContext={"privileged": True}), template={
+        "hostPID": True, "volumes": [specs.host_path("root", "/")]})
+    wait_refused(node, "evil", "PodSecurity", 'violates PodSecurity "restricted:latest": host namespaces (hostPID=true), privileged')
+    own_plane.client.patch("namespaces", None, node.namespace, {"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "privileged"}}})
+    wait_local(node, runs_locally, "the node places it")
 
 
 # What changes for all pods

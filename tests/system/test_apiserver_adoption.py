@@ -13,7 +13,7 @@ import world
 from api_store import KINDS
 from harness import NODE_NAME
 from registry import BadRegistry, Blobs
-from test_apiserver_daemonsets import daemonset, may_place, pods_of, wait_pod_of
+from test_apiserver_daemonsets import CHOSEN, daemonset, may_place, pods_of, wait_pod_of
 from test_apiserver_offline import reboot
 from world import wait
 
@@ -104,7 +104,7 @@ def fixture_make_handover(make_member):
     made = []
 
     def make(*containers, settings=None, **template):
-        made.append(Handover(make_member(start=False, **(settings or {})), *containers, **template))
+        made.append(Handover(make_member(start=False, **CHOSEN, **(settings or {})), *containers, **template))
         return made[-1]
 
     yield make

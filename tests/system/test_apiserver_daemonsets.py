@@ -15,6 +15,9 @@ LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
          "spec": {"holderIdentity": "master_1", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}}
 
 
+CHOSEN = {"daemonSetNamespaces": ["default"]}
+
+
 def daemonset(name, *containers, **fields):
     one = specs.daemonset(name, *containers, **fields)
     one["metadata"]["namespace"] = "default"
@@ -34,7 +37,7 @@ def wait_pod_of(member, name):
 
 def may_place(api):
     """As the ClusterRole of the package has it."""
-    for plural in ("daemonsets", "leases"):
+    for plural in ("daemonsets", "leases", "namespaces"):
         api.api.grant("system:nodes", plural, "get", "list", "watch")
 
 
@@ -69,7 +72,7 @@ def test_missing_permission_for_daemonsets_is_reported(make_member):
 
 
 def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_pod(make_member):
-    member = make_member(start=False)
+    member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     made = member.api.create("daemonsets", daemonset("logd"))
     member.start()
@@ -153,14 +156,14 @@ TOLERATED = [("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pr
 GENERATION = "deprecated.daemonset.template.generation"
 
 
-def bind_as_controller(member, made, generation=1, name="logd-abcde"):
+def bind_as_controller(member, made, generation=1, name="logd-abcde", namespace="default"):
     """What the controller makes of the set, and the scheduler binds."""
     template = made["spec"]["template"]
     tolerations = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE_NAME]}]}]}}}
     return member.api.create("pods", {
-        "metadata": {"name": name, "namespace": "default",
+        "metadata": {"name": name, "namespace": namespace,
                      "labels": {**template["metadata"]["labels"], "pod-template-generation": str(generation)},
                      "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd",
                                           "uid": made["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}]},
@@ -169,7 +172,7 @@ def bind_as_controller(member, made, generation=1, name="logd-abcde"):
 
 def make_bound_set(make_member, **template):
     """A node whose set has a pod of the controller, which is not there any longer."""
-    member = make_member(start=False)
+    member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     one = daemonset("logd", specs.container(env=[{"name": "V", "value": "1"}]), **template)
     one["metadata"]["annotations"] = {GENERATION: "1"}
@@ -206,7 +209,7 @@ def variables_of(member, name):
 
 
 def test_node_places_no_daemonset_before_it_knows_its_bound_pods(make_member):
-    member = make_member(start=False)
+    member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     bind_as_controller(member, member.api.create("daemonsets", daemonset("logd")))
     fault = member.api.misbehave(verb="list", plural="pods", latency=3, times=1)
@@ -220,7 +223,7 @@ def test_node_places_no_daemonset_before_it_knows_its_bound_pods(make_member):
 
 
 def test_node_that_may_not_list_pods_places_daemonsets(make_member):
-    member = make_member(start=False)
+    member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     member.api.create("daemonsets", daemonset("logd"))
     member.api.misbehave(verb="list", plural="pods", status=403)

@@ -5,15 +5,10 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME
-from test_apiserver_daemonsets import daemonset, pods_of, wait_pod_of
+from test_apiserver_daemonsets import daemonset, may_place, pods_of, wait_pod_of
 from world import wait
 
 SERVER = {"daemonSets": "node"}
-
-
-def may_place(api):
-    for plural in ("daemonsets", "leases"):
-        api.api.grant("system:nodes", plural, "get", "list", "watch")
 
 
 @pytest.fixture(name="member")

@@ -4,6 +4,7 @@
 import json
 
 import specs
+from test_apiserver_daemonsets import may_place
 from world import wait
 
 KUBECTL = "NAME READY STATUS RESTARTS AGE"
@@ -58,8 +59,7 @@ def set_source(node, name):
 
 def test_pods_and_sets_of_files_and_of_a_server_say_so(make_member):
     member = make_member(start=False, daemonSets="node")
-    for plural in ("daemonsets", "leases"):
-        member.api.api.grant("system:nodes", plural, "get", "list", "watch")
+    may_place(member.api)
     member.api.create("daemonsets", daemonset("theirs"))
     member.drop(specs.daemonset("ours"), "agents.yaml")
     member.start()

@@ -19,6 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+void daemonset_refusal_done(DaemonSetRefusal *refusal) {
+        free(refusal->message);
+        *refusal = (DaemonSetRefusal){ 0 };
+}
+
 void daemonset_decision_done(DaemonSetDecision *decision) {
         free(decision->why);
         *decision = (DaemonSetDecision){ 0 };

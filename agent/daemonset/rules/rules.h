@@ -24,6 +24,15 @@ typedef struct DaemonSetDecision {
 
 void daemonset_decision_done(DaemonSetDecision *decision);
 
+/* Why no pod of a set is created, although the set should run here: nobody admits it. */
+typedef struct DaemonSetRefusal {
+        const char *reason; /* of the condition and the event: "PodSecurity"; static; NULL: it is
+                             * not known yet whether the pod is admitted */
+        char *message;
+} DaemonSetRefusal;
+
+void daemonset_refusal_done(DaemonSetRefusal *refusal);
+
 /* Pods of this node, for (anti-)affinity between pods. */
 typedef struct NodePods {
         const Pod *const *items;

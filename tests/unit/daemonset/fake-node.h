@@ -33,7 +33,8 @@ typedef struct FakeNode {
         bool makes_ready; /* new pods become ready at once */
         bool has_no_memory;
         bool is_shutting_down;
-        char **events; /* "SuccessfulCreate d" */
+        bool refuses_pods; /* each that is to be created */
+        char **events;     /* "SuccessfulCreate d" */
         char **restored;
         DaemonSetController *controller;
 } FakeNode;
@@ -119,6 +120,16 @@ static inline void fake_on_event(const PodEvent *event, void *userdata) {
                              event->daemonset->metadata.name) == 0);
 }
 
+static inline int fake_admit(const PodSource *source, const DaemonSet *set, const Pod *pod,
+                             DaemonSetRefusal *ret, void *userdata) {
+        const FakeNode *node = userdata;
+
+        if (!node->refuses_pods)
+                return 1;
+        *ret = (DaemonSetRefusal){ "PodSecurity", strdup("it is refused") };
+        return 0;
+}
+
 /* The agent starts, or starts again: pods and checkpoints stay. */
 static inline void fake_node_start_agent(FakeNode *node) {
         cleanup_error Error error = ERROR_NULL;
@@ -134,6 +145,7 @@ static inline void fake_node_start_agent(FakeNode *node) {
                                                       .on_recompute_due = fake_on_changed,
                                                       .on_changed = fake_on_changed,
                                                       .on_event = fake_on_event,
+                                                      .admit = fake_admit,
                                                       .userdata = node },
                         &node->controller) == 0);
         REQUIRE(daemonset_controller_load(node->controller, fake_on_restored_set, node, &error) ==

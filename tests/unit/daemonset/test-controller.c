@@ -80,6 +80,56 @@ TEST(desired_daemonset_creates_one_pod)
         EXPECT(has_checkpoint(UID_A));
 }
 
+TEST(refused_pod_is_created_once_it_is_admitted)
+{
+        cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
+        cleanup_with(fake_node_done) FakeNode node;
+
+        fake_node_init(&node);
+        node.refuses_pods = true;
+        fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+        fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+        EXPECT_EQ(node.n, 0);
+        EXPECT_EQ(count_events(&node, "PodSecurity a"), 1);
+        node.refuses_pods = false;
+        fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+        EXPECT_EQ(node.n, 1);
+        node.refuses_pods = true;
+        fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+        EXPECT_EQ(node.n, 1); /* a pod that exists was admitted */
+        EXPECT_EQ(count_events(&node, "PodSecurity a"), 1);
+}
+
+TEST(refused_revision_leaves_the_old_pod_and_a_failed_pod_as_they_are)
+{
+        for (unsigned surge = 0; surge < 2; surge++) {
+                cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
+                cleanup_with(daemonset_freep) DaemonSet *changed =
+                        fake_set_new("a", UID_A, "d", "", surge ? SURGE : "", "busybox:2");
+                cleanup_free char *name = NULL;
+                FakeNode node;
+
+                fake_node_init(&node);
+                fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+                REQUIRE(node.n == 1);
+                name = strdup(node.pods[0].pod->metadata.name);
+                node.refuses_pods = true;
+                fake_node_run(&node, (const DaemonSet *[]){ changed, NULL });
+                fake_node_run(&node, (const DaemonSet *[]){ changed, NULL });
+                REQUIRE(node.n == 1);
+                EXPECT_STREQ(node.pods[0].pod->metadata.name, name);
+                fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+                node.pods[0].status.phase = POD_FAILED;
+                fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+                fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+                REQUIRE(node.n == 1);
+                EXPECT_EQ(node.pods[0].status.phase, POD_FAILED);
+                fake_node_run(&node, (const DaemonSet *[]){ NULL });
+                EXPECT_EQ(node.n, 0); /* the set was removed */
+                fake_node_done(&node);
+        }
+}
+
 TEST(removed_daemonset_is_forgotten_after_its_last_pod_is_gone)
 {
         cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);

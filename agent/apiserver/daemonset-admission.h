@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Admission of the pods that this node makes of the API server's DaemonSets. An API server accepts
+ * any template and checks the pods; the node, which makes the pod itself, checks it in its place:
+ *
+ * 1. The namespace of the set is one that the configuration names, or a pod with the same template
+ *    was bound to this node before (admitted-pods.h).
+ * 2. The namespace can be read, and its Pod Security level allows the pod. */
+
+#include "agent/apiserver/admitted-pods.h"
+#include "agent/apiserver/namespace-policies.h"
+#include "agent/daemonset/rules/rules.h"
+#include "agent/model/config.h"
+
+/* Borrowed. */
+typedef struct DaemonSetAdmission {
+        DaemonSetsBy daemonsets_by;
+        char *const *namespaces; /* as configured: "*" is all of them; NULL: not configured */
+        const AdmittedPods *admitted;
+        NamespacePolicies *policies;
+} DaemonSetAdmission;
+
+/* 'pod' is made of a template of the set, and not known to the server. 1: it may be created; 0 with
+ * the refusal, which the caller ends; -ENOMEM. */
+int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonSet *set,
+                              const Pod *pod, DaemonSetRefusal *ret);
+
+/* 'pod', of an API server, is as 'made', which was made of a template here, but for what admission
+ * adds to each pod. 1, 0 or -ENOMEM. */
+int is_pod_made_alike(const Pod *made, const Pod *pod);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The Pod Security level that a namespace enforces, for the pods that this node makes of the API
+ * server's DaemonSets. Each namespace that is looked for is watched by its name and cached on disk.
+ * The cached labels count only while the server does not answer; where it refuses the namespace, or
+ * the namespace is gone, there is no policy, and no pod is made. */
+
+#include "agent/apiserver/cache.h"
+#include "agent/apiserver/connection-status.h"
+#include "agent/daemonset/rules/pod-security.h"
+
+#include <stdio.h>
+
+typedef struct NamespacePolicies NamespacePolicies;
+
+/* Borrowed. */
+typedef struct NamespacePoliciesSpec {
+        sd_event *event;
+        ApiServerCache *cache;
+        ConnectionStatus *connection;
+        void (*on_changed)(void *userdata); /* another result of namespace_policies_find() */
+        void *userdata;
+} NamespacePoliciesSpec;
+
+int namespace_policies_new(const NamespacePoliciesSpec *spec, NamespacePolicies **ret);
+NamespacePolicies *namespace_policies_free(NamespacePolicies *policies);
+
+/* Namespaces are watched from then on. */
+void namespace_policies_set_client(NamespacePolicies *policies, KubeClient *client);
+
+/* The server may have become unreachable, so that what is cached counts. */
+void namespace_policies_on_connection(const NamespacePolicies *policies);
+
+/* 1 with the policy of the namespace; 0: it is being read; -errno with a message: it cannot be
+ * read, does not exist, is being deleted, or enforces what this node does not know. */
+int namespace_policies_find(NamespacePolicies *policies, const char *namespace,
+                            PodSecurityPolicy *ret, Error *reterr);
+
+/* Forgets the namespaces that are not needed, in the cache too. */
+void namespace_policies_retain(NamespacePolicies *policies,
+                               bool (*is_needed)(const char *namespace, void *userdata),
+                               void *userdata);
+
+void namespace_policies_dump(const NamespacePolicies *policies, FILE *out);
