@@ -63,20 +63,22 @@ void object_updates_schedule(ObjectUpdates *updates, const char *which) {
         (void) sd_event_source_set_enabled(updates->source, SD_EVENT_ONESHOT);
 }
 
-int object_key_format(ObjectKind kind, const char *namespace, const char *name, char **ret) {
-        return asprintf(ret, "%s_%s_%s", object_kind_words[kind], namespace, name) < 0 ? -ENOMEM
-                                                                                       : 0;
+int object_key_format(const ObjectKey *key, char **ret) {
+        return asprintf(ret, "%s_%s_%s", object_kind_words[key->kind], key->namespace, key->name) <
+                               0
+                       ? -ENOMEM
+                       : 0;
 }
 
-/* Negative where the object changed, which ends the search. */
-static int match_updated_reference(ObjectKind kind, const char *namespace, const char *name,
-                                   void *userdata) {
+/* Negative where the object changed, which ends the search. Pods of all sources are asked: the
+ * object may be shared with them. */
+static int match_updated_reference(const ObjectKey *key, void *userdata) {
         const ObjectUpdates *updates = userdata;
-        cleanup_free char *key = NULL;
+        cleanup_free char *text = NULL;
 
-        if (object_key_format(kind, namespace, name, &key) < 0)
+        if (object_key_format(key, &text) < 0)
                 return -ENOMEM;
-        return strv_contains(updates->keys, key) ? -EEXIST : 0;
+        return strv_contains(updates->keys, text) ? -EEXIST : 0;
 }
 
 bool object_updates_concern(const ObjectUpdates *updates, const Pod *pod) {

@@ -25,5 +25,6 @@ void object_updates_schedule(ObjectUpdates *updates, const char *which);
 /* Whether something changed to which the pod refers. */
 bool object_updates_concern(const ObjectUpdates *updates, const Pod *pod);
 
-/* "configmap_default_settings", which is also the name of its file in the cache. */
-int object_key_format(ObjectKind kind, const char *namespace, const char *name, char **ret);
+/* "configmap_default_settings", which is also the name of its file in the cache: all that is there
+ * is of the server. */
+int object_key_format(const ObjectKey *key, char **ret);

@@ -266,24 +266,23 @@ static ReferencedObject **find_object_link(ReferencedObjects *objects, const cha
         return link;
 }
 
-static ReferencedObject *get_referenced_object(ReferencedObjects *objects, ObjectKind kind,
-                                               const char *namespace, const char *name) {
-        cleanup_free char *key = NULL;
+static ReferencedObject *get_referenced_object(ReferencedObjects *objects, const ObjectKey *key) {
+        cleanup_free char *text = NULL;
         ReferencedObject **link, *object;
 
-        if (object_key_format(kind, namespace, name, &key) < 0)
+        if (object_key_format(key, &text) < 0)
                 return NULL;
-        link = find_object_link(objects, key);
-        if (*link && streq((*link)->key, key))
+        link = find_object_link(objects, text);
+        if (*link && streq((*link)->key, text))
                 return *link;
         object = calloc(1, sizeof(*object));
         if (!object)
                 return NULL;
         object->owner = objects;
-        object->kind = kind;
-        object->key = TAKE_PTR(key);
-        object->namespace = strdup(namespace);
-        object->name = strdup(name);
+        object->kind = key->kind;
+        object->key = TAKE_PTR(text);
+        object->namespace = strdup(key->namespace);
+        object->name = strdup(key->name);
         if (!object->namespace || !object->name) {
                 referenced_object_free(object);
                 return NULL;
@@ -296,8 +295,7 @@ static ReferencedObject *get_referenced_object(ReferencedObjects *objects, Objec
 
 /* ---- objects that are not watched ---- */
 
-static int add_referenced_object(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata);
+static int add_referenced_object(const ObjectKey *key, void *userdata);
 
 /* A claim that is not bound changes yet. What was read from the cache may have changed while no
  * agent ran, so it is read once more. */
@@ -312,7 +310,9 @@ static int add_volume_of_claim(const ReferencedObject *claim) {
 
         if (claim->kind != OBJECT_VOLUME_CLAIM || !name)
                 return 0;
-        return add_referenced_object(OBJECT_PERSISTENT_VOLUME, "", name, claim->owner);
+        return add_referenced_object(
+                &(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_PERSISTENT_VOLUME, "", name },
+                claim->owner);
 }
 
 static int fetch_referenced_object(ReferencedObject *object) {
@@ -398,23 +398,24 @@ static KubeWorkResult on_object_response(const char *key, const KubeResponse *re
 
 /* The server does not check the names in a pod; no object has another one, and none becomes a part
  * of a path. */
-static bool may_exist(const char *namespace, const char *name) {
-        return is_dns_subdomain(name) && (!namespace[0] || is_dns_subdomain(namespace));
+static bool may_exist(const ObjectKey *key) {
+        return key->source == OBJECT_SOURCE_APISERVER && is_dns_subdomain(key->name) &&
+               (!key->namespace[0] || is_dns_subdomain(key->namespace));
 }
 
-static int add_referenced_object(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata) {
+static int add_referenced_object(const ObjectKey *key, void *userdata) {
         ReferencedObjects *objects = userdata;
         ReferencedObject *object;
 
-        if (!watched_kinds[kind].group || !may_exist(namespace, name))
+        if (!watched_kinds[key->kind].group || !may_exist(key))
                 return 0;
-        object = get_referenced_object(objects, kind, namespace, name);
+        object = get_referenced_object(objects, key);
         if (!object)
                 return -ENOMEM;
         object->generation = objects->generation;
-        return watched_kinds[kind].is_fetched ? fetch_referenced_object(object)
-                                              : watch_referenced_object(object, namespace, name);
+        return watched_kinds[key->kind].is_fetched
+                       ? fetch_referenced_object(object)
+                       : watch_referenced_object(object, key->namespace, key->name);
 }
 
 int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client) {
@@ -435,10 +436,10 @@ int referenced_objects_begin(ReferencedObjects *objects) {
 
         objects->generation++;
         for (size_t i = 0; shared && i < shared->n && r >= 0; i++)
-                if (shared->items[i].from == OBJECT_SOURCE_APISERVER)
-                        r = add_referenced_object(shared->items[i].kind,
-                                                  strna(shared->items[i].namespace),
-                                                  shared->items[i].name, objects);
+                r = add_referenced_object(
+                        &(ObjectKey){ shared->items[i].from, shared->items[i].kind,
+                                      strna(shared->items[i].namespace), shared->items[i].name },
+                        objects);
         return r;
 }
 
@@ -471,8 +472,7 @@ static const ReferencedObject *find_referenced_object(const ReferencedObjects *o
         cleanup_free char *text = NULL;
 
         if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
-            !watched_kinds[key->kind].group ||
-            object_key_format(key->kind, key->namespace, key->name, &text) < 0)
+            !watched_kinds[key->kind].group || object_key_format(key, &text) < 0)
                 return NULL;
         return find_object_by_key(objects, text);
 }

@@ -9,6 +9,7 @@
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/controller-private.h"
 #include "agent/daemonset/rules/overlap.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/event-source.h"
@@ -163,9 +164,18 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 }
 
 static DaemonSetState *find_owner_daemonset(const DaemonSetController *controller, const Pod *pod) {
-        if (!object_is_of_daemonset(&pod->metadata))
-                return NULL;
-        return find_daemonset_by_uid(controller, strna(object_controller(&pod->metadata)->uid));
+        DaemonSetState *state =
+                object_is_of_daemonset(&pod->metadata)
+                        ? find_daemonset_by_uid(controller,
+                                                strna(object_controller(&pod->metadata)->uid))
+                        : NULL;
+        const DaemonSet *set = state ? daemonset_state_set(state) : NULL;
+        ObjectIdentity identity;
+
+        if (!set) /* it is removed, or could not be read; its pods are of this node */
+                return pod_is_of_api(pod) ? NULL : state;
+        identity = object_identity(&set->metadata);
+        return object_is_controlled_by_daemonset(&pod->metadata, &identity) ? state : NULL;
 }
 
 int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata) {

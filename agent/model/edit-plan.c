@@ -389,8 +389,7 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
-static int stop_at_reference(ObjectKind kind, const char *namespace, const char *name,
-                             void *userdata) {
+static int stop_at_reference(const ObjectKey *key, void *userdata) {
         return -EEXIST;
 }
 

@@ -8,16 +8,16 @@
 
 typedef struct ReferenceWalk {
         visit_reference_t visit;
-        const char *namespace;
+        const ObjectMeta *pod;
         void *userdata;
         int result;
 } ReferenceWalk;
 
 static void visit_reference(ReferenceWalk *walk, ObjectKind kind, const char *name) {
+        const ObjectKey key = object_key_referred(walk->pod, kind, name);
+
         if (walk->result >= 0 && name && name[0])
-                walk->result =
-                        walk->visit(kind, object_kind_is_cluster_wide(kind) ? "" : walk->namespace,
-                                    name, walk->userdata);
+                walk->result = walk->visit(&key, walk->userdata);
 }
 
 static void visit_env_references(ReferenceWalk *walk, const EnvVarSource *source) {
@@ -71,7 +71,7 @@ static void visit_claim_reference(ReferenceWalk *walk, const Pod *pod, const Vol
 }
 
 int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdata) {
-        ReferenceWalk walk = { visit, pod->metadata.namespace, userdata, 0 };
+        ReferenceWalk walk = { visit, &pod->metadata, userdata, 0 };
         const Container *container;
 
         pod_foreach_container(container, &pod->spec) {

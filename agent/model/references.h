@@ -6,9 +6,8 @@
 
 #include "agent/model/object.h"
 
-typedef int (*visit_reference_t)(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata);
+typedef int (*visit_reference_t)(const ObjectKey *key, void *userdata);
 
-/* Calls back for each reference, for some more than once. Stops at the first result < 0 and returns
- * it. */
+/* Calls back for each reference, for some more than once; the key is of the pod's source. Stops at
+ * the first result < 0 and returns it. */
 int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdata);

@@ -10,6 +10,7 @@
 #include "agent/daemonset/rules/tolerations.h"
 #include "agent/model/json.h"
 #include "agent/model/match.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
@@ -233,8 +234,8 @@ bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod) {
 }
 
 bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod) {
-        return object_is_of_daemonset(&pod->metadata) &&
-               pod->metadata.source == set->metadata.source &&
-               streq_ptr(object_controller(&pod->metadata)->uid, set->metadata.uid) &&
+        const ObjectIdentity identity = object_identity(&set->metadata);
+
+        return object_is_controlled_by_daemonset(&pod->metadata, &identity) &&
                daemonset_selects_pod(set, pod);
 }
