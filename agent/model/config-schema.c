@@ -460,7 +460,7 @@ static const Field shared_object_fields[] = {
         FIELD("from", ENUM, SharedObject, from, .is_required = true, ENUM_NAMES(object_source_names)),
         FIELD("to", ENUM, SharedObject, to, .is_required = true, ENUM_NAMES(object_source_names)),
 };
-static const Schema shared_object_schema = SCHEMA(SharedObject, shared_object_fields);
+static const Schema shared_object_schema = SCHEMA(SharedObject, shared_object_fields, .is_strict = true);
 
 static const Field static_pod_url_header_fields[] = {
         FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
