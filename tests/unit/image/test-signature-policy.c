@@ -308,9 +308,9 @@ TEST(an_invalid_policy_is_refused_with_the_place)
                 { IDENTITY("\"type\":\"exactRepository\",\"dockerRepository\":\"A\""),
                   "default: [0]: signedIdentity: dockerRepository: couldn't parse image name 'A': "
                   "the repository name must be lower case" },
-                { SCOPE("dokcer", "example.com"),
-                  "transports.dokcer: is unknown; images here come from docker, docker-archive and "
-                  "oci-archive" },
+                { SCOPE("dockers", "example.com"), "transports.dockers: is unknown; images here "
+                                                   "come from docker, docker-archive and "
+                                                   "oci-archive" },
                 { SCOPE("docker", "busybox"),
                   "transports.docker.\"busybox\": 'busybox' must start with a registry, such as "
                   "docker.io or busybox:443" },
