@@ -22,12 +22,15 @@
 #define OWN_USER       "mainstay-image"
 #define NOBODY         65534
 #define FILE_BYTES_MAX (UINT64_C(256) << 30)
+/* Of a parser: shared memory is no data. */
+#define ADDRESS_BYTES_MAX (2 * DATA_BYTES_MAX)
 
 #define CAPABILITY(name) (UINT64_C(1) << (name))
 
+/* Not CAP_MKNOD: whiteouts need none, and a device would be the way to the disks of the node. */
 static const uint64_t unpacking_capabilities =
         CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_FOWNER) |
-        CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_MKNOD) | CAPABILITY(CAP_SETFCAP) |
+        CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_SETFCAP) |
         CAPABILITY(CAP_SYS_ADMIN); /* needed for "trusted." attributes */
 
 static void limit_resource(int resource, rlim_t value) {
@@ -72,6 +75,13 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
         return 0;
 }
 
+/* Landlock knows no owners, modes and attributes: they could be changed by an absolute path. Where
+ * this is not permitted, the agent's unit makes the system read-only. */
+static void enter_store(int store_fd) {
+        if (HAS_SANITIZER || fchdir(store_fd) < 0 || chroot(".") < 0)
+                return;
+}
+
 static int confine_reader(uint64_t capabilities, int store_fd, int read_fd, Error *reterr) {
         LandlockRules rules = { .read_beneath = read_fd,
                                 .write_beneath = store_fd,
@@ -80,6 +90,9 @@ static int confine_reader(uint64_t capabilities, int store_fd, int read_fd, Erro
 
         /* If we are not permitted to, the filter still keeps us off the network. */
         (void) unshare(CLONE_NEWNET);
+        enter_store(store_fd);
+        if (!HAS_SANITIZER)
+                limit_resource(RLIMIT_AS, ADDRESS_BYTES_MAX);
         r = drop_capabilities(capabilities, reterr);
         if (r < 0)
                 return r;

@@ -42,6 +42,7 @@ typedef enum LayerWorkerState {
 typedef struct LayerWorker {
         LayerWorkerState state;
         pid_t pid;
+        int pidfd;
         int outcome_fd; /* to read from */
         int gate_fd;    /* to write to; closed once it is open */
 } LayerWorker;
@@ -205,7 +206,7 @@ static int start_layer_worker(const ImageUnpack *unpack, LayerWorker *works, siz
         int gate[2] = { -EBADF, -EBADF }, outcome[2] = { -EBADF, -EBADF };
 
         if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(outcome, O_CLOEXEC) < 0 ||
-            (works[i].pid = parent_check_fork()) < 0) {
+            (works[i].pid = parent_check_fork_with_pidfd(&works[i].pidfd)) < 0) {
                 int r = -errno;
 
                 close_fd(gate[0]);
@@ -320,9 +321,10 @@ static int wait_for_layer_worker(ImageUnpack *unpack, LayerWorker *works, Error 
 static void end_layer_workers(const ImageUnpack *unpack, LayerWorker *works) {
         for (size_t i = 0; i < unpack->n; i++) {
                 if (works[i].state == LAYER_WORKER_RUNNING) {
-                        (void) kill(works[i].pid, SIGKILL);
+                        parent_check_kill(works[i].pidfd);
                         (void) waitpid(works[i].pid, NULL, 0);
                 }
+                close_fd(works[i].pidfd);
                 close_fd(works[i].gate_fd);
                 close_fd(works[i].outcome_fd);
         }
@@ -354,6 +356,7 @@ int unpack_missing_layers(ImageUnpack *unpack, Error *reterr) {
         for (size_t i = 0; i < unpack->n; i++)
                 works[i] = (LayerWorker){ .state = unpack->made[i] ? LAYER_WORKER_WAITING
                                                                    : LAYER_WORKER_NONE,
+                                          .pidfd = -EBADF,
                                           .gate_fd = -EBADF,
                                           .outcome_fd = -EBADF };
         do {

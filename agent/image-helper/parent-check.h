@@ -12,6 +12,12 @@
  * parent_check_exit_if_orphaned(). */
 pid_t parent_check_fork(void);
 
+/* The same for a child that the parent may have to kill, with SIGKILL: a process that may signal
+ * by descriptors only reaches no other process of its user. 'ret_pidfd' is O_CLOEXEC and the
+ * caller's, in the parent. For a process with one thread. */
+pid_t parent_check_fork_with_pidfd(int *ret_pidfd);
+void parent_check_kill(int pidfd);
+
 /* Whether this process was forked so. */
 bool parent_check_is_child(void);
 

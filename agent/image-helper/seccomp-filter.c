@@ -4,7 +4,11 @@
 #include "common/cleanup.h"
 #include "common/seccomp-rules.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define NAMESPACE_FLAGS                                                                \
         (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
@@ -21,23 +25,23 @@ static const char *const unpacker_calls[] = {
         "mknodat", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "fchownat", "lchown",
         "chown32", "fchown32", "lchown32",
         "utimensat", "utimensat_time64", "ftruncate", "ftruncate64", "fallocate", "fadvise64", "getdents",
-        "getdents64", "dup", "dup2", "dup3", "fcntl", "fcntl64", "flock", "fsync", "fdatasync", "syncfs",
+        "getdents64", "dup", "dup2", "dup3", "flock", "fsync", "fdatasync", "syncfs",
         "sync_file_range", "setxattr", "lsetxattr", "fsetxattr", "getxattr", "lgetxattr", "fgetxattr",
         "listxattr", "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr",
-        "copy_file_range", "memfd_create", "umask", "ioctl",
+        "copy_file_range", "memfd_create", "umask",
         /* memory, time, signals */
-        "mmap", "mmap2", "munmap", "mremap", "mprotect", "brk", "madvise", "rt_sigaction", "rt_sigprocmask",
+        "munmap", "mremap", "brk", "madvise", "rt_sigaction", "rt_sigprocmask",
         "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime", "clock_gettime64",
         "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "getrandom",
         "futex", "futex_time64", "sched_yield", "sched_getaffinity", "set_robust_list", "rseq",
         "set_tid_address", "arch_prctl", "uname", "sysinfo", "getrlimit", "ugetrlimit",
         /* our own processes, and the pipes between them */
         "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
-        "getgid32", "getegid32", "exit", "exit_group", "fork", "wait4", "waitid", "kill", "tgkill", "pipe2",
+        "getgid32", "getegid32", "exit", "exit_group", "fork", "wait4", "waitid", "pidfd_send_signal", "pipe2",
         "poll", "ppoll", "ppoll_time64", "sendmsg", "recvmsg", "prctl", "landlock_create_ruleset",
         "landlock_add_rule", "landlock_restrict_self",
 #if HAS_SANITIZER
-        "prlimit64", "ptrace", "getcwd", "sched_getscheduler", "vfork", "getpgrp",
+        "prlimit64", "ptrace", "getcwd", "sched_getscheduler", "vfork", "getpgrp", "kill", "tgkill", "ioctl",
 #endif
 };
 
@@ -62,6 +66,43 @@ static int add_clone(scmp_filter_ctx filter) {
         return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+/* Others send signals to processes, or freeze a file system. */
+static int add_file_commands(scmp_filter_ctx filter) {
+        static const int commands[] = { F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL };
+        int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                                 SCMP_A1(SCMP_CMP_EQ, TCGETS)); /* isatty(3) */
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(commands); i++) {
+                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                                     SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t) commands[i]));
+#ifdef SYS_fcntl64
+                if (r >= 0)
+                        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl64), 1,
+                                             SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t) commands[i]));
+#endif
+        }
+        return r;
+}
+
+/* Without memory for code. */
+static int add_memory_calls(scmp_filter_ctx filter) {
+        static const char *const calls[] = { "mmap", "mmap2", "mprotect" };
+        int r = 0;
+
+        if (HAS_SANITIZER)
+                return seccomp_add_calls(filter, SCMP_ACT_ALLOW, calls, N_ELEMENTS(calls));
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(calls); i++) {
+                int call = seccomp_syscall_resolve_name(calls[i]);
+
+                if (call == __NR_SCMP_ERROR)
+                        continue;
+                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
+                                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+                r = r == -EDOM ? 0 : r; /* it is not one of this machine */
+        }
+        return r;
+}
+
 int seccomp_filter_unpacker(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         int r;
@@ -71,6 +112,10 @@ int seccomp_filter_unpacker(Error *reterr) {
         r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, unpacker_calls, N_ELEMENTS(unpacker_calls));
         if (r >= 0)
                 r = add_clone(filter);
+        if (r >= 0)
+                r = add_file_commands(filter);
+        if (r >= 0)
+                r = add_memory_calls(filter);
         return seccomp_load_filter(filter, r, reterr);
 }
 
