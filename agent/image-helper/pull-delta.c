@@ -13,7 +13,8 @@
 #include "agent/image-helper/stored-image.h"
 #include "common/log.h"
 
-#define ANNOTATION_NAME "org.opencontainers.image.ref.name"
+#define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
+#define ANNOTATION_DIGEST "mainstay.image.digest"
 
 enum {
         DELTAS_MAX = 8 /* that are looked at */
@@ -39,6 +40,14 @@ static bool is_other_image_of_repository(const json_t *item, const char *referen
                strncmp(name, reference, n) == 0;
 }
 
+/* Only an image that the pull may see is a reason to ask for a delta. */
+static bool may_be_base(const RegistryPull *pull, const json_t *item) {
+        const char *digest =
+                document_string(json_object_get(item, "annotations"), ANNOTATION_DIGEST);
+
+        return digest && store_view_may_show_image(pull->view, digest);
+}
+
 static bool has_other_image(const RegistryPull *pull, const char *reference) {
         cleanup_json json_t *index = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -48,7 +57,8 @@ static bool has_other_image(const RegistryPull *pull, const char *reference) {
         if (stored_images_read_index(pull->store, &index, &error) < 0)
                 return false;
         json_array_foreach(json_object_get(index, "manifests"), i, item)
-                if (is_other_image_of_repository(item, reference, pull->image.digest))
+                if (is_other_image_of_repository(item, reference, pull->image.digest) &&
+                    may_be_base(pull, item))
                         return true;
         return false;
 }
@@ -84,6 +94,14 @@ static int fetch_referrers(RegistryPull *pull, json_t **ret, Error *reterr) {
         return fetch_json(pull, REGISTRY_MANIFEST, tag, NULL, ret, reterr);
 }
 
+/* Whether it is in the store, and the pull may see it. */
+static bool is_base_usable(RegistryPull *pull, const char *config_digest) {
+        if (delta_base_is_present(pull->store, config_digest))
+                return true;
+        return pull_ask_for_image_with(pull, NULL, config_digest) > 0 &&
+               delta_base_is_present(pull->store, config_digest);
+}
+
 /* 1: the image has it now. 0: its base is missing. */
 static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
         const char *base =
@@ -92,7 +110,7 @@ static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
         OciDescriptor descriptor = { 0 };
         int r;
 
-        if (base && digest_is_valid(base) && !delta_base_is_present(pull->store, base))
+        if (base && digest_is_valid(base) && !is_base_usable(pull, base))
                 return 0;
         r = oci_descriptor_parse(item, &descriptor, reterr);
         if (r < 0)
@@ -104,7 +122,7 @@ static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
         r = image_delta_attach(artifact, &pull->image, reterr);
         if (r < 0)
                 return r;
-        if (delta_base_is_present(pull->store, pull->image.base_config))
+        if (is_base_usable(pull, pull->image.base_config))
                 return 1;
         catalog_image_drop_delta(&pull->image);
         return 0;

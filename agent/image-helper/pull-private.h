@@ -8,7 +8,8 @@
 #include "agent/image-helper/pull-settings.h"
 
 enum {
-        PULLED_DOCUMENTS_MAX = 2 * INDEX_DOCUMENTS_MAX + INDEX_DEPTH_MAX
+        PULLED_DOCUMENTS_MAX = 2 * INDEX_DOCUMENTS_MAX + INDEX_DEPTH_MAX,
+        STORED_IMAGES_ASKED_MAX = 8
 };
 
 /* A manifest or a configuration that was fetched. */
@@ -31,6 +32,8 @@ typedef struct LayerDownload {
 typedef struct RegistryPull {
         const ImageReference *reference;
         Store *store;
+        StoreView *view;  /* what the pull may see of the store */
+        unsigned n_asked; /* images of the store that the registry was asked for */
         FetcherPool fetchers;
         uint32_t endpoint; /* that had the manifest */
         int secret;        /* whose credentials it took */
@@ -48,6 +51,11 @@ typedef struct RegistryPull {
 
 /* pull.c: a line of output for the log of the agent. 'level' is "info" or "warning". */
 void pull_print_message(const char *level, const char *text);
+
+/* pull.c: an image of the store that was pulled from the same repository with other credentials,
+ * and that has a layer, by its ChainID, or a blob (NULL: any), is seen if the registry sends its
+ * manifest to this pull, too. 1: one is; 0; -ENOMEM. */
+int pull_ask_for_image_with(RegistryPull *pull, const char *chain_id, const char *blob);
 
 /* pull-delta.c: whether the image can be made from a delta that the registry has. Then the image
  * gets the blobs of the delta that are smaller than the layers. 'missing' says which layers are

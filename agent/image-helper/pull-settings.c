@@ -45,6 +45,7 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .progress = json_is_true(json_object_get(document, "progress")),
                 .signature_policy = json_object_get(document, "signaturePolicy"),
                 .origin = json_object_get(document, "origin"),
+                .access = json_object_get(document, "access"),
                 .is_offline = json_is_true(json_object_get(document, "offline")),
         };
         return 0;

@@ -25,7 +25,9 @@ typedef struct PullSettings {
         const json_t *signature_policy; /* what the image's signatures must meet, as in
                                            signature-check.h; NULL: nothing */
         const json_t *origin;           /* the archive that the image is from; NULL: a registry */
-        bool is_offline;                /* no registry is asked for signatures */
+        const json_t *access; /* which images of the store the pull may use, as the agent's
+                                 image_access_to_json() has it; NULL: those that were not pulled */
+        bool is_offline;      /* no registry is asked for signatures */
 } PullSettings;
 
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);

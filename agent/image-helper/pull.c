@@ -14,6 +14,7 @@
 #include "agent/image-helper/pull-private.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/signature-gate.h"
+#include "agent/image-helper/signature-store.h"
 #include "agent/image-helper/unpack.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -48,11 +49,30 @@ static int add_pulled_document_take(RegistryPull *pull, const char *digest, char
         return 0;
 }
 
+/* If a part of the image needed a pull Secret, the image does. */
+static void note_secret(RegistryPull *pull, int secret) {
+        if (pull->secret < 0)
+                pull->secret = secret;
+}
+
+/* What the registry sends of its repository, the pull may use, too. */
+static int fetch_image_document(RegistryPull *pull, RegistryObjectKind kind, const char *digest,
+                                size_t max_bytes, FetchedDocument *ret, Error *reterr) {
+        int r = document_fetch(&pull->fetchers, kind, digest, max_bytes, &pull->endpoint, ret,
+                               reterr);
+
+        if (r >= 0)
+                r = fetched_document_check(ret, digest, reterr);
+        if (r >= 0)
+                store_view_admit(pull->view, digest);
+        return r;
+}
+
 /* From memory, from the store, from the registry. */
 static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t max_bytes,
                             Error *reterr) {
         bool is_config = blob == &pull->image.config;
-        FetchedDocument document = { 0 };
+        FetchedDocument document = { .secret = -1 };
         int r;
 
         if (find_document(pull, blob->digest))
@@ -61,12 +81,12 @@ static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t 
                 return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", blob->digest,
                                   max_bytes);
         r = store_read_blob(pull->store, blob->digest, max_bytes, &document.text, &document.length);
-        if (r < 0)
-                r = document_fetch(&pull->fetchers, is_config ? REGISTRY_BLOB : REGISTRY_MANIFEST,
-                                   blob->digest, (size_t) blob->size, &pull->endpoint, &document,
-                                   reterr);
         if (r >= 0)
                 r = fetched_document_check(&document, blob->digest, reterr);
+        else
+                r = fetch_image_document(pull, is_config ? REGISTRY_BLOB : REGISTRY_MANIFEST,
+                                         blob->digest, (size_t) blob->size, &document, reterr);
+        note_secret(pull, document.secret);
         if (r < 0) {
                 fetched_document_done(&document);
                 return r;
@@ -135,6 +155,7 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   "%s",
                                   ret->digest);
         }
+        store_view_admit(pull->view, ret->digest);
         ret->media_type = media_type;
         ret->size = document.length;
         r = add_pulled_document_take(pull, ret->digest, document.text, document.length);
@@ -159,6 +180,46 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
         if (r > 0)
                 return error_setf(reterr, ENOTSUP, "it is not an image of a container");
         return r;
+}
+
+/* ---- images of the store that the registry is asked for ---- */
+
+/* 1: it has sent the manifest. What is wrong otherwise is no failure: the layers are fetched. */
+static int ask_for_stored_image(RegistryPull *pull, const char *digest) {
+        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
+        int r;
+
+        pull->n_asked++;
+        r = fetch_image_document(pull, REGISTRY_MANIFEST, digest, MANIFEST_SIZE_MAX, &document,
+                                 NULL);
+        return r == -ENOMEM ? r : r >= 0;
+}
+
+int pull_ask_for_image_with(RegistryPull *pull, const char *chain_id, const char *blob) {
+        int r = 0;
+
+        while (r == 0 && pull->n_asked < STORED_IMAGES_ASKED_MAX) {
+                const char *digest = store_view_take_candidate(pull->view, chain_id, blob);
+
+                if (!digest)
+                        return 0;
+                r = ask_for_stored_image(pull, digest);
+        }
+        return r;
+}
+
+/* The highest layer that is here counts: its image has those below as well. */
+static int find_missing_layers(RegistryPull *pull, bool *missing) {
+        const ImageConfig *settings = pull->image.settings;
+        cleanup_free char(*chain_ids)[DIGEST_SIZE] =
+                calloc(MAX(settings->n_diff_ids, (size_t) 1), sizeof(*chain_ids));
+        int r = chain_ids ? unpack_find_missing(&pull->image, pull->store, missing) : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < settings->n_diff_ids; i++)
+                digest_chain(i > 0 ? chain_ids[i - 1] : NULL, settings->diff_ids[i], chain_ids[i]);
+        for (size_t i = settings->n_diff_ids; r == 0 && i > 0 && missing[i - 1]; i--)
+                r = pull_ask_for_image_with(pull, chain_ids[i - 1], NULL);
+        return r > 0 ? unpack_find_missing(&pull->image, pull->store, missing) : r;
 }
 
 /* ---- blobs ---- */
@@ -203,6 +264,7 @@ static int take_layer_reply(RegistryPull *pull, size_t i, const FetchReply *repl
 
         if (reply->r < 0)
                 return fetch_reply_to_error(reply, reterr);
+        note_secret(pull, reply->secret);
         if (downloaded_bytes(blob) != layer->size) {
                 store_discard_blob(pull->store, layer->digest, &blob->file);
                 return error_setf(reterr, EBADMSG,
@@ -350,6 +412,28 @@ static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         return 0;
 }
 
+/* Which pods may use the image without asking the registry: known only now that the registry, or
+ * what the pull may see of the store, had all of it; and on the disk before the record of the
+ * image, which would be open to all without it. */
+static int record_pull_access(RegistryPull *pull, Error *reterr) {
+        cleanup_free char *repository = NULL;
+        const json_t *hash = pull->secret < 0 ? NULL
+                                              : json_array_get(pull->settings->auth_hashes,
+                                                               (size_t) pull->secret);
+
+        if (asprintf(&repository, "%s/%s", pull->reference->registry, pull->reference->repository) <
+            0) {
+                repository = NULL;
+                return -ENOMEM;
+        }
+        return verified_write(
+                pull->store, pull->image.digest,
+                &(VerifiedUpdate){
+                        .repository = repository,
+                        .secret_hash = pull->secret < 0 ? NULL : strna(json_string_value(hash)) },
+                reterr);
+}
+
 /* The layers have been synced, and the blobs with them. */
 static int on_layers_unpacked(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
@@ -361,7 +445,7 @@ static int on_layers_unpacked(void *userdata, Error *reterr) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return record_pull_access(pull, reterr);
 }
 
 static int open_pulled_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
@@ -387,7 +471,12 @@ static int open_layer_download(RegistryPull *pull, size_t i, Error *reterr) {
         int pipes[2], r;
 
         blob->is_wanted = true;
-        r = store_open_blob(pull->store, layer->digest, layer->size, i, &blob->file, reterr);
+        r = store_open_blob(pull->store,
+                            &(StoreBlobName){ .digest = layer->digest,
+                                              .size = layer->size,
+                                              .number = i,
+                                              .is_temporary = layer != &pull->image.layers[i] },
+                            &blob->file, reterr);
         if (r < 0)
                 return r;
         blob->is_complete = blob->file.length == layer->size;
@@ -416,6 +505,8 @@ static int open_layer_downloads(RegistryPull *pull, const bool *missing, Error *
         for (size_t i = 0; i < n; i++) {
                 if (missing[i])
                         r = open_layer_download(pull, i, reterr);
+                else
+                        store_discard_part(pull->store, pull->image.layers[i].digest);
                 if (r < 0)
                         return r;
         }
@@ -429,7 +520,7 @@ static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Er
 
         if (!missing)
                 return -ENOMEM;
-        r = unpack_find_missing(&pull->image, pull->store, missing);
+        r = find_missing_layers(pull, missing);
         if (r < 0)
                 return r;
         r = pull_find_delta(pull, reference, missing);
@@ -470,6 +561,8 @@ static void registry_pull_done(RegistryPull *pull) {
         for (size_t i = 0; i < pull->n_documents; i++)
                 free(pull->documents[i].text);
         catalog_image_done(&pull->image);
+        store_restrict(pull->store, NULL);
+        store_view_free(pull->view);
 }
 
 static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, char *const *names,
@@ -512,10 +605,9 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
         r = read_pulled_image(pull, &source, reterr);
         if (r < 0)
                 return r;
-        r = signature_gate_pass_pulled(
-                pull->settings, pull->reference, &pull->image,
-                &(PulledFrom){ &pull->fetchers, pull->endpoint, pull->secret }, pull->store,
-                reterr);
+        r = signature_gate_pass_pulled(pull->settings, &pull->image,
+                                       &(PulledFrom){ &pull->fetchers, pull->endpoint },
+                                       pull->store, reterr);
         if (r < 0)
                 return r;
         r = prepare_layer_downloads(pull, reference, reterr);
@@ -529,6 +621,20 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
         if (r < 0)
                 return r;
         (void) printf("{\"digest\":\"%s\"}\n", pull->image.digest);
+        return 0;
+}
+
+static int restrict_store(RegistryPull *pull, Error *reterr) {
+        int r = store_view_new(store_fd(pull->store),
+                               &(StoreViewer){ .registry = pull->reference->registry,
+                                               .repository = pull->reference->repository,
+                                               .hashes = pull->settings->auth_hashes,
+                                               .access = pull->settings->access },
+                               &pull->view);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store");
+        store_restrict(pull->store, pull->view);
         return 0;
 }
 
@@ -553,6 +659,9 @@ int pull_image(const char *reference, const PullSettings *settings, Store *store
         if (r < 0)
                 return r;
         r = confine_parser(true, store_fd(store), reterr);
+        if (r < 0)
+                return r;
+        r = restrict_store(&pull, reterr);
         if (r < 0)
                 return r;
         return run_image_pull(&pull, reference, reterr);

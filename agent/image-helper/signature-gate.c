@@ -16,14 +16,11 @@ typedef struct SignatureGate {
         const char *digests[3]; /* of the image, of the index; NULL */
         char index_digest[DIGEST_SIZE];
         SignatureSet set;
-        char *repository;        /* that it was pulled from; NULL: it was not pulled */
-        const char *secret_hash; /* of the Secret that it took; NULL: none */
-        Error unreadable;        /* why not all signatures could be read */
+        Error unreadable; /* why not all signatures could be read */
 } SignatureGate;
 
 static void signature_gate_done(SignatureGate *gate) {
         signature_set_done(&gate->set);
-        free(gate->repository);
         error_done(&gate->unreadable);
 }
 
@@ -82,9 +79,7 @@ static int record_passed_image(const SignatureGate *gate, Error *reterr) {
                      : verified_write(gate->store, gate->digests[0],
                                       &(VerifiedUpdate){ .origin = gate->settings->origin,
                                                          .index_digest = gate->digests[1],
-                                                         .fingerprint = fingerprint,
-                                                         .repository = gate->repository,
-                                                         .secret_hash = gate->secret_hash },
+                                                         .fingerprint = fingerprint },
                                       reterr);
 }
 
@@ -94,31 +89,12 @@ static int pass_signature_gate(const SignatureGate *gate, Error *reterr) {
         return r < 0 ? r : record_passed_image(gate, reterr);
 }
 
-/* Which pods may use the image without asking the registry. */
-static int note_pull_access(SignatureGate *gate, const ImageReference *reference,
-                            const PulledFrom *from) {
-        const json_t *hashes = gate->settings->auth_hashes;
-
-        if (asprintf(&gate->repository, "%s/%s", reference->registry, reference->repository) < 0) {
-                gate->repository = NULL;
-                return -ENOMEM;
-        }
-        if (from->secret >= 0)
-                gate->secret_hash =
-                        strna(json_string_value(json_array_get(hashes, (size_t) from->secret)));
-        return 0;
-}
-
-int signature_gate_pass_pulled(const PullSettings *settings, const ImageReference *reference,
-                               const CatalogImage *image, const PulledFrom *from, Store *store,
-                               Error *reterr) {
+int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage *image,
+                               const PulledFrom *from, Store *store, Error *reterr) {
         cleanup_with(signature_gate_done)
                 SignatureGate gate = { .settings = settings, .store = store };
         int r = signature_gate_init(&gate, image->digest, image->index_digest);
 
-        if (r < 0)
-                return r;
-        r = note_pull_access(&gate, reference, from);
         if (r < 0)
                 return r;
         if (settings->signature_policy)

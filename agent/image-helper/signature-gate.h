@@ -13,14 +13,12 @@
 typedef struct PulledFrom {
         FetcherPool *fetchers;
         uint32_t endpoint; /* that had the manifest */
-        int secret;        /* whose credentials it took, as FetchedDocument has it */
 } PulledFrom;
 
 /* For an image of a registry: its documents have been fetched and verified, its layers have not.
  * 0; -EKEYREJECTED with a message; or another -errno. */
-int signature_gate_pass_pulled(const PullSettings *settings, const ImageReference *reference,
-                               const CatalogImage *image, const PulledFrom *from, Store *store,
-                               Error *reterr);
+int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage *image,
+                               const PulledFrom *from, Store *store, Error *reterr);
 
 /* For an image of an archive. Likewise. */
 int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,

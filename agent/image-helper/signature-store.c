@@ -4,7 +4,11 @@
 #include "agent/image-helper/document.h"
 #include "common/base64.h"
 #include "common/checksummed.h"
+#include "common/file.h"
 #include "common/json-text.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
 
 enum {
         /* What is read, and what is written without its checksum. */
@@ -208,18 +212,18 @@ static int add_access(json_t *access, const VerifiedUpdate *update) {
         return json_array_append_new(secrets, json_string(update->secret_hash));
 }
 
-static json_t *update_verified(const json_t *before, const VerifiedUpdate *update) {
+/* Without a list of access the image would count as one that was not pulled, and be open to all. */
+static json_t *update_verified(const json_t *before, bool was_damaged,
+                               const VerifiedUpdate *update) {
         const json_t *known = json_object_get(before, "access");
         cleanup_json json_t *access = known ? json_deep_copy(known) : NULL;
         const char *index_digest = update->index_digest ? update->index_digest
                                                         : document_string(before, "indexDigest");
 
-        if (update->repository) {
-                if (!access)
-                        access = json_object();
-                if (!access || add_access(access, update) < 0)
-                        return NULL;
-        }
+        if (!access && (update->repository || was_damaged))
+                access = json_object();
+        if (update->repository && (!access || add_access(access, update) < 0))
+                return NULL;
         return json_pack("{s:i, s:O*, s:s*, s:O*, s:o}", "version", 1, "origin", update->origin,
                          "indexDigest", index_digest, "access", access, "passed",
                          add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
@@ -239,17 +243,40 @@ static char *format_verified(json_t *verified) {
         return text;
 }
 
+/* 1: what was recorded; 0: nothing was, or it is damaged. */
+static int read_verified(const Store *store, const char *path, json_t **ret,
+                         bool *ret_was_damaged) {
+        cleanup_free char *text = NULL;
+        int r = checksummed_read_at(store_fd(store), path, VERIFIED_BYTES_MAX, &text);
+
+        if (r >= 0)
+                r = document_parse(text, strlen(text), ret, NULL);
+        *ret_was_damaged = is_file_damage(r);
+        return r == -ENOENT || is_file_damage(r) ? 0 : r;
+}
+
+/* A descriptor that unlocks when it is closed. */
+static int lock_verified(const Store *store) {
+        cleanup_close int lock =
+                openat(store_fd(store), "verified", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return lock < 0 || flock(lock, LOCK_EX) < 0 ? -errno : TAKE_FD(lock);
+}
+
+/* Several pulls may add to the record of one image. */
 int verified_write(Store *store, const char *digest, const VerifiedUpdate *update, Error *reterr) {
+        cleanup_close int lock = lock_verified(store);
         cleanup_json json_t *before = NULL, *after = NULL;
         cleanup_free char *text = NULL;
+        bool was_damaged = false;
         char path[PATH_SIZE];
         int r;
 
         signature_path("verified", digest, path);
-        r = read_stored_json(store, path, VERIFIED_BYTES_MAX, &before);
-        if (r == -ENOMEM)
-                return r;
-        after = update_verified(before, update);
+        r = lock < 0 ? lock : read_verified(store, path, &before, &was_damaged);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store: %s", path);
+        after = update_verified(before, was_damaged, update);
         if (!after)
                 return -ENOMEM;
         if (json_equal(before, after))

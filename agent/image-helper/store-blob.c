@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Blobs of layers while they arrive from a registry. An interrupted one stays under partial/, so
- * that a retry requests only the rest; a download holds its lock. */
+ * that a retry requests only the rest; a download holds its lock. Its name has the domain of the
+ * pull: how much of a blob is here would tell a registry about the images of others. */
 
+#include "agent/image-helper/byte-stream.h"
 #include "agent/image-helper/store-private.h"
 #include "common/cleanup.h"
 #include "common/failpoint.h"
@@ -18,8 +20,13 @@ enum {
         PARTIAL_AGE_SEC = 7 * 24 * 60 * 60
 };
 
-static void partial_path(const char *hex, char ret[static PATH_SIZE]) {
-        (void) snprintf(ret, PATH_SIZE, "partial/%.64s", hex);
+static void partial_name(const Store *store, const char *digest, char ret[static PATH_SIZE]) {
+        (void) snprintf(ret, PATH_SIZE, "%.64s.%s", digest_hex(digest),
+                        store->view ? store_view_domain(store->view) : "0");
+}
+
+static void partial_path(const char *name, char ret[static PATH_SIZE]) {
+        (void) snprintf(ret, PATH_SIZE, "partial/%.85s", name);
 }
 
 static void blob_path(const char *hex, char ret[static PATH_SIZE]) {
@@ -30,11 +37,17 @@ static void private_path(const Store *store, size_t number, char ret[static PATH
         (void) snprintf(ret, PATH_SIZE, "tmp/%s/blob-%zu", store->work_name, number);
 }
 
+static bool is_blob_visible(const Store *store, const char *digest) {
+        return !store->view || store_view_has_blob(store->view, digest);
+}
+
 static int open_whole(const Store *store, const char *digest, uint64_t size) {
         char path[PATH_SIZE];
         struct stat st;
         int fd;
 
+        if (!is_blob_visible(store, digest))
+                return -ENOENT;
         blob_path(digest_hex(digest), path);
         fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
@@ -57,12 +70,12 @@ static int open_private(Store *store, size_t number, Error *reterr) {
 }
 
 /* -EWOULDBLOCK: a different process is downloading it, or has just published it. */
-static int open_partial(const Store *store, const char *hex, int flags) {
+static int open_partial(const Store *store, const char *name, int flags) {
         cleanup_close int fd = -EBADF;
         struct stat st, current;
         char path[PATH_SIZE];
 
-        partial_path(hex, path);
+        partial_path(name, path);
         fd = openat(store->fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
@@ -75,36 +88,52 @@ static int open_partial(const Store *store, const char *hex, int flags) {
         return TAKE_FD(fd);
 }
 
-void store_sweep_partial_blob(const Store *store, const char *hex) {
-        cleanup_close int fd = open_partial(store, hex, O_RDONLY);
-        char partial[PATH_SIZE], whole[PATH_SIZE];
+void store_sweep_partial_blob(const Store *store, const char *name) {
+        cleanup_close int fd = open_partial(store, name, O_RDONLY);
+        char path[PATH_SIZE];
         struct stat st;
 
         if (fd < 0)
                 return;
-        partial_path(hex, partial);
-        blob_path(hex, whole);
-        if (faccessat(store->fd, whole, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
+        partial_path(name, path);
+        /* Without a domain it is of an earlier version, and no pull resumes it. Whether others have
+         * the whole blob makes no difference: the registry sees what is resumed. */
+        if (!strchr(name, '.') ||
             (fstat(fd, &st) >= 0 && st.st_mtime <= time(NULL) - PARTIAL_AGE_SEC))
-                (void) unlinkat(store->fd, partial, 0);
+                (void) unlinkat(store->fd, path, 0);
 }
 
-int store_open_blob(Store *store, const char *digest, uint64_t size, size_t number, StoreBlob *ret,
-                    Error *reterr) {
-        StoreBlob blob = { .fd = open_whole(store, digest, size) };
+void store_discard_part(const Store *store, const char *digest) {
+        cleanup_close int fd = -EBADF;
+        char name[PATH_SIZE], path[PATH_SIZE];
+
+        partial_name(store, digest, name);
+        fd = open_partial(store, name, O_RDONLY);
+        partial_path(name, path);
+        if (fd >= 0)
+                (void) unlinkat(store->fd, path, 0);
+}
+
+int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Error *reterr) {
+        uint64_t size = name->size;
+        StoreBlob blob = { .fd = name->is_temporary ? -ENOENT
+                                                    : open_whole(store, name->digest, size) };
+        char part[PATH_SIZE];
         struct stat st;
 
         if (blob.fd >= 0) {
+                store_discard_part(store, name->digest);
                 blob.is_whole = true;
                 blob.length = size;
                 *ret = blob;
                 return 0;
         }
-        blob.fd = open_partial(store, digest_hex(digest), O_RDWR | O_CREAT);
+        partial_name(store, name->digest, part);
+        blob.fd = open_partial(store, part, O_RDWR | O_CREAT);
         if (blob.fd == -EWOULDBLOCK) {
                 blob.is_private = true;
-                blob.number = number;
-                blob.fd = open_private(store, number, reterr);
+                blob.number = name->number;
+                blob.fd = open_private(store, name->number, reterr);
         }
         if (blob.fd < 0)
                 return error_prefixf(reterr, blob.fd, "image store: partial");
@@ -118,15 +147,25 @@ int store_open_blob(Store *store, const char *digest, uint64_t size, size_t numb
         return 0;
 }
 
+/* Where it is until it is published. */
+static void arriving_path(const Store *store, const char *digest, const StoreBlob *blob,
+                          char ret[static PATH_SIZE]) {
+        char name[PATH_SIZE];
+
+        if (blob->is_private) {
+                private_path(store, blob->number, ret);
+                return;
+        }
+        partial_name(store, digest, name);
+        partial_path(name, ret);
+}
+
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr) {
         char from[PATH_SIZE], to[PATH_SIZE];
 
         if (blob->is_whole)
                 return 0;
-        if (blob->is_private)
-                private_path(store, blob->number, from);
-        else
-                partial_path(digest_hex(digest), from);
+        arriving_path(store, digest, blob, from);
         blob_path(digest_hex(digest), to);
         FAIL_AT("store.commit-blob");
         if (renameat(store->fd, from, store->fd, to) < 0)
@@ -134,15 +173,27 @@ int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, E
         return 0;
 }
 
+/* Of other images, too: what one of them says about it proves nothing. */
+static bool is_blob_damaged(const char *digest, const StoreBlob *blob) {
+        cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
+        char actual[DIGEST_SIZE];
+
+        if (byte_stream_new_blob(blob->fd, blob->length, -EBADF, &stream) < 0 ||
+            byte_stream_drain(stream, NULL) < 0)
+                return false;
+        byte_stream_digest(stream, actual);
+        return !streq(actual, digest);
+}
+
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob) {
         char path[PATH_SIZE];
 
-        if (blob->is_private)
+        if (blob->is_private || (blob->is_whole && !is_blob_damaged(digest, blob)))
                 return;
         if (blob->is_whole)
                 blob_path(digest_hex(digest), path);
         else
-                partial_path(digest_hex(digest), path);
+                arriving_path(store, digest, blob, path);
         (void) unlinkat(store->fd, path, 0);
 }
 
@@ -150,6 +201,8 @@ int store_open_blob_to_read(const Store *store, const char *digest) {
         char path[PATH_SIZE];
         int fd;
 
+        if (!is_blob_visible(store, digest))
+                return -ENOENT;
         blob_path(digest_hex(digest), path);
         fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
@@ -162,6 +215,8 @@ int store_read_blob(const Store *store, const char *digest, size_t max_bytes, ch
         size_t length;
         int r;
 
+        if (!is_blob_visible(store, digest))
+                return -ENOENT;
         blob_path(digest_hex(digest), path);
         r = read_file_at(store->fd, path, max_bytes, &text, &length);
         if (r < 0)

@@ -6,6 +6,7 @@
 #include "agent/image-helper/store.h"
 
 struct Store {
+        const StoreView *view; /* NULL: everything */
         int fd;
         int tmp_fd;
         int work_fd; /* tmp/<work_name>, locked; or not created yet */
@@ -13,8 +14,8 @@ struct Store {
         char **staged; /* final paths of files that are in the work directory as "staged-0", … */
 };
 
-/* The part of one blob, see store_sweep_downloads(). 'hex' is the digest without its algorithm. */
-void store_sweep_partial_blob(const Store *store, const char *hex);
+/* The part of one blob, see store_sweep_downloads(), by its name in partial/. */
+void store_sweep_partial_blob(const Store *store, const char *name);
 
 /* A rename is durable when its directory is synced. */
 int store_sync_directory(const Store *store, const char *name);

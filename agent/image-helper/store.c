@@ -149,12 +149,18 @@ void store_remove_stale_work(Store *store) {
         }
 }
 
+void store_restrict(Store *store, const StoreView *view) {
+        store->view = view;
+}
+
 int store_open_layer(const Store *store, const char *chain_id) {
         cleanup_free char *path = path_join("layers", digest_hex(chain_id));
         int fd;
 
         if (!path)
                 return -ENOMEM;
+        if (store->view && !store_view_has_layer(store->view, chain_id))
+                return -ENOENT;
         fd = openat(store->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
@@ -314,9 +320,17 @@ static int write_store_file(Store *store, const char *path, const void *data, si
 
 int store_write_record(Store *store, const char *path, const char *text, Error *reterr) {
         size_t length;
-        cleanup_free char *whole = checksummed_format(text, &length);
+        cleanup_free char *whole = checksummed_format(text, &length),
+                          *directory = strndup(path, strcspn(path, "/"));
+        int r;
 
-        return whole ? write_store_file(store, path, whole, length, reterr) : -ENOMEM;
+        if (!whole || !directory)
+                return -ENOMEM;
+        r = write_store_file(store, path, whole, length, reterr);
+        if (r < 0)
+                return r;
+        r = store_sync_directory(store, directory);
+        return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
 }
 
 /* A damaged index is set aside: the records describe the images, it only has the names. */

@@ -8,12 +8,14 @@
  *     layers/<ChainID>/                       each layer unpacked, on top of those below it
  *     records/<digest>.json                   data to run an image, with a checksum
  *     signatures/, verified/                  of images: signature-store.h
- *     partial/<digest>                        a blob that is arriving, or was interrupted
+ *     partial/<digest>.<domain>               a blob that is arriving, or was interrupted, for
+ *                                             pulls of one domain (store-view.h)
  *     tmp/                                    unfinished work; abandoned when it is unlocked
  *
  * Everything appears under its name by a rename, complete and synced. */
 
 #include "agent/image-helper/digest.h"
+#include "agent/image-helper/store-view.h"
 #include "common/error.h"
 
 #include <jansson.h>
@@ -37,6 +39,10 @@ bool store_is_removed(const Store *store);
 
 /* Removes what dead processes left in tmp/. */
 void store_remove_stale_work(Store *store);
+
+/* From now on the layers and blobs that the view does not have are missing for all functions that
+ * open or read one. The view is borrowed. */
+void store_restrict(Store *store, const StoreView *view);
 
 /* Opens an existing layer. A directory descriptor, or -ENOENT. */
 int store_open_layer(const Store *store, const char *chain_id);
@@ -62,7 +68,8 @@ int store_publish_record(Store *store, Error *reterr);
 /* Writes a file with a checksum at once, whole and synced. 0 or -errno. */
 int store_write_record(Store *store, const char *path, const char *text, Error *reterr);
 
-/* The blob of a layer that is arriving, under a name that the next attempt finds again. */
+/* The blob of a layer that is arriving, under a name that the next attempt finds again: only one of
+ * the same domain of the view. */
 typedef struct StoreBlob {
         int fd;
         uint64_t length; /* that we have */
@@ -71,15 +78,23 @@ typedef struct StoreBlob {
         size_t number;   /* of the private file */
 } StoreBlob;
 
-/* Opens the blob, or its existing part; 'number' distinguishes the blobs of this process. 0 or
- * -errno. */
-int store_open_blob(Store *store, const char *digest, uint64_t size, size_t number, StoreBlob *ret,
-                    Error *reterr);
+typedef struct StoreBlobName {
+        const char *digest;
+        uint64_t size;
+        size_t number;     /* distinguishes the blobs of this process */
+        bool is_temporary; /* it is never published, and a published one is not it */
+} StoreBlobName;
 
-/* Publishes a complete and synced blob, or removes one with a wrong digest. The descriptor stays
- * the caller's. */
+/* Opens the blob, or its existing part. 0 or -errno. */
+int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Error *reterr);
+
+/* Publishes a complete and synced blob; or removes what has arrived of it, and a published one only
+ * if its digest is wrong. The descriptor stays the caller's. */
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
+
+/* Removes what an earlier pull of the same domain has left of a blob that is not needed. */
+void store_discard_part(const Store *store, const char *digest);
 
 /* Opens a blob that was published. A descriptor or -errno. */
 int store_open_blob_to_read(const Store *store, const char *digest);

@@ -2,112 +2,142 @@
 
 /* A private image that was pulled for one pod is not given to another pod without credentials for
  * it, as the kubelet's image pull manager has it (imagePullCredentialsVerificationPolicy,
- * preloadedImagesVerificationAllowlist). mainstay-image records of each repository of an image
- * which Secret its registry accepted, by a hash, or that it asked for none. */
+ * preloadedImagesVerificationAllowlist): neither whole, nor as layers of another image.
+ * mainstay-image records of each repository of an image which Secret its registry accepted, by a
+ * hash, or that it asked for none (common/image-access.h). */
 
 #include "agent/image/image-store-private.h"
 
+#include "agent/image/pull-settings.h"
 #include "common/cleanup.h"
-#include "common/hash.h"
+#include "common/image-access.h"
 #include "common/image-reference.h"
-#include "common/json-text.h"
-
-/* "registry.example.com/team/" and a star. */
-static bool matches_allowlist_prefix(const char *repository, const char *pattern) {
-        cleanup_free char *start = strndup(pattern, strlen(pattern) - strlen("/*")), *prefix = NULL;
-        size_t n;
-
-        if (!start || image_reference_normalise_prefix(start, &prefix, NULL) < 0)
-                return false;
-        n = strlen(prefix);
-        return strncmp(repository, prefix, n) == 0 && repository[n] == '/';
-}
 
 /* Names are compared as they are completed: "busybox" is "docker.io/library/busybox". */
-static bool matches_allowlist_pattern(const char *repository, const char *pattern) {
-        cleanup_free char *name = NULL;
+static char *normalise_allowlist_pattern(const char *pattern) {
+        cleanup_free char *start = NULL, *prefix = NULL;
+        char *repository = NULL;
 
-        if (strchr(pattern, '*'))
-                return matches_allowlist_prefix(repository, pattern);
-        return image_reference_repository(pattern, &name, NULL) >= 0 && streq(name, repository);
+        if (!strchr(pattern, '*'))
+                return image_reference_repository(pattern, &repository, NULL) < 0 ? NULL
+                                                                                  : repository;
+        start = strndup(pattern, strlen(pattern) - strlen("/*"));
+        if (!start || image_reference_normalise_prefix(start, &prefix, NULL) < 0 ||
+            asprintf(&repository, "%s/*", prefix) < 0)
+                return NULL;
+        return repository;
 }
 
-static bool is_allowlisted(const Config *config, const char *repository) {
+static json_t *allowlist_to_json(const Config *config) {
+        json_t *allowlist = json_array();
+
         for (char *const *pattern = config->preloaded_images_allowlist; pattern && *pattern;
-             pattern++)
-                if (matches_allowlist_pattern(repository, *pattern))
-                        return true;
-        return false;
+             pattern++) {
+                cleanup_free char *normal = normalise_allowlist_pattern(*pattern);
+
+                if (normal)
+                        (void) json_array_append_new(allowlist, json_string(normal));
+        }
+        return allowlist;
 }
 
-static bool needs_confirmed_access(const ImageStore *store, const char *repository,
-                                   bool is_preloaded) {
+/* The caller frees '*ret_allowlist'. */
+static ImageAccessRules find_access_rules(const ImageStore *store, json_t **ret_allowlist) {
+        *ret_allowlist = NULL;
         switch (store->node_config ? store->node_config->image_credentials_policy
                                    : CREDENTIALS_POLICY_UNSET) {
         case CREDENTIALS_NEVER:
-                return false;
+                return (ImageAccessRules){ .opens_all = true };
         case CREDENTIALS_NEVER_OF_ALLOWLISTED:
-                return !is_allowlisted(store->node_config, repository);
+                *ret_allowlist = allowlist_to_json(store->node_config);
+                return (ImageAccessRules){ .allowlist = *ret_allowlist };
         case CREDENTIALS_ALWAYS:
-                return true;
+                return (ImageAccessRules){ 0 };
         case CREDENTIALS_POLICY_UNSET:
         case CREDENTIALS_NEVER_OF_PRELOADED:
         case N_CREDENTIALS_POLICIES:
                 break;
         }
-        return !is_preloaded;
+        return (ImageAccessRules){ .opens_preloaded = true };
 }
 
-static bool is_hash_recorded(const json_t *secrets, const char *document) {
-        char hash[SHA256_HEX_SIZE];
-        const json_t *item;
-        size_t i;
+static bool is_name_of_repository(const char *name, const char *repository) {
+        cleanup_free char *own = NULL;
 
-        sha256_hex(document, strlen(document), hash);
-        json_array_foreach(secrets, i, item)
-                if (streq_ptr(json_string_value(item), hash))
+        return image_reference_repository(name, &own, NULL) >= 0 && streq(own, repository);
+}
+
+static bool is_archived_in_repository(const ArchivedImage *image, const char *repository) {
+        for (char *const *name = image->names; name && *name; name++)
+                if (is_name_of_repository(*name, repository))
                         return true;
         return false;
 }
 
-static bool has_confirmed_access(const json_t *entry, char *const *auths) {
-        if (json_is_true(json_object_get(entry, "node")))
+/* A reference with a digest finds the image under any repository: only one that the image has come
+ * from, or is named by, says something about it. */
+static bool is_image_of_repository(const ImageStore *store, const char *digest,
+                                   const char *repository, const json_t *access) {
+        if (image_access_find(access, repository))
                 return true;
-        for (; auths && *auths; auths++)
-                if (is_hash_recorded(json_object_get(entry, "secrets"), *auths))
+        for (size_t i = 0; i < store->image_names.n_names; i++)
+                if (streq(store->image_names.names[i].digest, digest) &&
+                    is_name_of_repository(store->image_names.names[i].name, repository))
                         return true;
-        return false;
-}
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
 
-/* What is recorded for a repository; an earlier version may have spelled its name differently. */
-static const json_t *find_access_entry(const json_t *access, const char *repository) {
-        const json_t *entry = json_object_get(access, repository), *other;
-        const char *name;
-
-        json_object_foreach((json_t *) (uintptr_t) access, name, other) {
-                cleanup_free char *normal = NULL;
-
-                if (!entry && image_reference_repository(name, &normal, NULL) >= 0 &&
-                    streq(normal, repository))
-                        entry = other;
+                for (size_t k = 0; k < archive->n_images; k++)
+                        if (streq(archive->images[k].digest, digest) &&
+                            is_archived_in_repository(&archive->images[k], repository))
+                                return true;
         }
-        return entry;
+        return false;
 }
 
 bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
                           bool is_archived) {
         cleanup_free char *repository = NULL;
-        cleanup_json json_t *verified = NULL;
+        cleanup_json json_t *allowlist = NULL, *verified = NULL, *hashes = NULL;
+        ImageAccessRules rules = find_access_rules(store, &allowlist);
         const json_t *access;
+        int r;
 
+        if (rules.opens_all || (rules.opens_preloaded && is_archived))
+                return true;
         if (image_reference_repository(request->reference, &repository, NULL) < 0)
                 return false;
-        if (!needs_confirmed_access(store, repository, is_archived))
-                return true;
-        /* Where the record cannot be read, access may have been recorded. */
-        if (image_verified_load(store, digest, &verified) < 0)
-                return false;
+        /* If the record cannot be read, access may have been recorded. */
+        r = image_verified_load(store, digest, &verified);
         access = json_object_get(verified, "access");
-        return !needs_confirmed_access(store, repository, is_archived || !access) ||
-               has_confirmed_access(find_access_entry(access, repository), request->auths);
+        if (r >= 0 && rules.opens_preloaded && !access)
+                return true;
+        if (image_access_is_allowlisted(&rules, repository) &&
+            is_image_of_repository(store, digest, repository, access))
+                return true;
+        hashes = pull_secret_hashes(request->auths);
+        return image_access_is_recorded(image_access_find(access, repository), hashes);
+}
+
+/* Without those that a registry must have brought, if they are here. */
+static json_t *archived_digests_to_json(const ArchiveSet *archives) {
+        json_t *digests = json_array();
+
+        for (size_t i = 0; i < archives->n_archives; i++)
+                for (size_t k = 0; k < archives->archives[i]->n_images; k++) {
+                        const ArchivedImage *image = &archives->archives[i]->images[k];
+
+                        if (!image->failure && !image->refusal)
+                                (void) json_array_append_new(digests, json_string(image->digest));
+                }
+        return digests;
+}
+
+json_t *image_access_to_json(const ImageStore *store) {
+        cleanup_json json_t *allowlist = NULL;
+        ImageAccessRules rules = find_access_rules(store, &allowlist);
+
+        return json_pack("{s:b, s:b, s:O*, s:o}", "opensAll", rules.opens_all, "opensPreloaded",
+                         rules.opens_preloaded, "allowlist", allowlist, "archived",
+                         archived_digests_to_json(&store->preload.archives));
 }

@@ -112,8 +112,8 @@ int image_admission_check_pull(ImageStore *store, const char *reference, Error *
 
 int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr) {
         cleanup_with(found_origin_done) FoundOrigin found = { .origin = { "docker", NULL } };
-        cleanup_json json_t *demand = NULL;
         bool is_pull = job->reference && !job->is_check;
+        cleanup_json json_t *demand = NULL, *access = is_pull ? image_access_to_json(store) : NULL;
         int r = is_pull ? 0 : find_image_origin(store, job->policy_reference, job->digest, &found);
 
         if (r < 0)
@@ -122,9 +122,12 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
                                 reterr);
         if (r < 0)
                 return r;
+        if (is_pull && !access)
+                return -ENOMEM;
         return pull_settings_open(
                 store->config, job->policy_reference, job->auths,
                 &(PullDemand){ .document = demand,
                                .origin = &found.origin,
+                               .access = access,
                                .is_offline = job->is_offline || found.origin.path });
 }

@@ -164,11 +164,6 @@ int image_store_sweep_leftovers(ImageStore *store);
 int image_admission_check(ImageStore *store, const char *reference, const char *digest,
                           Error *reterr);
 
-/* Whether a pod with these documents of imagePullSecrets may use the image without asking the
- * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
-bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
-                          bool is_archived);
-
 /* The record of an image that mainstay-image has verified, which the caller frees. 0; also with
  * NULL where there is none. -errno: it is damaged or cannot be read, and what it said is unknown.
  */
@@ -181,6 +176,18 @@ int image_admission_check_pull(ImageStore *store, const char *reference, Error *
 /* The settings that a job gives to mainstay-image: a descriptor that the caller closes, or -errno
  * with a message. */
 int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr);
+
+/* ---- image-access.c ---- */
+
+/* Whether a pod with these documents of imagePullSecrets may use the image without asking the
+ * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
+bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
+                          bool is_archived);
+
+/* What mainstay-image decides by, of which images of the store a pull may reuse layers:
+ * {"opensAll": …, "opensPreloaded": …, "allowlist": […], "archived": ["<digest>", …]}, the members
+ * of ImageAccessRules and the images that archives have. The caller frees it; NULL: no memory. */
+json_t *image_access_to_json(const ImageStore *store);
 
 /* ---- image-gc.c ---- */
 

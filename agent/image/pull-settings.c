@@ -19,30 +19,26 @@ static json_t *string_array_to_json(char *const *strv) {
         return array;
 }
 
-/* An invalid document was reported with its Secret; it is skipped here. */
+/* An invalid document was reported with its Secret; null stands for it. */
 static json_t *auth_documents_to_json(char *const *texts) {
         json_t *array = json_array();
 
         for (; array && texts && *texts; texts++) {
                 json_t *document = json_loads(*texts, JSON_REJECT_DUPLICATES, NULL);
 
-                if (document)
-                        (void) json_array_append_new(array, document);
+                (void) json_array_append_new(array, document ? document : json_null());
         }
         return array;
 }
 
-/* What is recorded of a document; one for each that auth_documents_to_json() gives. */
-static json_t *auth_hashes_to_json(char *const *texts) {
+json_t *pull_secret_hashes(char *const *auths) {
         json_t *array = json_array();
 
-        for (; array && texts && *texts; texts++) {
-                cleanup_json json_t *document = json_loads(*texts, JSON_REJECT_DUPLICATES, NULL);
+        for (; array && auths && *auths; auths++) {
                 char hash[SHA256_HEX_SIZE];
 
-                sha256_hex(*texts, strlen(*texts), hash);
-                if (document)
-                        (void) json_array_append_new(array, json_string(hash));
+                sha256_hex(*auths, strlen(*auths), hash);
+                (void) json_array_append_new(array, json_string(hash));
         }
         return array;
 }
@@ -71,14 +67,15 @@ static json_t *pull_settings_to_json(const MainstayConfig *given, const char *re
         static const MainstayConfig none = { 0 };
         const MainstayConfig *config = given ? given : &none;
 
-        return json_pack(
-                "{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:b}", "progress", 1,
-                "auths", auth_documents_to_json(auths), "authHashes", auth_hashes_to_json(auths),
-                "insecureRegistries", string_array_to_json(config->insecure_registries), "mirrors",
-                registry_mirrors_to_json(config, reference), "authFile", config->registry_auth_file,
-                "httpProxy", config->http_proxy, "httpsProxy", config->https_proxy, "noProxy",
-                config->no_proxy, "signaturePolicy", demand->document, "origin",
-                origin_to_json(demand->origin), "offline", demand->is_offline);
+        return json_pack("{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:O*, s:b}",
+                         "progress", 1, "auths", auth_documents_to_json(auths), "authHashes",
+                         pull_secret_hashes(auths), "insecureRegistries",
+                         string_array_to_json(config->insecure_registries), "mirrors",
+                         registry_mirrors_to_json(config, reference), "authFile",
+                         config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
+                         config->https_proxy, "noProxy", config->no_proxy, "signaturePolicy",
+                         demand->document, "origin", origin_to_json(demand->origin), "access",
+                         demand->access, "offline", demand->is_offline);
 }
 
 int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,

@@ -10,6 +10,7 @@
 typedef struct PullDemand {
         json_t *document; /* of image_policy_demand(); NULL: any image is accepted */
         const ImageOrigin *origin;
+        json_t *access;  /* of image_access_to_json(); NULL: nothing is pulled */
         bool is_offline; /* no registry is asked for signatures */
 } PullDemand;
 
@@ -18,3 +19,7 @@ typedef struct PullDemand {
  */
 int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,
                        const PullDemand *demand);
+
+/* The hashes of documents with credentials, as mainstay-image records them. A list that the caller
+ * frees; NULL: no memory. */
+json_t *pull_secret_hashes(char *const *auths);
