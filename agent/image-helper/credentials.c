@@ -196,6 +196,19 @@ static int append_credential_take(Credentials *credentials, Credential *credenti
         return 0;
 }
 
+int credentials_append_take(Credentials *credentials, Credentials *from) {
+        int r = 0;
+
+        for (size_t i = 0; i < from->n; i++) {
+                int q = append_credential_take(credentials, &from->items[i]);
+
+                r = q < 0 ? q : r;
+        }
+        free(from->items);
+        *from = (Credentials){ 0 };
+        return r;
+}
+
 /* The best match among the entries that match less well than 'below'. */
 static const json_t *next_best_entry(const json_t *auths, const char *registry,
                                      const char *repository, unsigned *below) {

@@ -27,6 +27,9 @@ typedef struct Credentials {
 int credentials_add(Credentials *credentials, const json_t *document, const char *registry,
                     const char *repository, bool with_helpers);
 
+/* Appends all of 'from', as far as there is room for them. 0 or -ENOMEM. */
+int credentials_append_take(Credentials *credentials, Credentials *from);
+
 /* Whether a key of such a document, "https://index.docker.io/v1/", "*.example.com",
  * "example.com:5000/team", matches the image. 0: no; more is a closer match. */
 unsigned credentials_match(const char *key, const char *registry, const char *repository);

@@ -259,6 +259,7 @@ int endpoints_find(const ImageReference *reference, const PullSettings *settings
                    Error *reterr) {
         cleanup_with(endpoints_done) Endpoints endpoints = {
                 .stall_seconds = settings->stall_seconds,
+                .pull_secrets = settings->pull_secrets,
                 .proxy_http = settings->proxy_http,
                 .proxy_https = settings->proxy_https,
                 .proxy_none_for = settings->proxy_none_for,

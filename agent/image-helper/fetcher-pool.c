@@ -8,6 +8,7 @@
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/parent-check.h"
+#include "agent/image-helper/pull-secrets.h"
 #include "agent/image-helper/safe-message.h"
 #include "common/cleanup.h"
 #include "common/curl-library.h"
@@ -114,7 +115,7 @@ static void refuse_fetch_requests(int queue, int r, const Error *error) {
 
 /* The reply is sent before the descriptors are closed: the reader of a pipe that has ended can wait
  * for it. A fetcher that cannot reply ends. */
-static void run_fetcher(const Endpoints *endpoints, int queue) {
+static void run_fetcher(Endpoints *endpoints, int queue) {
         cleanup_with(registry_client_freep) RegistryClient *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
         FetchTarget target = { .fd = -EBADF, .wakeup_fd = -EBADF };
@@ -122,6 +123,8 @@ static void run_fetcher(const Endpoints *endpoints, int queue) {
         int r;
 
         r = confine_fetcher(&error);
+        if (r >= 0)
+                r = pull_secrets_add_credentials(endpoints);
         if (r >= 0)
                 r = registry_client_new(endpoints, &registry);
         if (r < 0) {
@@ -137,8 +140,8 @@ static void run_fetcher(const Endpoints *endpoints, int queue) {
 
 /* ---- in the caller ---- */
 
-static int start_fetcher(const Endpoints *endpoints, const int *close_in_fetcher,
-                         FetcherPool *fetchers, int queue) {
+static int start_fetcher(Endpoints *endpoints, const int *close_in_fetcher, FetcherPool *fetchers,
+                         int queue) {
         pid_t pid = parent_check_fork();
 
         if (pid < 0)
@@ -154,7 +157,7 @@ static int start_fetcher(const Endpoints *endpoints, const int *close_in_fetcher
         _exit(0);
 }
 
-int fetcher_pool_start(const Endpoints *endpoints, size_t n, const int *close_in_fetcher,
+int fetcher_pool_start(Endpoints *endpoints, size_t n, const int *close_in_fetcher,
                        FetcherPool *ret, Error *reterr) {
         cleanup_with(fetcher_pool_done) FetcherPool fetchers = { .fd = -EBADF };
         cleanup_close int queue = -EBADF;

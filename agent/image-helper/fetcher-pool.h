@@ -53,7 +53,7 @@ typedef struct FetchReply {
 
 /* Starts them, before privileges are dropped. 'close_in_fetcher' lists descriptors that they must
  * not have; a negative number ends the list. */
-int fetcher_pool_start(const Endpoints *endpoints, size_t n, const int *close_in_fetcher,
+int fetcher_pool_start(Endpoints *endpoints, size_t n, const int *close_in_fetcher,
                        FetcherPool *ret, Error *reterr);
 
 /* Queues a request. Bytes are written to 'fd'; from time to time a byte is written into the pipe

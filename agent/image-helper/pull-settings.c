@@ -4,7 +4,7 @@
 #include "agent/image-helper/document.h"
 #include "common/file.h"
 
-#define SETTINGS_BYTES_MAX (4 * MIB)
+#define SETTINGS_BYTES_MAX (8 * MIB)
 
 static const json_t *get_settings_list(const json_t *document, const char *key) {
         const json_t *value = json_object_get(document, key);
@@ -32,6 +32,7 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
         *ret = (PullSettings){
                 .document = document,
                 .auth_file = document_string(document, "authFile"),
+                .pull_secrets = get_settings_list(document, "pullSecrets"),
                 .auths = get_settings_list(document, "auths"),
                 .auth_hashes = get_settings_list(document, "authHashes"),
                 .insecure = get_settings_list(document, "insecureRegistries"),
@@ -51,7 +52,20 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
         return 0;
 }
 
+static void wipe_pull_secrets(const json_t *secrets) {
+        const json_t *secret;
+        size_t i;
+
+        json_array_foreach(secrets, i, secret) {
+                const char *text = document_string(secret, "document");
+
+                if (text)
+                        explicit_bzero((char *) (uintptr_t) text, strlen(text));
+        }
+}
+
 void pull_settings_done(PullSettings *settings) {
+        wipe_pull_secrets(settings->pull_secrets);
         json_decref(settings->document);
         *settings = (PullSettings){ 0 };
 }

@@ -9,9 +9,11 @@
 #include <jansson.h>
 
 typedef struct PullSettings {
-        json_t *document;          /* owns the strings below */
-        const char *auth_file;     /* path of a config.json, or NULL */
-        const json_t *auths;       /* list of such documents, from Secrets; or NULL */
+        json_t *document;           /* owns the strings below */
+        const char *auth_file;      /* path of a config.json, or NULL */
+        const json_t *pull_secrets; /* list of {"document": "<value of a Secret>", "hasAuths": <of
+                                       the type dockerconfigjson>}: pull-secrets.h; or NULL */
+        const json_t *auths; /* list of documents instead, as earlier agents give them; or NULL */
         const json_t *auth_hashes; /* one for each of these: what is recorded of them */
         const json_t *insecure;    /* list of "host[:port]"; or NULL */
         const json_t *mirrors;     /* list of URLs for this registry, to be tried first; or NULL */

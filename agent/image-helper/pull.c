@@ -12,6 +12,7 @@
 #include "agent/image-helper/document-fetch.h"
 #include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/pull-private.h"
+#include "agent/image-helper/pull-secrets.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/signature-store.h"
@@ -661,6 +662,7 @@ int pull_image(const char *reference, const PullSettings *settings, Store *store
         r = confine_parser(true, store_fd(store), reterr);
         if (r < 0)
                 return r;
+        pull_secrets_print_problems(settings->pull_secrets);
         r = restrict_store(&pull, reterr);
         if (r < 0)
                 return r;

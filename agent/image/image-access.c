@@ -8,7 +8,7 @@
 
 #include "agent/image/image-store-private.h"
 
-#include "agent/image/pull-settings.h"
+#include "agent/image/pull-secret.h"
 #include "common/cleanup.h"
 #include "common/image-access.h"
 #include "common/image-reference.h"
@@ -115,7 +115,7 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
         if (image_access_is_allowlisted(&rules, repository) &&
             is_image_of_repository(store, digest, repository, access))
                 return true;
-        hashes = pull_secret_hashes(request->auths);
+        hashes = pull_secret_list_hashes(&request->secrets);
         return image_access_is_recorded(image_access_find(access, repository), hashes);
 }
 

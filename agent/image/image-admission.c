@@ -125,7 +125,7 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
         if (is_pull && !access)
                 return -ENOMEM;
         return pull_settings_open(
-                store->config, job->policy_reference, job->auths,
+                store->config, job->policy_reference, &job->secrets,
                 &(PullDemand){ .document = demand,
                                .origin = &found.origin,
                                .access = access,

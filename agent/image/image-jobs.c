@@ -26,12 +26,6 @@ enum {
 #define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
 #define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself */
 
-static void wipe_pull_secrets(char **strv) {
-        strv_foreach(text, strv)
-                explicit_bzero(*text, strlen(*text));
-        strv_free(strv);
-}
-
 static ImageJob *image_job_free(ImageJob *job) {
         if (!job)
                 return NULL;
@@ -41,7 +35,10 @@ static ImageJob *image_job_free(ImageJob *job) {
         free(job->digest);
         free(job->archive);
         strv_free(job->names);
-        wipe_pull_secrets(job->auths);
+        for (size_t i = 0; job->secret_problems && i < job->secrets.n; i++)
+                free(job->secret_problems[i]);
+        free(job->secret_problems);
+        pull_secret_list_done(&job->secrets);
         error_done(&job->error);
         free(job);
         return NULL;
@@ -181,12 +178,27 @@ static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
         image_store_report_progress(job->store, job);
 }
 
-/* Of one of the image's deltas: {"info":"…"} or {"warning":"…"}. */
-static void log_pull_message(const ImageJob *job, const char *line) {
+/* {"secret":…,"problem":"…"} */
+static void take_secret_problem(ImageJob *job, const json_t *message, const char *problem) {
+        json_int_t i = json_integer_value(json_object_get(message, "secret"));
+
+        if (i < 0 || (size_t) i >= job->secrets.n)
+                return;
+        if (!job->secret_problems)
+                job->secret_problems = calloc(job->secrets.n, sizeof(*job->secret_problems));
+        if (job->secret_problems && !job->secret_problems[i])
+                job->secret_problems[i] = strdup(problem);
+}
+
+/* Of one of its pull Secrets, or of the image's deltas: {"info":"…"} or {"warning":"…"}. */
+static void take_pull_message(ImageJob *job, const char *line) {
         cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         const char *info = json_string_value(json_object_get(message, "info"));
         const char *warning = json_string_value(json_object_get(message, "warning"));
+        const char *problem = json_string_value(json_object_get(message, "problem"));
 
+        if (problem)
+                take_secret_problem(job, message, problem);
         if (warning)
                 log_warning("Image '%s': %s", job->reference, warning);
         else if (info)
@@ -205,7 +217,7 @@ static void on_pull_output_line(const char *line, void *userdata) {
                 free(job->digest);
                 job->digest = strdup(digest);
         } else {
-                log_pull_message(job, line);
+                take_pull_message(job, line);
         }
 }
 
@@ -390,13 +402,13 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
 }
 
 /* Requests with different credentials are not shared. */
-int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
+int image_job_for_pull(ImageStore *store, const char *reference, const PullSecretList *secrets,
                        ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
         for (ImageJob *other = store->jobs.first; other; other = other->next)
                 if (other->reference && !other->is_check && streq(other->reference, reference) &&
-                    strv_equal(other->auths, auths)) {
+                    pull_secret_list_equal(&other->secrets, secrets)) {
                         *ret = other;
                         return 0;
                 }
@@ -408,7 +420,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, char *const *au
         job->reference = strdup(reference);
         job->policy_reference = strdup(reference);
         if (!job->reference || !job->policy_reference || strv_append(&job->names, reference) < 0 ||
-            strv_extend(&job->auths, auths) < 0)
+            pull_secret_list_extend(&job->secrets, secrets) < 0)
                 return -ENOMEM;
         append_image_job(store, job);
         *ret = TAKE_PTR(job);
@@ -424,7 +436,7 @@ int image_job_for_check(ImageStore *store, const ImageRequest *request, const ch
         for (ImageJob *other = store->jobs.first; other; other = other->next)
                 if (other->is_check && streq(other->reference, request->reference) &&
                     streq(other->digest, digest) && other->is_offline == is_offline &&
-                    strv_equal(other->auths, request->auths)) {
+                    pull_secret_list_equal(&other->secrets, &request->secrets)) {
                         *ret = other;
                         return 0;
                 }
@@ -439,7 +451,7 @@ int image_job_for_check(ImageStore *store, const ImageRequest *request, const ch
         job->policy_reference = strdup(request->reference);
         job->digest = strdup(digest);
         if (!job->reference || !job->policy_reference || !job->digest ||
-            strv_extend(&job->auths, request->auths) < 0)
+            pull_secret_list_extend(&job->secrets, &request->secrets) < 0)
                 return -ENOMEM;
         append_image_job(store, job);
         *ret = TAKE_PTR(job);

@@ -30,12 +30,13 @@ typedef struct ImageJob {
         char *archive;          /* path */
         char *digest;           /* of a pull only at its end */
         char **names;
-        char **auths;          /* of a pull: documents with credentials */
-        uint64_t done, total;  /* bytes of a pull; 0: unknown */
-        uint64_t requested_at; /* boot time */
-        uint64_t reported_at;  /* boot time of the last progress report */
-        Child *child;          /* NULL: it is queued */
-        int failed;            /* not started yet: -errno */
+        PullSecretList secrets; /* of a pull */
+        char **secret_problems; /* of each of these: why it cannot be used, or NULL */
+        uint64_t done, total;   /* bytes of a pull; 0: unknown */
+        uint64_t requested_at;  /* boot time */
+        uint64_t reported_at;   /* boot time of the last progress report */
+        Child *child;           /* NULL: it is queued */
+        int failed;             /* not started yet: -errno */
         Error error;
         struct ImageJob *next;
 } ImageJob;
@@ -44,7 +45,7 @@ struct ImageRequest {
         ImageStore *store;
         char *reference;
         PullPolicy policy;
-        char **auths;
+        PullSecretList secrets;
         image_ready_t ready;
         image_progress_t progress;
         void *userdata;
@@ -134,7 +135,7 @@ int image_store_schedule_work(ImageStore *store);
  * -errno. */
 int image_job_for_archive(ImageStore *store, const Archive *archive, const ArchivedImage *found,
                           const char *reference, ImageJob **ret);
-int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
+int image_job_for_pull(ImageStore *store, const char *reference, const PullSecretList *secrets,
                        ImageJob **ret);
 
 /* The job that checks the signatures of an image that is here. */

@@ -33,9 +33,7 @@ static const char *const preload_name = "preload", *const images_name = "images"
 
 static ImageRequest *image_request_free(ImageRequest *request) {
         free(request->reference);
-        strv_foreach(text, request->auths)
-                explicit_bzero(*text, strlen(*text));
-        strv_free(request->auths);
+        pull_secret_list_done(&request->secrets);
         free(request);
         return NULL;
 }
@@ -232,6 +230,35 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
         return r;
 }
 
+/* With the names that this request has for them. */
+static char *describe_secret_problems(const ImageRequest *request, const ImageJob *job) {
+        char *text = NULL;
+
+        for (size_t i = 0; job->secret_problems && i < request->secrets.n; i++) {
+                cleanup_free char *before = text;
+
+                text = NULL;
+                if (!job->secret_problems[i])
+                        text = TAKE_PTR(before);
+                else if (asprintf(&text, "%s%sSecret \"%s\": %s", strna(before), before ? "; " : "",
+                                  request->secrets.items[i].name, job->secret_problems[i]) < 0)
+                        return NULL;
+        }
+        return text;
+}
+
+static int explain_job_error(const ImageRequest *request, const ImageJob *job, int r,
+                             const Error *error, Error *reterr) {
+        cleanup_free char *problems = describe_secret_problems(request, job);
+
+        if (problems)
+                (void) error_setf(reterr, -r, "%s (imagePullSecrets: %s)", error_message(error, r),
+                                  problems);
+        else
+                (void) error_setf(reterr, -r, "%s", error_message(error, r));
+        return r;
+}
+
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
                                      const Error *error) {
         ImageRequest *request;
@@ -239,10 +266,11 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
         while ((request = next_request_of_job(store, job))) {
                 cleanup_with(image_unrefp) Image *image = NULL;
                 cleanup_error Error own = ERROR_NULL;
-                int q = r < 0 ? r : take_job_image(store, request, job, &image, &own);
+                int q = r < 0 ? explain_job_error(request, job, r, error, &own)
+                              : take_job_image(store, request, job, &image, &own);
 
                 if (q != 0)
-                        answer_image_request(request, MIN(q, 0), image, r < 0 ? error : &own);
+                        answer_image_request(request, MIN(q, 0), image, &own);
         }
 }
 
@@ -286,7 +314,7 @@ static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Im
                 return error_setf(reterr, ENOENT, "no archive in '%s' contains '%s'",
                                   store->preload_path, reference);
         r = image_admission_check_pull(store, reference, reterr);
-        return r < 0 ? r : image_job_for_pull(store, reference, request->auths, ret_job);
+        return r < 0 ? r : image_job_for_pull(store, reference, &request->secrets, ret_job);
 }
 
 /* A disk that was full when an archive appeared may have space by now; a new request also retries
@@ -315,7 +343,7 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
                 .progress = options->progress,
                 .userdata = userdata,
         };
-        r = strv_extend(&request->auths, options->auths);
+        r = options->secrets ? pull_secret_list_extend(&request->secrets, options->secrets) : 0;
         if (r >= 0)
                 r = image_reference_normalise(options->reference, &request->reference, reterr);
         if (r >= 0) {

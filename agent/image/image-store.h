@@ -6,6 +6,7 @@
  * collects unused images. Untrusted bytes are not parsed here. */
 
 #include "agent/image/image-set.h"
+#include "agent/image/pull-secret.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"
 #include "agent/model/pod.h"
@@ -58,9 +59,9 @@ typedef struct ImageRequest ImageRequest;
 
 typedef struct ImageRequestOptions {
         const char *reference;
-        PullPolicy policy;         /* unset is IfNotPresent */
-        char *const *auths;        /* the documents of imagePullSecrets, as JSON; copied */
-        image_progress_t progress; /* may be NULL; gets the userdata of 'ready' */
+        PullPolicy policy;             /* unset is IfNotPresent */
+        const PullSecretList *secrets; /* imagePullSecrets; copied. NULL: none */
+        image_progress_t progress;     /* may be NULL; gets the userdata of 'ready' */
 } ImageRequestOptions;
 
 /* Requests an image. 1: it is present, and *ret_image is a new reference; nothing is called. 0:

@@ -6,7 +6,6 @@
 
 #include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
-#include "common/hash.h"
 #include "common/json-text.h"
 #include "common/registry-name.h"
 #include "common/strv.h"
@@ -16,30 +15,6 @@ static json_t *string_array_to_json(char *const *strv) {
 
         for (; array && strv && *strv; strv++)
                 (void) json_array_append_new(array, json_string(*strv));
-        return array;
-}
-
-/* An invalid document was reported with its Secret; null stands for it. */
-static json_t *auth_documents_to_json(char *const *texts) {
-        json_t *array = json_array();
-
-        for (; array && texts && *texts; texts++) {
-                json_t *document = json_loads(*texts, JSON_REJECT_DUPLICATES, NULL);
-
-                (void) json_array_append_new(array, document ? document : json_null());
-        }
-        return array;
-}
-
-json_t *pull_secret_hashes(char *const *auths) {
-        json_t *array = json_array();
-
-        for (; array && auths && *auths; auths++) {
-                char hash[SHA256_HEX_SIZE];
-
-                sha256_hex(*auths, strlen(*auths), hash);
-                (void) json_array_append_new(array, json_string(hash));
-        }
         return array;
 }
 
@@ -63,13 +38,13 @@ static json_t *origin_to_json(const ImageOrigin *origin) {
 }
 
 static json_t *pull_settings_to_json(const MainstayConfig *given, const char *reference,
-                                     char *const *auths, const PullDemand *demand) {
+                                     const PullSecretList *secrets, const PullDemand *demand) {
         static const MainstayConfig none = { 0 };
         const MainstayConfig *config = given ? given : &none;
 
         return json_pack("{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:O*, s:b}",
-                         "progress", 1, "auths", auth_documents_to_json(auths), "authHashes",
-                         pull_secret_hashes(auths), "insecureRegistries",
+                         "progress", 1, "pullSecrets", pull_secret_list_to_json(secrets),
+                         "authHashes", pull_secret_list_hashes(secrets), "insecureRegistries",
                          string_array_to_json(config->insecure_registries), "mirrors",
                          registry_mirrors_to_json(config, reference), "authFile",
                          config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
@@ -78,9 +53,23 @@ static json_t *pull_settings_to_json(const MainstayConfig *given, const char *re
                          demand->access, "offline", demand->is_offline);
 }
 
-int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,
-                       const PullDemand *demand) {
-        cleanup_json json_t *json = pull_settings_to_json(config, reference, auths, demand);
+static void wipe_secret_values(const json_t *settings) {
+        const json_t *secret;
+        size_t i;
 
-        return json_memfd_open(json, "pull");
+        json_array_foreach(json_object_get(settings, "pullSecrets"), i, secret) {
+                const char *text = json_string_value(json_object_get(secret, "document"));
+
+                if (text)
+                        explicit_bzero((char *) (uintptr_t) text, strlen(text));
+        }
+}
+
+int pull_settings_open(const MainstayConfig *config, const char *reference,
+                       const PullSecretList *secrets, const PullDemand *demand) {
+        cleanup_json json_t *json = pull_settings_to_json(config, reference, secrets, demand);
+        int fd = json_memfd_open(json, "pull");
+
+        wipe_secret_values(json);
+        return fd;
 }

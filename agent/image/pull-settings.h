@@ -4,6 +4,7 @@
 /* What mainstay-image is given for a pull: imagePullSecrets, mirrors, proxies, and what the
  * signatures of the image must meet. */
 
+#include "agent/image/pull-secret.h"
 #include "agent/image/signature-policy.h"
 #include "agent/model/config.h"
 
@@ -15,11 +16,7 @@ typedef struct PullDemand {
 } PullDemand;
 
 /* A memory file with the settings of a pull, because they contain passwords. 'config' may be NULL:
- * defaults; 'auths' are documents with credentials. A descriptor that the caller closes, or -errno.
+ * defaults; A descriptor that the caller closes, or -errno.
  */
-int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,
-                       const PullDemand *demand);
-
-/* The hashes of documents with credentials, as mainstay-image records them. A list that the caller
- * frees; NULL: no memory. */
-json_t *pull_secret_hashes(char *const *auths);
+int pull_settings_open(const MainstayConfig *config, const char *reference,
+                       const PullSecretList *secrets, const PullDemand *demand);

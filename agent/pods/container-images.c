@@ -182,7 +182,7 @@ static void request_container_image(ContainerImages *images) {
                         c->pod->context->images,
                         &(ImageRequestOptions){ .reference = c->spec->image,
                                                 .policy = c->spec->image_pull_policy,
-                                                .auths = secrets.documents,
+                                                .secrets = &secrets.list,
                                                 .progress = on_container_pull_progress },
                         on_container_image_result, images, &image, &images->request, &error);
         if (r == 0)
@@ -268,7 +268,7 @@ static int request_volume_image(ContainerImages *images, size_t i, Error *reterr
         r = image_store_request(c->pod->context->images,
                                 &(ImageRequestOptions){ .reference = source->reference,
                                                         .policy = source->pull_policy,
-                                                        .auths = secrets.documents,
+                                                        .secrets = &secrets.list,
                                                         .progress = on_container_pull_progress },
                                 on_volume_image_result, images, &images->volumes[i],
                                 &images->request, reterr);

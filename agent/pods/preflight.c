@@ -120,7 +120,7 @@ static void request_preflight_image(Preflight *preflight, size_t i) {
                 r = image_store_request(preflight->context->images,
                                         &(ImageRequestOptions){ .reference = image->reference,
                                                                 .policy = image->policy,
-                                                                .auths = secrets.documents },
+                                                                .secrets = &secrets.list },
                                         on_preflight_image, image, &preflight->images[i],
                                         &image->request, &error);
         if (r < 0)

@@ -1,60 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/pull-secrets.h"
 
-#include "common/base64.h"
 #include "common/cleanup.h"
-#include "common/json-text.h"
-#include "common/strv.h"
 
-/* As the kubelet reads an entry: "auth" is user and password with a colon between them. */
-static int check_auth(const json_t *entry, const char *registry, Error *reterr) {
-        const json_t *auth = json_object_get(entry, "auth");
-        const char *encoded = json_string_value(auth);
-        char *plain = NULL;
-        size_t length = 0;
-        bool has_colon;
-        int r;
-
-        if (!json_is_object(entry))
-                return error_setf(reterr, EINVAL, "its entry for '%.128s' is not an object",
-                                  registry);
-        if (!auth || json_is_null(auth) || (encoded && !encoded[0]))
-                return 0;
-        r = encoded ? base64_decode_unpadded(encoded, &plain, &length) : -EINVAL;
-        if (r == -ENOMEM)
-                return r;
-        has_colon = r >= 0 && strchr(plain, ':');
-        if (plain)
-                explicit_bzero(plain, length);
-        free(plain);
-        if (has_colon)
-                return 0;
-        return error_setf(reterr, EINVAL,
-                          "its 'auth' for '%.128s' is not the Base64 of user:password", registry);
-}
-
-static int check_docker_config(const char *text, bool has_auths, Error *reterr) {
-        cleanup_json json_t *json = NULL;
-        json_t *entries, *entry;
-        const char *registry;
-        int r = json_parse_text(text, strlen(text), 0, &json, NULL);
-
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0 || !json_is_object(json))
-                return error_setf(reterr, EINVAL, "its value is not a JSON object");
-        entries = has_auths ? json_object_get(json, "auths") : json;
-        if (!json_is_object(entries))
-                return error_setf(reterr, EINVAL, "its value has no object 'auths'");
-        json_object_foreach(entries, registry, entry) {
-                r = check_auth(entry, registry, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int append_docker_config(const DataObject *secret, char ***auths, Error *reterr) {
+/* mainstay-image parses the value. */
+static int append_docker_config(const DataObject *secret, const char *name, PullSecretList *list,
+                                Error *reterr) {
         static const struct {
                 const char *type, *key;
                 bool has_auths;
@@ -65,7 +16,6 @@ static int append_docker_config(const DataObject *secret, char ***auths, Error *
 
         for (size_t i = 0; i < N_ELEMENTS(types); i++) {
                 const ObjectValue *value = data_object_find(secret, types[i].key);
-                int r;
 
                 if (!streq_ptr(secret->type, types[i].type))
                         continue;
@@ -73,8 +23,9 @@ static int append_docker_config(const DataObject *secret, char ***auths, Error *
                         return error_setf(reterr, EINVAL, "it has no value '%s'", types[i].key);
                 if (strlen(value->bytes) != value->length)
                         return error_setf(reterr, EINVAL, "its value is not a JSON object");
-                r = strv_append(auths, value->bytes);
-                return r < 0 ? r : check_docker_config(value->bytes, types[i].has_auths, reterr);
+                return pull_secret_list_add(list, &(PullSecret){ .name = (char *) (uintptr_t) name,
+                                                                 .document = value->bytes,
+                                                                 .has_auths = types[i].has_auths });
         }
         if (!secret->type)
                 return error_setf(reterr, EINVAL, "it has no type, and needs '%s'", types[0].type);
@@ -110,7 +61,7 @@ static int add_pull_secret(const ObjectLookup *objects, const Pod *pod, const ch
         int r = object_lookup(objects, &pod->metadata, OBJECT_SECRET, name, &secret, NULL);
 
         if (r >= 0)
-                r = append_docker_config(secret, &secrets->documents, &error);
+                r = append_docker_config(secret, name, &secrets->list, &error);
         if (r >= 0 || r == -ENOMEM)
                 return MIN(r, 0);
         return append_problem(secrets, name, error.message ? error.message : "it does not exist");
@@ -133,9 +84,7 @@ int pull_secrets_find(const ObjectLookup *objects, const Pod *pod, PullSecrets *
 }
 
 void pull_secrets_done(PullSecrets *secrets) {
-        strv_foreach(text, secrets->documents)
-                explicit_bzero(*text, strlen(*text));
-        strv_free(secrets->documents);
+        pull_secret_list_done(&secrets->list);
         free(secrets->unusable);
         free(secrets->problems);
         *secrets = (PullSecrets){ 0 };

@@ -3,13 +3,14 @@
 
 /* imagePullSecrets of a pod: the Docker configurations that its Secrets hold. */
 
+#include "agent/image/pull-secret.h"
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
 
 typedef struct PullSecrets {
-        char **documents; /* JSON; wiped when they are freed */
-        char *unusable;   /* names of Secrets that cannot be used, or NULL */
-        char *problems;   /* the same Secrets, with the reasons */
+        PullSecretList list;
+        char *unusable; /* names of Secrets that cannot be used, or NULL */
+        char *problems; /* the same Secrets, with the reasons */
 } PullSecrets;
 
 /* Like the kubelet, the caller continues without the Secrets that cannot be used. 0 or -ENOMEM. */

@@ -550,6 +550,8 @@ UNUSABLE = {
     "absent": (None, 'Secret "pull": it does not exist'),
     "of another type": ({"type": "Opaque"}, "its type is 'Opaque', not 'kubernetes.io/dockerconfigjson'"),
     "without auths": ({"data": {".dockerconfigjson": base64.b64encode(b'{"a": {}}').decode()}}, "its value has no object 'auths'"),
+    "an entry without an object": ({"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {"r\\n.example": 1}}').decode()}},
+                                   "is not an object"),
     "with a wrong auth": ({"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {"r.example": {"auth": "!"}}}').decode()}},
                           "its 'auth' for 'r.example' is not the Base64 of user:password"),
 }
@@ -564,6 +566,26 @@ def test_a_pull_secret_that_cannot_be_used_is_named_with_the_reason(locked, pull
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
     message = node.wait_waiting("web", "ErrImagePull")
     assert words in message and "authentication is required" in message, message
+
+
+def test_pull_secrets_are_named_as_each_pod_names_them(locked, pulling_node):
+    """Two Secrets have the same value, so that one pull serves both pods; a third does not exist."""
+    node = pulling_node(locked)
+    for name in ("left", "right"):
+        node.drop(secret(name, {"auths": {locked.host: {"auth": "hunter2"}}}), f"secret-{name}.yaml")
+        node.drop(pod(name, f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "gone"}, {"name": name}]))
+    for name, other in (("left", "right"), ("right", "left")):
+        message = node.wait_waiting(name, "ErrImagePull")
+        assert f'Secret "{name}": its \'auth\' for' in message and 'Secret "gone": it does not exist' in message, message
+        assert other not in message and "hunter2" not in message, message
+    assert "hunter2" not in node.said()
+
+
+def test_of_two_members_of_a_pull_secret_with_one_name_the_last_counts(locked, pulling_node):
+    text = f'{{"auths": {{}}, "auths": {{"{locked.host}": {{"username": "joe", "password": "secret"}}}}}}'
+    node = pulling_node(locked)
+    node.drop({**secret("pull", {}), "data": {".dockerconfigjson": base64.b64encode(text.encode()).decode()}}, "secret.yaml")
+    node.launch(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
 
 
 @pytest.mark.parametrize("reference", [{}, {"name": ""}])

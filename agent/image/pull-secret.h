@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* imagePullSecrets as they are given to mainstay-image, which parses them: a user of the cluster
+ * wrote them. */
+
+#include "common/json-text.h"
+
+typedef struct PullSecret {
+        char *name;     /* of the Secret */
+        char *document; /* its value; wiped when it is freed */
+        bool has_auths; /* it is a .dockerconfigjson, not a .dockercfg */
+} PullSecret;
+
+typedef struct PullSecretList {
+        PullSecret *items;
+        size_t n;
+} PullSecretList;
+
+/* Appends copies. 0 or -ENOMEM. */
+int pull_secret_list_add(PullSecretList *list, const PullSecret *secret);
+int pull_secret_list_extend(PullSecretList *list, const PullSecretList *from);
+
+/* Whether they have the same values, whatever their names. */
+bool pull_secret_list_equal(const PullSecretList *a, const PullSecretList *b);
+
+void pull_secret_list_done(PullSecretList *list);
+
+/* For mainstay-image: the values; and their hashes, as it records them. Lists that the caller
+ * frees; NULL: no memory. */
+json_t *pull_secret_list_to_json(const PullSecretList *list);
+json_t *pull_secret_list_hashes(const PullSecretList *list);
