@@ -402,7 +402,7 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         r = http_server_new(&(HttpServerConfig){ .event = agent->event,
                                                  .socket_path = agent->paths.socket,
                                                  .handlers = &agent_http_handlers,
-                                                 .lets_api_user_write = !agent->paths.kubeconfig,
+                                                 .is_alone = !agent->paths.kubeconfig,
                                                  .userdata = agent },
                             &agent->http_server, reterr);
         if (r < 0)

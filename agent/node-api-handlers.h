@@ -7,9 +7,10 @@
 
 int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr);
 int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr);
-int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, HttpReview *review,
-                       void **ret_request, Error *reterr);
-void agent_cancel_review(void *request);
+int agent_connect_signer(void *userdata, Error *reterr);
+int agent_check_access(void *userdata, const HttpAccessQuestion *question, HttpAccess *access,
+                       void **ret_check);
+void agent_cancel_access(void *check);
 int agent_check_pod(void *userdata, const char *namespace, const char *pod, const char *uid,
                     Error *reterr);
 int agent_connect_to_port(void *userdata, const char *namespace, const char *pod, const char *uid,

@@ -5,6 +5,7 @@
  * and eviction-wiring.c connect two of them, http-handlers.c, node-api-handlers.c and
  * debug-handlers.c answer requests on the local socket. */
 
+#include "agent/access/authorizer.h"
 #include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/seccomp.h"
@@ -21,6 +22,7 @@
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
+#include "agent/node/api-signer.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
@@ -69,6 +71,8 @@ typedef struct Agent {
         LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
         SelfSigned *self_signed; /* NULL: it was not asked for yet */
         SystemLogs *system_logs; /* likewise */
+        ApiSigner *signer;       /* likewise */
+        Authorizer *authorizer;  /* likewise */
         NodeApiLauncher *node_api_launcher; /* NULL: systemd does it, or nothing */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */

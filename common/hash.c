@@ -60,6 +60,16 @@ void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]) 
         to_hex(digest, ret_hex);
 }
 
+void hmac_sha256_hex(const void *key, size_t key_length, const void *data, size_t length,
+                     char ret_hex[SHA256_HEX_SIZE]) {
+        uint8_t digest[SHA256_SIZE];
+        int r = gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_length, data, length, digest);
+
+        assert(r >= 0);
+        (void) r;
+        to_hex(digest, ret_hex);
+}
+
 void sha1(const void *data, size_t length, uint8_t ret[SHA1_SIZE]) {
         int r = gnutls_hash_fast(GNUTLS_DIG_SHA1, data, length, ret);
 

@@ -28,4 +28,8 @@ DEFINE_CLEANUP(Sha256 *, sha256_free)
 /* For bytes in memory. */
 void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]);
 
+/* HMAC of RFC 2104. */
+void hmac_sha256_hex(const void *key, size_t key_length, const void *data, size_t length,
+                     char ret_hex[SHA256_HEX_SIZE]);
+
 void sha1(const void *data, size_t length, uint8_t ret[SHA1_SIZE]);

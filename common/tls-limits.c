@@ -23,7 +23,7 @@ static bool is_rsa_key_too_large(gnutls_x509_crt_t certificate, unsigned bits) {
         return is_too_large;
 }
 
-static int check_peer_key(const gnutls_datum_t *der) {
+int tls_check_key(const gnutls_datum_t *der) {
         gnutls_x509_crt_t certificate;
         unsigned bits = 0;
         int code = gnutls_x509_crt_init(&certificate);
@@ -50,7 +50,7 @@ static int check_peer_keys(gnutls_session_t session) {
         const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);
 
         for (unsigned i = 0; certificates && i < n; i++) {
-                int code = check_peer_key(&certificates[i]);
+                int code = tls_check_key(&certificates[i]);
 
                 if (code < 0)
                         return code;
@@ -58,8 +58,8 @@ static int check_peer_keys(gnutls_session_t session) {
         return 0;
 }
 
-static int check_peer_message(gnutls_session_t session, unsigned type, unsigned when,
-                              unsigned is_incoming, const gnutls_datum_t *message) {
+int tls_check_peer_message(gnutls_session_t session, unsigned type, unsigned when,
+                           unsigned is_incoming, const gnutls_datum_t *message) {
         if (!is_incoming)
                 return 0;
         switch (type) {
@@ -78,5 +78,5 @@ static int check_peer_message(gnutls_session_t session, unsigned type, unsigned 
 
 void tls_limit_peer(gnutls_session_t session) {
         gnutls_handshake_set_hook_function(session, (unsigned) GNUTLS_HANDSHAKE_ANY,
-                                           GNUTLS_HOOK_PRE, check_peer_message);
+                                           GNUTLS_HOOK_PRE, tls_check_peer_message);
 }

@@ -15,3 +15,9 @@
  * a key that is too large, GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE for one that is neither RSA nor of
  * an elliptic curve, and GNUTLS_E_HANDSHAKE_TOO_LARGE for a message that is too long. */
 void tls_limit_peer(gnutls_session_t session);
+
+/* The hook itself, for a program that has one of its own; and its check of one key, of a
+ * certificate in DER. */
+int tls_check_peer_message(gnutls_session_t session, unsigned type, unsigned when,
+                           unsigned is_incoming, const gnutls_datum_t *message);
+int tls_check_key(const gnutls_datum_t *der);

@@ -54,9 +54,9 @@ PARSERS = {
     "reports": ["agent/report/report-queue.c"],
     "SPDY": ["agent/node-api/spdy.c", "agent/node-api/spdy-headers.c"],
     "WebSockets": ["agent/node-api/session-wire.c", "agent/node-api/channel-socket.c", "common/channels.c", "common/websocket-*.c"],
-    "requests of the kubelet's API": ["agent/node-api/request-attributes.c", "agent/node-api/resource-path.c", "agent/node-api/url.c",
+    "requests of the kubelet's API": ["agent/model/request-attributes.c", "agent/node-api/resource-path.c", "agent/node-api/url.c",
                                       "agent/node-api/field-terms.c", "agent/node-api/label-terms.c", "agent/node-api/protobuf-body.c"],
-    "reviews": ["agent/node-api/review-objects.c"],
+    "reviews": ["agent/access/review-objects.c"],
     "lists and tables": ["agent/node-api/object-list.c"],
 }
 

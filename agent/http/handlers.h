@@ -19,6 +19,18 @@ sd_event *http_event_of(const HttpServer *server);
 ResponseStreams *http_streams_of(HttpServer *server);
 LogProcesses *http_log_processes_of(HttpServer *server);
 
+/* Whether it is the user of mainstay-api. */
+bool http_is_api_peer(const HttpServer *server, struct MHD_Connection *http);
+
+/* The first of the requests that wait for access. */
+HttpAccess **http_accesses_of(HttpServer *server);
+
+/* access.c: lets all of those go on, to be refused. */
+void http_abort_accesses(HttpServer *server);
+
+/* Whether the node has joined no API server, so that mainstay-api answers kubectl. */
+bool http_is_alone(const HttpServer *server);
+
 /* True if the client is root, the agent's user or that of mainstay-api; otherwise the reply is
  * 403. */
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
@@ -86,9 +98,9 @@ enum MHD_Result http_handle_system_logs(HttpServer *server, struct MHD_Connectio
                                         const char *rest);
 enum MHD_Result http_handle_node_api_settings(HttpServer *server, struct MHD_Connection *http,
                                               const char *rest);
-enum MHD_Result http_handle_token_review(HttpServer *server, struct MHD_Connection *http,
-                                         const char *rest);
-enum MHD_Result http_handle_access_review(HttpServer *server, struct MHD_Connection *http,
+enum MHD_Result http_handle_connect_signer(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest);
+enum MHD_Result http_handle_client_access(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest);
 enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest);

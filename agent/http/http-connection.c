@@ -11,18 +11,14 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum {
-        REQUEST_BODY_MAX = 64 * 1024
-};
-
 struct HttpConnection {
         int fd;
         uint64_t timeout_usec;
         sd_event_source *deadline;
-        char *body;
-        size_t body_length;
         void *upgrade;
         void (*free_upgrade)(void *upgrade);
+        HttpAccess *access;
+        void (*free_access)(HttpAccess *access);
 };
 
 static int on_http_connection_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -51,8 +47,8 @@ HttpConnection *http_connection_free(HttpConnection *connection) {
         if (!connection)
                 return NULL;
         sd_event_source_disable_unref(connection->deadline);
-        http_connection_clear_body(connection);
         http_connection_set_upgrade_take(connection, NULL, NULL);
+        http_connection_set_access_take(connection, NULL, NULL);
         free(connection);
         return NULL;
 }
@@ -73,30 +69,6 @@ void http_connection_clear_deadline(HttpConnection *connection) {
         (void) sd_event_source_set_enabled(connection->deadline, SD_EVENT_OFF);
 }
 
-int http_connection_append_body(HttpConnection *connection, const char *data, size_t length) {
-        char *body;
-
-        if (length > REQUEST_BODY_MAX - connection->body_length)
-                return -EMSGSIZE;
-        body = realloc(connection->body, connection->body_length + length + 1);
-        if (!body)
-                return -ENOMEM;
-        memcpy(body + connection->body_length, data, length);
-        connection->body = body;
-        connection->body_length += length;
-        body[connection->body_length] = '\0';
-        return 0;
-}
-
-const char *http_connection_body(const HttpConnection *connection) {
-        return strna(connection->body);
-}
-
-void http_connection_clear_body(HttpConnection *connection) {
-        free(TAKE_PTR(connection->body));
-        connection->body_length = 0;
-}
-
 void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
                                       void (*free_upgrade)(void *upgrade)) {
         if (connection->upgrade)
@@ -107,4 +79,16 @@ void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
 
 void *http_connection_take_upgrade(HttpConnection *connection) {
         return TAKE_PTR(connection->upgrade);
+}
+
+HttpAccess *http_connection_access(const HttpConnection *connection) {
+        return connection->access;
+}
+
+void http_connection_set_access_take(HttpConnection *connection, HttpAccess *access,
+                                     void (*free_access)(HttpAccess *access)) {
+        if (connection->access)
+                connection->free_access(connection->access);
+        connection->access = access;
+        connection->free_access = free_access;
 }

@@ -17,6 +17,7 @@ enum {
 };
 
 typedef struct HttpConnection HttpConnection;
+typedef struct HttpAccess HttpAccess;
 
 /* NULL: out of memory. 'fd' belongs to libmicrohttpd. */
 HttpConnection *http_connection_new(sd_event *event, int fd, uint64_t timeout_usec);
@@ -31,13 +32,13 @@ int http_connection_fd(const HttpConnection *connection);
 void http_connection_set_deadline(HttpConnection *connection);
 void http_connection_clear_deadline(HttpConnection *connection);
 
-/* The body of the request, for routes that have one: "" at first. -EMSGSIZE, -ENOMEM. */
-int http_connection_append_body(HttpConnection *connection, const char *data, size_t length);
-const char *http_connection_body(const HttpConnection *connection);
-void http_connection_clear_body(HttpConnection *connection);
-
 /* What the connection is upgraded to (exec), until the upgrade takes it. It is freed with the
  * connection if the client disconnects before. */
 void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
                                       void (*free_upgrade)(void *upgrade));
 void *http_connection_take_upgrade(HttpConnection *connection);
+
+/* What is known of the client's access, for one request: see access.h. It is the connection's. */
+HttpAccess *http_connection_access(const HttpConnection *connection);
+void http_connection_set_access_take(HttpConnection *connection, HttpAccess *access,
+                                     void (*free_access)(HttpAccess *access));

@@ -48,11 +48,12 @@ struct HttpServer {
         MhdLoop mhd;
 
         bool has_api_user; /* mainstay-api's */
-        bool lets_api_user_write;
+        bool is_alone;
         uid_t api_uid;
         gid_t api_gid;
 
         ClientLimits clients;
+        HttpAccess *accesses; /* that wait */
         ResponseStreams streams;
         LogProcesses log_processes;
         FileWatch *user_watch;
@@ -80,6 +81,14 @@ LogProcesses *http_log_processes_of(HttpServer *server) {
 
 void http_server_schedule_run(HttpServer *server) {
         mhd_loop_schedule_run(&server->mhd);
+}
+
+HttpAccess **http_accesses_of(HttpServer *server) {
+        return &server->accesses;
+}
+
+bool http_is_alone(const HttpServer *server) {
+        return server->is_alone;
 }
 
 static uid_t uid_of_peer(int fd) {
@@ -135,7 +144,7 @@ static void on_mhd_request_completed(void *userdata, struct MHD_Connection *http
 
         if (!connection)
                 return;
-        http_connection_clear_body(connection);
+        http_connection_set_access_take(connection, NULL, NULL);
         http_connection_set_deadline(connection);
 }
 
@@ -157,18 +166,18 @@ static bool is_api_user(const HttpServer *server, uid_t uid) {
         return server->has_api_user && uid == server->api_uid;
 }
 
-static bool is_api_peer(const HttpServer *server, struct MHD_Connection *http) {
+bool http_is_api_peer(const HttpServer *server, struct MHD_Connection *http) {
         return is_api_user(server, uid_of_peer(http_connection_fd(http_connection_of(http))));
 }
 
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
                            enum MHD_Result *ret) {
-        return is_api_peer(server, http) || http_require_root(http, ret);
+        return http_is_api_peer(server, http) || http_require_root(http, ret);
 }
 
 bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
                          enum MHD_Result *ret) {
-        if (server->lets_api_user_write && is_api_peer(server, http))
+        if (server->is_alone && http_is_api_peer(server, http))
                 return true;
         return http_require_root(http, ret);
 }
@@ -415,7 +424,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
                                              .userdata = server };
         server->log_processes.event = config->event;
         server->handlers = config->handlers;
-        server->lets_api_user_write = config->lets_api_user_write;
+        server->is_alone = config->is_alone;
         server->userdata = config->userdata;
         server->request_timeout_usec =
                 config->request_timeout_usec ? config->request_timeout_usec : REQUEST_TIMEOUT_USEC;
@@ -455,6 +464,7 @@ static void remove_http_socket(const HttpServer *server) {
 HttpServer *http_server_free(HttpServer *server) {
         if (!server)
                 return NULL;
+        http_abort_accesses(server);
         if (server->mhd.mhd)
                 response_streams_abort_all(&server->streams);
         mhd_loop_stop(&server->mhd);

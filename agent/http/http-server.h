@@ -52,16 +52,18 @@ typedef struct HttpExecOptions {
         bool is_held; /* the command starts with the client's message of CHANNEL_START */
 } HttpExecOptions;
 
-/* What mainstay-api asks the API server through the agent. */
-typedef enum HttpReviewKind {
-        HTTP_TOKEN_REVIEW,
-        HTTP_ACCESS_REVIEW,
-} HttpReviewKind;
+/* What a client of mainstay-api wants, and what it has shown; NULL: nothing. */
+typedef struct HttpAccessQuestion {
+        const char *ticket, *token;
+        const char *method, *path; /* of the agent's request, or of the kubelet's */
+        bool is_session;           /* a command, a port: "create", whatever the method */
+} HttpAccessQuestion;
 
-typedef struct HttpReview HttpReview;
+typedef struct HttpAccess HttpAccess;
 
-/* The API server's reply to a review, or {"error":"…"}; NULL: out of memory. */
-void http_review_done(HttpReview *review, char *json_consume);
+/* The decision: 200, or the status and the text of the reply. 'user' is JSON; NULL: it is not
+ * known. */
+void http_access_done(HttpAccess *access, unsigned status, const char *message, const char *user);
 
 typedef int (*http_each_object_t)(const char *key, const char *json, void *context);
 
@@ -137,21 +139,23 @@ typedef struct HttpServerHandlers {
         int (*open_system_log)(void *userdata, const char *path, const SystemLogQuery *query,
                                const char **ret_type, Error *reterr);
 
-        /* The settings of mainstay-api as JSON, which the server frees. They hold the key of the
-         * serving certificate. 0, or -errno with a message. */
+        /* The settings of mainstay-api as JSON, which the server frees; the signer gets what is
+         * secret. 0, or -errno with a message. */
         int (*node_api_settings)(void *userdata, char **ret_json, Error *reterr);
+
+        /* A connection to the signer, for mainstay-api. A descriptor, or -errno with a message. */
+        int (*connect_signer)(void *userdata, Error *reterr);
 
         /* What a kubeconfig for mainstay-api is made of, as JSON that the server frees: "nodeName",
          * and in PEM "certificateAuthority", "clientCertificate", "clientKey". -EINVAL (400) with a
          * message where the node has joined an API server. */
         int (*make_kubeconfig)(void *userdata, char **ret_json, Error *reterr);
 
-        /* Has the API server review 'body', a TokenReview or SubjectAccessReview. After a 0 the
-         * agent calls http_review_done(), later and once, unless cancel_review() is called before
-         * with '*ret_request'. -EAGAIN (503) with a message: there is no API server. */
-        int (*start_review)(void *userdata, HttpReviewKind kind, const char *body,
-                            HttpReview *review, void **ret_request, Error *reterr);
-        void (*cancel_review)(void *request);
+        /* Decides about a client's request, and calls http_access_done() once, before or after it
+         * returns, unless cancel_access() is called with '*ret_check'. 0 or -ENOMEM. */
+        int (*check_access)(void *userdata, const HttpAccessQuestion *question, HttpAccess *access,
+                            void **ret_check);
+        void (*cancel_access)(void *check);
 
         /* The images of the store, as JSON that the server frees, or NULL. */
         char *(*images)(void *userdata);
@@ -206,7 +210,7 @@ typedef struct HttpServerConfig {
         const HttpServerHandlers *handlers; /* outlive the server, as do userdata and event */
         void *userdata;
         uint64_t request_timeout_usec; /* for a client to send a whole request; 0: 10 s */
-        bool lets_api_user_write;      /* for kubectl on a node without an API server */
+        bool is_alone;                 /* without an API server: mainstay-api serves kubectl */
 } HttpServerConfig;
 
 /* Opens the socket, mode 0660, and starts to serve. The socket appears by rename, so a client finds

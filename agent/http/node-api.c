@@ -1,85 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /nodeapi/…, for mainstay-api only: its settings, and reviews by the API server, which only the
- * agent can ask. A review is passed on as it is; its reply is a stream of one piece. */
+/* /nodeapi/…, for mainstay-api only: its settings, a connection to the signer, and whether a client
+ * may do something that mainstay-api answers itself. */
 
+#include "agent/http/access.h"
 #include "agent/http/handlers.h"
-#include "agent/http/http-connection.h"
-#include "agent/http/http-server.h"
-#include "agent/http/stream-text.h"
 #include "common/cleanup.h"
 
-struct HttpReview {
-        HttpServer *server;
-        ResponseStream *stream;
-        void *request; /* of the agent; NULL: it is done */
-        char *reply;
-        size_t sent;
-};
-
-static ssize_t read_review(void *source, char *buffer, size_t size) {
-        HttpReview *review = source;
-        size_t n;
-
-        if (review->request)
-                return 0;
-        n = MIN(size, strlen(strna(review->reply)) - review->sent);
-        if (n == 0)
-                return -ENODATA;
-        memcpy(buffer, review->reply + review->sent, n);
-        review->sent += n;
-        return (ssize_t) n;
-}
-
-static void review_free(void *source) {
-        HttpReview *review = source;
-
-        if (review->request)
-                http_handlers_of(review->server)->cancel_review(review->request);
-        free(review->reply);
-        free(review);
-}
-
-static const ResponseStreamKind review_kind = { "application/json", false, read_review,
-                                                review_free };
-
-void http_review_done(HttpReview *review, char *json_consume) {
-        review->request = NULL;
-        review->reply = json_consume;
-        response_stream_wake(review->stream);
-}
-
-static enum MHD_Result handle_api_review(HttpServer *server, struct MHD_Connection *http,
-                                         HttpReviewKind kind) {
-        cleanup_error Error error = ERROR_NULL;
+/* /nodeapi/access?method=…&path=…[&session=1]. The reply is the user. */
+enum MHD_Result http_handle_client_access(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest) {
+        const char *method = http_query_parameter(http, "method");
+        const char *path = http_query_parameter(http, "path");
         enum MHD_Result result;
-        HttpReview *review;
-        int r;
 
         if (!http_require_api_peer(server, http, &result))
                 return result;
-        review = calloc(1, sizeof(*review));
-        if (!review)
-                return MHD_NO;
-        review->server = server;
-        r = http_handlers_of(server)->start_review(http_userdata_of(server), kind,
-                                                   http_connection_body(http_connection_of(http)),
-                                                   review, &review->request, &error);
-        if (r >= 0)
-                return response_stream_start(http_streams_of(server), http, &review_kind, review,
-                                             &review->stream);
-        review_free(review);
-        return http_reply_errno(http, r, &error);
+        if (!method || !path)
+                return http_reply_error(http, MHD_HTTP_BAD_REQUEST,
+                                        "the parameters 'method' and 'path' are required");
+        if (http_check_access(server, http, method, path, http_query_flag(http, "session"),
+                              &result) != HTTP_ACCESS_GRANTED)
+                return result;
+        return http_reply_text(http, MHD_HTTP_OK, "application/json", http_granted_user(http));
 }
 
-enum MHD_Result http_handle_token_review(HttpServer *server, struct MHD_Connection *http,
-                                         const char *rest) {
-        return handle_api_review(server, http, HTTP_TOKEN_REVIEW);
-}
+enum MHD_Result http_handle_connect_signer(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest) {
+        cleanup_error Error error = ERROR_NULL;
+        enum MHD_Result result;
+        int fd;
 
-enum MHD_Result http_handle_access_review(HttpServer *server, struct MHD_Connection *http,
-                                          const char *rest) {
-        return handle_api_review(server, http, HTTP_ACCESS_REVIEW);
+        if (!http_require_api_peer(server, http, &result))
+                return result;
+        if (!http_wants_descriptor(http))
+                return http_reply_error(http, MHD_HTTP_UPGRADE_REQUIRED,
+                                        "the request must upgrade to a descriptor");
+        fd = http_handlers_of(server)->connect_signer(http_userdata_of(server), &error);
+        return fd < 0 ? http_reply_errno(http, fd, &error)
+                      : http_reply_descriptor(server, http, fd, NULL);
 }
 
 enum MHD_Result http_handle_node_api_settings(HttpServer *server, struct MHD_Connection *http,

@@ -2,6 +2,7 @@
 
 /* The table of routes, with the handlers of one line. */
 
+#include "agent/http/access.h"
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"
@@ -77,53 +78,63 @@ static enum MHD_Result http_handle_schemas(HttpServer *server, struct MHD_Connec
         return http_reply_json_consume(http, openapi_schemas_to_json());
 }
 
+/* Who may use it besides root and the socket's group, which the handlers look after. */
+typedef enum RouteAccess {
+        ROUTE_LOCAL,   /* no client of mainstay-api */
+        ROUTE_CLIENT,  /* clients that may use the path, as one of the kubelet, by this method */
+        ROUTE_SESSION, /* clients that may create something by it */
+        ROUTE_ALONE,   /* likewise, where the node has joined no API server */
+        ROUTE_OPEN,    /* mainstay-api itself: it grants nothing */
+} RouteAccess;
+
 /* clang-format off */
 static const struct {
         const char *method;
         const char *path;
         bool has_rest; /* more components follow the path */
-        bool has_body;
+        RouteAccess access;
         enum MHD_Result (*handler)(HttpServer *server, struct MHD_Connection *http, const char *rest);
 } routes[] = {
-        { "GET",    "/healthz",             false, false, http_handle_healthz               },
-        { "GET",    "/readyz",              false, false, http_handle_readyz                },
-        { "GET",    "/pods",                false, false, http_handle_get_pods              },
-        { "GET",    "/events",              false, false, http_handle_get_events            },
-        { "GET",    "/daemonsets",          false, false, http_handle_get_daemonsets        },
-        { "POST",   "/daemonsets/",         true, false,  http_handle_daemonset_action      },
-        { "GET",    "/revisions",           false, false, http_handle_get_revisions         },
-        { "GET",    "/node",                false, false, http_handle_get_node              },
-        { "GET",    "/configmaps",          false, false, http_handle_get_config_maps       },
-        { "GET",    "/secrets",             false, false, http_handle_get_secrets           },
-        { "GET",    "/priorityclasses",     false, false, http_handle_get_priority_classes  },
-        { "GET",    "/runtimeclasses",      false, false, http_handle_get_runtime_classes   },
-        { "GET",    "/manifests",           false, false, http_handle_get_manifests         },
-        { "GET",    "/images",              false, false, http_handle_get_images            },
-        { "POST",   "/images/pull",         false, false, http_handle_pull_image            },
-        { "POST",   "/images/prune",        false, false, http_handle_prune_images          },
-        { "DELETE", "/images/image",        false, false, http_handle_remove_image          },
-        { "GET",    "/metrics",             false, false, http_handle_metrics               },
-        { "GET",    "/metrics/resource",    false, false, http_handle_resource_metrics      },
-        { "GET",    "/metrics/cadvisor",    false, false, http_handle_cadvisor_metrics      },
-        { "GET",    "/metrics/probes",      false, false, http_handle_probe_metrics         },
-        { "GET",    "/stats/summary",       false, false, http_handle_stats_summary         },
-        { "GET",    "/runningpods",         false, false, http_handle_running_pods          },
-        { "GET",    "/schemas",             false, false, http_handle_schemas               },
-        { "GET",    "/configz",             false, false, http_handle_configuration         },
-        { "GET",    "/containerLogs/",      true, false,  http_handle_container_logs        },
-        { "GET",    "/portForward/",        true,  false, http_handle_port_forward          },
-        { "GET",    "/logs/",               true,  false, http_handle_system_logs           },
-        { "GET",    "/nodeapi/settings",    false, false, http_handle_node_api_settings     },
-        { "POST",   "/nodeapi/tokenreview", false, true,  http_handle_token_review          },
-        { "POST",   "/nodeapi/accessreview", false, true, http_handle_access_review         },
-        { "GET",    "/exec/",               true, false,  http_handle_exec                  },
-        { "GET",    "/attach/",             true, false,  http_handle_attach                },
-        { "DELETE", "/api/v1/namespaces/",  true, false,  http_handle_delete_pod            },
-        { "POST",   "/api/v1/namespaces/",  true, false,  http_handle_add_ephemeral_container },
-        { "POST",   "/kubeconfig",          false, false, http_handle_make_kubeconfig       },
-        { "GET",    "/debug/dump",          false, false, http_handle_get_dump              },
-        { "GET",    "/debug/loglevel",      false, false, http_handle_get_log_level         },
-        { "PUT",    "/debug/loglevel",      false, false, http_handle_set_log_level         },
+        { "GET",    "/healthz",             false, ROUTE_CLIENT,  http_handle_healthz                 },
+        { "GET",    "/readyz",              false, ROUTE_CLIENT,  http_handle_readyz                  },
+        { "GET",    "/pods",                false, ROUTE_CLIENT,  http_handle_get_pods                },
+        { "GET",    "/events",              false, ROUTE_ALONE,   http_handle_get_events              },
+        { "GET",    "/daemonsets",          false, ROUTE_ALONE,   http_handle_get_daemonsets          },
+        { "POST",   "/daemonsets/",         true,  ROUTE_ALONE,   http_handle_daemonset_action        },
+        { "GET",    "/revisions",           false, ROUTE_ALONE,   http_handle_get_revisions           },
+        { "GET",    "/node",                false, ROUTE_ALONE,   http_handle_get_node                },
+        { "GET",    "/configmaps",          false, ROUTE_ALONE,   http_handle_get_config_maps         },
+        { "GET",    "/secrets",             false, ROUTE_ALONE,   http_handle_get_secrets             },
+        { "GET",    "/priorityclasses",     false, ROUTE_ALONE,   http_handle_get_priority_classes    },
+        { "GET",    "/runtimeclasses",      false, ROUTE_ALONE,   http_handle_get_runtime_classes     },
+        { "GET",    "/manifests",           false, ROUTE_LOCAL,   http_handle_get_manifests           },
+        { "GET",    "/images",              false, ROUTE_LOCAL,   http_handle_get_images              },
+        { "POST",   "/images/pull",         false, ROUTE_LOCAL,   http_handle_pull_image              },
+        { "POST",   "/images/prune",        false, ROUTE_LOCAL,   http_handle_prune_images            },
+        { "DELETE", "/images/image",        false, ROUTE_LOCAL,   http_handle_remove_image            },
+        { "GET",    "/metrics",             false, ROUTE_CLIENT,  http_handle_metrics                 },
+        { "GET",    "/metrics/resource",    false, ROUTE_CLIENT,  http_handle_resource_metrics        },
+        { "GET",    "/metrics/cadvisor",    false, ROUTE_CLIENT,  http_handle_cadvisor_metrics        },
+        { "GET",    "/metrics/probes",      false, ROUTE_CLIENT,  http_handle_probe_metrics           },
+        { "GET",    "/stats/summary",       false, ROUTE_CLIENT,  http_handle_stats_summary           },
+        { "POST",   "/stats/summary",       false, ROUTE_CLIENT,  http_handle_stats_summary           },
+        { "GET",    "/runningpods",         false, ROUTE_CLIENT,  http_handle_running_pods            },
+        { "GET",    "/schemas",             false, ROUTE_ALONE,   http_handle_schemas                 },
+        { "GET",    "/configz",             false, ROUTE_CLIENT,  http_handle_configuration           },
+        { "GET",    "/containerLogs/",      true,  ROUTE_CLIENT,  http_handle_container_logs          },
+        { "GET",    "/portForward/",        true,  ROUTE_SESSION, http_handle_port_forward            },
+        { "GET",    "/logs/",               true,  ROUTE_CLIENT,  http_handle_system_logs             },
+        { "GET",    "/nodeapi/settings",    false, ROUTE_OPEN,    http_handle_node_api_settings       },
+        { "GET",    "/nodeapi/signer",      false, ROUTE_OPEN,    http_handle_connect_signer          },
+        { "GET",    "/nodeapi/access",      false, ROUTE_OPEN,    http_handle_client_access           },
+        { "GET",    "/exec/",               true,  ROUTE_SESSION, http_handle_exec                    },
+        { "GET",    "/attach/",             true,  ROUTE_SESSION, http_handle_attach                  },
+        { "DELETE", "/api/v1/namespaces/",  true,  ROUTE_ALONE,   http_handle_delete_pod              },
+        { "POST",   "/api/v1/namespaces/",  true,  ROUTE_ALONE,   http_handle_add_ephemeral_container },
+        { "POST",   "/kubeconfig",          false, ROUTE_LOCAL,   http_handle_make_kubeconfig         },
+        { "GET",    "/debug/dump",          false, ROUTE_LOCAL,   http_handle_get_dump                },
+        { "GET",    "/debug/loglevel",      false, ROUTE_LOCAL,   http_handle_get_log_level           },
+        { "PUT",    "/debug/loglevel",      false, ROUTE_LOCAL,   http_handle_set_log_level           },
 };
 /* clang-format on */
 
@@ -132,22 +143,45 @@ static bool route_matches(size_t i, const char *url) {
                                   : streq(url, routes[i].path);
 }
 
-/* libmicrohttpd calls once without the body, once for each piece, and once at its end. */
-static bool is_body_complete(struct MHD_Connection *http, const char *upload, size_t *upload_size,
-                             void **request, enum MHD_Result *ret) {
-        HttpConnection *connection = http_connection_of(http);
+/* libmicrohttpd calls once before the end of the request. */
+static bool is_request_complete(struct MHD_Connection *http, size_t *upload_size, void **request) {
+        bool is_first = !*request;
 
-        *ret = MHD_YES;
-        if (!*request) {
-                *request = connection;
+        *request = http_connection_of(http);
+        if (is_first)
                 return false;
-        }
         if (*upload_size == 0)
                 return true;
-        if (http_connection_append_body(connection, upload, *upload_size) < 0)
-                *ret = MHD_NO;
-        *upload_size = 0;
+        *upload_size = 0; /* no route has a body */
         return false;
+}
+
+static bool may_use_route(HttpServer *server, struct MHD_Connection *http, size_t i,
+                          const char *url, enum MHD_Result *ret) {
+        RouteAccess access = routes[i].access;
+
+        if (access == ROUTE_OPEN)
+                return true;
+        if (access == ROUTE_LOCAL || (access == ROUTE_ALONE && !http_is_alone(server))) {
+                *ret = http_reply_error(http, MHD_HTTP_FORBIDDEN,
+                                        "no client of mainstay-api may send this request");
+                return false;
+        }
+        return http_check_access(server, http, routes[i].method, url, access == ROUTE_SESSION,
+                                 ret) == HTTP_ACCESS_GRANTED;
+}
+
+static enum MHD_Result run_route(HttpServer *server, struct MHD_Connection *http, size_t i,
+                                 const char *url, size_t *upload_size, void **request) {
+        enum MHD_Result result = MHD_YES;
+
+        if (http_is_clients_request(server, http)) {
+                if (!is_request_complete(http, upload_size, request))
+                        return MHD_YES;
+                if (!may_use_route(server, http, i, url, &result))
+                        return result;
+        }
+        return routes[i].handler(server, http, url + strlen(routes[i].path));
 }
 
 enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, const char *url,
@@ -155,7 +189,6 @@ enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, 
                                    size_t *upload_size, void **request) {
         HttpServer *server = userdata;
         const char *path = NULL;
-        enum MHD_Result result;
         char allowed[32] = "";
 
         if (!http_connection_of(http))
@@ -165,11 +198,8 @@ enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, 
 
                 if (!route_matches(i, url))
                         continue;
-                if (streq(method, routes[i].method) && routes[i].has_body &&
-                    !is_body_complete(http, upload, upload_size, request, &result))
-                        return result;
                 if (streq(method, routes[i].method))
-                        return routes[i].handler(server, http, url + strlen(routes[i].path));
+                        return run_route(server, http, i, url, upload_size, request);
                 path = routes[i].path;
                 (void) snprintf(allowed + length, sizeof(allowed) - length, "%s%s",
                                 length > 0 ? ", " : "", routes[i].method);

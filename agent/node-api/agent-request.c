@@ -309,7 +309,7 @@ static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *reque
                                                 [AGENT_DESCRIPTOR] = "Upgrade: descriptor\r\n"
                                                                      "Connection: Upgrade\r\n" };
         bool is_upgrade = spec->kind == AGENT_WEBSOCKET || spec->kind == AGENT_DESCRIPTOR;
-        char key[WEBSOCKET_ACCEPT_SIZE], session[256] = "", length[64] = "";
+        char key[WEBSOCKET_ACCEPT_SIZE], session[256] = "";
         int n;
 
         if (spec->kind == AGENT_WEBSOCKET)
@@ -317,12 +317,9 @@ static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *reque
                                 "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
                                 "Sec-WebSocket-Protocol: " CHANNELS_PROTOCOL "\r\n",
                                 websocket_new_key(key));
-        if (spec->body)
-                (void) snprintf(length, sizeof(length), "Content-Length: %zu\r\n",
-                                strlen(spec->body));
-        n = asprintf(&request->text, "%s %s HTTP/1.%c\r\nHost: mainstay\r\n%s%s%s\r\n%s",
+        n = asprintf(&request->text, "%s %s HTTP/1.%c\r\nHost: mainstay\r\n%s%s%s\r\n",
                      spec->method ? spec->method : "GET", spec->path, is_upgrade ? '1' : '0',
-                     upgrades[spec->kind], session, length, strna(spec->body));
+                     upgrades[spec->kind], session, strna(spec->credential));
         if (n < 0) {
                 request->text = NULL;
                 return -ENOMEM;

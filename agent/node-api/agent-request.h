@@ -38,10 +38,10 @@ typedef void (*agent_reply_t)(const AgentReply *reply, void *userdata);
 typedef struct AgentRequestSpec {
         const char *socket_path;
         AgentRequestKind kind;
-        const char *method; /* NULL: GET */
-        const char *path;   /* with its query, escaped */
-        const char *body;   /* NULL: none */
-        size_t body_max;    /* of a reply; 0: AGENT_BODY_MAX */
+        const char *method;     /* NULL: GET */
+        const char *path;       /* with its query, escaped */
+        const char *credential; /* headers: what the client has shown; NULL: it is our own */
+        size_t body_max;        /* of a reply; 0: AGENT_BODY_MAX */
         /* An agent that restarts is waited for some seconds: the request is sent again as long as
          * none has received all of it. */
         bool waits_for_agent;

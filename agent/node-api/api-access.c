@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Authentication and authorization of a request, as by the kubelet: client certificates (x509),
- * verified here; bearer tokens (TokenReview); system:anonymous; then SubjectAccessReview. The API
- * server reviews, which the agent asks, because only it has the node's key. */
+/* What a client has shown goes to the agent with each request: the signer's ticket for its
+ * certificate, or its bearer token. The agent decides, here before anything is answered, and again
+ * about each action. */
 
+#include "agent/model/request-attributes.h"
 #include "agent/node-api/node-api-private.h"
-#include "agent/node-api/review-objects.h"
 #include "agent/node-api/session-protocol.h"
+#include "agent/node-api/url.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/log.h"
-#include "common/strv.h"
+#include "common/file.h"
+#include "common/json-text.h"
 
 static ApiStepResult reply_unauthorized(ApiRequest *request) {
         return api_reply_text(request, MHD_HTTP_UNAUTHORIZED, "Unauthorized");
@@ -67,214 +68,157 @@ static char *find_bearer_token(struct MHD_Connection *http) {
         return *value ? strdup(value) : NULL;
 }
 
-static void cache_valid_token(NodeApi *server, const char *token, const ApiUser *user) {
-        ApiUser *copy = calloc(1, sizeof(*copy));
-        uint64_t now = now_boottime_usec();
-
-        if (!copy || api_user_copy(user, copy) < 0)
-                free(copy);
-        else
-                review_cache_put(server->tokens, token, copy, now,
-                                 now + server->settings.token_cache_usec);
+/* It becomes a header of a request to the agent. */
+static bool is_token_text(const char *token) {
+        for (; *token; token++)
+                if (*token <= ' ' || *token > '~')
+                        return false;
+        return true;
 }
 
-static void cache_invalid_token(NodeApi *server, const char *token) {
-        char *mark = strdup("");
-        uint64_t now = now_boottime_usec();
+/* ---- credentials ---- */
 
-        if (mark)
-                review_cache_put(server->invalid_tokens, token, mark, now,
-                                 now + server->settings.token_cache_usec);
+/* 0; -EACCES: it has shown something, but nothing that is good. */
+static int take_credential(ApiRequest *request) {
+        const TlsStream *tls = request->connection->tls;
+        const char *ticket = tls_stream_ticket(tls);
+        bool has_authorization = api_header(request->http, MHD_HTTP_HEADER_AUTHORIZATION);
+        bool is_refused = tls_stream_has_refused_certificate(tls);
+
+        if (request->credential)
+                return 0;
+        request->token = find_bearer_token(request->http);
+        if (request->token && !is_token_text(request->token))
+                return -EACCES;
+        if (!ticket && !request->token && (is_refused || has_authorization))
+                return -EACCES;
+        if (asprintf(&request->credential, "Mainstay-Client: %s\r\n%s%s%s", strna(ticket),
+                     request->token ? "Mainstay-Token: " : "", strna(request->token),
+                     request->token ? "\r\n" : "") >= 0)
+                return 0;
+        request->credential = NULL;
+        return -ENOMEM;
 }
 
-/* The API server's reply. Errors are not kept. */
-static ApiStepResult take_token_review(ApiRequest *request, const char *token) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = request->reply_error;
+/* ---- what was granted ---- */
 
-        if (r >= 0 && request->reply_status / 100 != 2)
-                r = error_setf(&error, EIO, "%u %s", request->reply_status, request->reply_body);
-        if (r >= 0)
-                r = token_review_parse(request->reply_body, &request->user, &error);
-        api_request_clear_reply(request);
-        if (r < 0) {
-                log_warning("Cannot review a token: %s", error_message(&error, r));
-                return reply_unauthorized(request);
-        }
-        if (r > 0)
-                cache_valid_token(request->server, token, &request->user);
-        else
-                cache_invalid_token(request->server, token);
-        return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
+static char *format_grant_key(const ApiRequest *request) {
+        RequestAttributes attributes =
+                request_attributes(request->method, request->path, request->is_upgrade);
+        char *text;
+
+        return asprintf(&text, "%s\n%s\n%s", request->credential, attributes.verb,
+                        attributes.subresources[0]) < 0
+                       ? NULL
+                       : text;
 }
 
-/* 1 with the request's user; 0: the token is invalid; -EAGAIN: it is not known yet. */
-static int find_reviewed_token(ApiRequest *request, const char *token) {
+/* The agent decides again when it is asked to do something. */
+static bool find_grant(ApiRequest *request, const char *key) {
+        const ApiUser *user = review_cache_find(request->server->granted, key, now_boottime_usec());
+
+        return user && api_user_copy(user, &request->user) >= 0;
+}
+
+static void keep_grant(const ApiRequest *request, const char *key) {
         const NodeApi *server = request->server;
         uint64_t now = now_boottime_usec();
-        const ApiUser *user = review_cache_find(server->tokens, token, now);
+        uint64_t usec = MIN(server->settings.allowed_usec, server->settings.token_cache_usec);
+        ApiUser *copy = calloc(1, sizeof(*copy));
 
-        if (user)
-                return api_user_copy(user, &request->user) >= 0;
-        return review_cache_find(server->invalid_tokens, token, now) ? 0 : -EAGAIN;
+        if (copy && api_user_copy(&request->user, copy) >= 0)
+                review_cache_put(server->granted, key, copy, now, now + usec);
+        else
+                free(copy);
 }
 
-static ApiStepResult authenticate_by_token(ApiRequest *request, const char *token) {
-        cleanup_free char *review = NULL;
-        int r;
+/* One that is no user's is not authorized; all other answers are about a user. */
+static void note_token(const ApiRequest *request) {
+        const NodeApi *server = request->server;
+        uint64_t now = now_boottime_usec();
+        char *mark = NULL;
 
-        if (request->has_reply)
-                return take_token_review(request, token);
-        if (!request->server->settings.has_token_reviews)
-                return reply_unauthorized(request);
-        r = find_reviewed_token(request, token);
-        if (r != -EAGAIN) {
-                api_review_end(request);
-                return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
-        }
-        review = token_review_format(token);
-        return review ? api_request_review(request, REVIEW_OF_STRANGER, "/nodeapi/tokenreview",
-                                           review)
-                      : reply_unauthorized(request); /* not UTF-8 */
+        if (request->token &&
+            (request->reply_status == MHD_HTTP_OK || request->reply_status == MHD_HTTP_FORBIDDEN))
+                mark = strdup("");
+        if (mark)
+                review_cache_put(server->known_tokens, request->token, mark, now,
+                                 now + server->settings.token_cache_usec);
 }
 
-/* ---- authentication ---- */
-
-static int set_anonymous_user(ApiUser *user) {
-        user->name = strdup("system:anonymous");
-        return user->name ? strv_append(&user->groups, "system:unauthenticated") : -ENOMEM;
+static ReviewKind review_kind_of(const ApiRequest *request) {
+        if (tls_stream_ticket(request->connection->tls))
+                return REVIEW_OF_USER;
+        return request->token && review_cache_find(request->server->known_tokens, request->token,
+                                                   now_boottime_usec())
+                       ? REVIEW_OF_USER
+                       : REVIEW_OF_STRANGER;
 }
 
-ApiStepResult api_authenticate(ApiRequest *request) {
-        cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *token = find_bearer_token(request->http);
-        ApiStepResult result = API_STEP_NEXT;
-        int r = tls_stream_authenticate(request->connection->tls, request->server->credentials,
-                                        &request->user, &error);
+/* ---- the decision ---- */
 
-        if (r < 0)
-                log_debug("A client was refused: %s", error_message(&error, r));
-        if (r <= 0 && token)
-                result = authenticate_by_token(request, token);
-        else if (r == 0 && request->server->settings.has_anonymous &&
-                 !api_header(request->http, MHD_HTTP_HEADER_AUTHORIZATION))
-                return set_anonymous_user(&request->user) < 0 ? API_STEP_ABORT : API_STEP_NEXT;
-        else if (r <= 0)
-                result = reply_unauthorized(request);
-        if (result != API_STEP_NEXT)
-                return result;
-        if (!strv_contains(request->user.groups, "system:authenticated") &&
-            strv_append(&request->user.groups, "system:authenticated") < 0)
-                return API_STEP_ABORT;
-        return API_STEP_NEXT;
-}
-
-/* ---- authorization ---- */
-
-/* Names may contain anything but control characters, which separate here. */
-static char *format_access_key(const ApiRequest *request, const char *subresource) {
+static char *format_access_path(const ApiRequest *request) {
         char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
 
         if (!out)
                 return NULL;
-        fprintf(out, "%s\n%s\n%zu:%s\n%zu:%s\n%s\n", request->attributes.verb, subresource,
-                strlen(request->user.name), request->user.name, strlen(strna(request->user.uid)),
-                strna(request->user.uid), strna(request->user.extra));
-        strv_foreach(group, request->user.groups) {
-                fprintf(out, "%zu:%s\n", strlen(*group), *group);
-        }
-        if (fclose(out) != 0) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        fputs("/nodeapi/access?", out);
+        url_write_argument(out, "method", request->method);
+        url_write_argument(out, "path", request->path);
+        fprintf(out, "session=%d", request->is_upgrade);
+        return memstream_finish(out, &text);
 }
 
-static ApiStepResult reply_forbidden(ApiRequest *request) {
-        cleanup_free char *text = format_forbidden(request->user.name, &request->attributes);
+static int read_granted_user(ApiRequest *request) {
+        cleanup_json json_t *object = json_loads(request->reply_body, 0, NULL);
 
-        return text ? api_reply_text(request, MHD_HTTP_FORBIDDEN, text) : API_STEP_ABORT;
+        return object ? api_user_from_json(object, &request->user) : -EBADMSG;
 }
 
-static ApiStepResult reply_authorization_error(ApiRequest *request, const char *message) {
-        cleanup_free char *text = format_forbidden(request->user.name, &request->attributes);
+static ApiStepResult take_decision(ApiRequest *request, const char *key) {
+        cleanup_free char *text = strdup(strna(request->reply_body));
+        unsigned status = request->reply_status;
+        int r = request->reply_error;
 
-        log_warning("Cannot review access: %s", message);
-        if (!text)
-                return API_STEP_ABORT;
-        return api_replyf(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "Authorization error %s",
-                          text + strlen("Forbidden "));
-}
+        if (r < 0) {
+                ApiStepResult result = api_reply_agent_error(request);
 
-/* 1: allowed, 0: denied, -EAGAIN: it is not known yet; another -errno with a message. */
-static int find_access(ApiRequest *request, const char *key, Error *reterr) {
-        NodeApi *server = request->server;
-        const ApiSettings *settings = &server->settings;
-        uint64_t now = now_boottime_usec();
-        const char *known = review_cache_find(server->accesses, key, now);
-        char *word;
-        int r;
-
-        if (known) {
-                /* Maybe by another request, while this one asked. */
                 api_request_clear_reply(request);
-                return streq(known, "yes");
+                return result;
         }
-        if (!request->has_reply)
-                return -EAGAIN;
-        r = request->reply_error;
-        if (r >= 0 && request->reply_status / 100 != 2)
-                r = error_setf(reterr, EIO, "%u %s", request->reply_status, request->reply_body);
-        if (r >= 0)
-                r = access_review_parse(request->reply_body, reterr);
+        note_token(request);
+        if (status == MHD_HTTP_OK)
+                r = read_granted_user(request);
         api_request_clear_reply(request);
-        if (r < 0)
-                return r == -EAGAIN ? -EIO : r;
-        word = strdup(r > 0 ? "yes" : "no");
-        if (word)
-                review_cache_put(server->accesses, key, word, now,
-                                 now + (r > 0 ? settings->allowed_usec : settings->denied_usec));
-        return r;
-}
-
-static ApiStepResult review_access(ApiRequest *request, const char *subresource) {
-        cleanup_free char *review =
-                access_review_format(&request->user, request->attributes.verb,
-                                     request->server->settings.node_name, subresource);
-        ReviewKind kind = strv_contains(request->user.groups, "system:unauthenticated")
-                                  ? REVIEW_OF_STRANGER
-                                  : REVIEW_OF_USER;
-
-        return review ? api_request_review(request, kind, "/nodeapi/accessreview", review)
-                      : reply_forbidden(request); /* not UTF-8 */
-}
-
-/* As at an API server, which a lone node cannot ask. */
-static bool is_administrator(const ApiRequest *request) {
-        return request->server->settings.is_alone &&
-               strv_contains(request->user.groups, "system:masters");
+        if (r < 0 || !text)
+                return API_STEP_ABORT;
+        if (status == MHD_HTTP_OK) {
+                keep_grant(request, key);
+                return API_STEP_NEXT;
+        }
+        if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+                status = streq(text, "Unauthorized") ? MHD_HTTP_UNAUTHORIZED
+                                                     : MHD_HTTP_INTERNAL_SERVER_ERROR;
+        return api_reply_text(request, status, text);
 }
 
 ApiStepResult api_authorize(ApiRequest *request) {
-        RequestAttributes *attributes = &request->attributes;
+        cleanup_free char *key = NULL, *path = NULL;
+        int r = take_credential(request);
 
-        if (!request->server->settings.has_access_reviews || is_administrator(request))
+        if (r == -EACCES)
+                return reply_unauthorized(request);
+        key = r < 0 ? NULL : format_grant_key(request);
+        if (!key)
+                return API_STEP_ABORT;
+        if (request->has_reply)
+                return take_decision(request, key);
+        if (find_grant(request, key)) {
+                api_review_end(request);
                 return API_STEP_NEXT;
-        *attributes = request_attributes(request->method, request->path, request->is_upgrade);
-        for (; request->n_denied < attributes->n_subresources; request->n_denied++) {
-                const char *subresource = attributes->subresources[request->n_denied];
-                cleanup_free char *key = format_access_key(request, subresource);
-                cleanup_error Error error = ERROR_NULL;
-                int r = key ? find_access(request, key, &error) : -ENOMEM;
-
-                if (r > 0)
-                        return API_STEP_NEXT;
-                if (r == -EAGAIN)
-                        return review_access(request, subresource);
-                if (r < 0)
-                        return reply_authorization_error(request, error_message(&error, r));
         }
-        return reply_forbidden(request);
+        path = format_access_path(request);
+        return path ? api_request_review(request, review_kind_of(request), path) : API_STEP_ABORT;
 }

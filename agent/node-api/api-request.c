@@ -19,7 +19,6 @@ enum {
 };
 
 static ApiStepResult (*const api_steps[])(ApiRequest *request) = {
-        api_authenticate,
         api_authorize,
         api_route,
 };
@@ -72,6 +71,8 @@ void api_request_free(ApiRequest *request) {
         api_request_clear_reply(request);
         api_run_free(request->run);
         api_user_done(&request->user);
+        free(request->credential);
+        free(request->token);
         free(request->method);
         free(request->path);
         free(request->container);
@@ -164,6 +165,7 @@ ApiStepResult api_request_ask_agent(ApiRequest *request, const AgentRequestSpec 
         int r;
 
         full.socket_path = request->server->agent_socket;
+        full.credential = request->credential;
         full.waits_for_agent = true;
         r = agent_request_start(request->server->event, &full, on_api_request_reply, request,
                                 &request->agent_request);

@@ -26,8 +26,7 @@ void api_review_end(ApiRequest *request) {
         give_turn_to_next(request->server);
 }
 
-ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path,
-                                 const char *body) {
+ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path) {
         ApiStepResult result;
         int r;
 
@@ -43,9 +42,7 @@ ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const cha
         if (request->review == API_REVIEW_WAITING)
                 return API_STEP_WAIT;
         result = api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_COLLECT,
-                                                                     .method = "POST",
                                                                      .path = path,
-                                                                     .body = body,
                                                                      .changes_nothing = true });
         if (result != API_STEP_WAIT)
                 api_review_end(request);

@@ -13,8 +13,9 @@ static ApiStepResult pass_on_to_agent(ApiRequest *request, const char *path) {
         if (request->has_reply)
                 return request->reply_fd >= 0 ? api_reply_agent_stream(request)
                                               : api_reply_agent_error(request);
-        return api_request_ask_agent(request,
-                                     &(AgentRequestSpec){ .kind = AGENT_STREAM, .path = path });
+        return api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_STREAM,
+                                                                   .method = request->method,
+                                                                   .path = path });
 }
 
 static ApiStepResult handle_pass_on(ApiRequest *request, const char *rest) {

@@ -9,11 +9,6 @@
 
 void api_settings_done(ApiSettings *settings) {
         free(settings->node_name);
-        free(settings->certificate);
-        if (settings->key)
-                explicit_bzero(settings->key, strlen(settings->key));
-        free(settings->key);
-        free(settings->client_ca);
         free(settings->tls_priorities);
         free(settings->tls12_ecdsa_priorities);
         free(settings->tls12_rsa_priorities);
@@ -65,15 +60,6 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         r = copy_setting(object, "nodeName", &settings.node_name);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "certificate", &settings.certificate);
-        if (r < 0)
-                return r;
-        r = copy_setting(object, "key", &settings.key);
-        if (r < 0)
-                return r;
-        r = copy_setting(object, "clientCA", &settings.client_ca);
-        if (r < 0)
-                return r;
         r = copy_tls_priorities(object, &settings);
         if (r < 0)
                 return r;
@@ -94,15 +80,11 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
                 return r;
         settings.port = (unsigned) json_integer_value(json_object_get(object, "port"));
         settings.is_alone = read_setting_flag(object, "alone");
-        settings.has_anonymous = read_setting_flag(object, "anonymous");
-        settings.has_token_reviews = read_setting_flag(object, "tokenReviews");
-        settings.has_access_reviews = read_setting_flag(object, "accessReviews");
         settings.has_debugging = read_setting_flag(object, "debuggingHandlers");
         settings.has_system_logs = read_setting_flag(object, "systemLogs");
         settings.has_log_queries = read_setting_flag(object, "systemLogQuery");
         settings.token_cache_usec = read_period(object, "tokenCacheMilliseconds");
         settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
-        settings.denied_usec = read_period(object, "deniedCacheMilliseconds");
         settings.stream_idle_usec = read_period(object, "streamIdleMilliseconds");
         *ret = settings;
         settings = (ApiSettings){ 0 };

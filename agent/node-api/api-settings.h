@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent lets this program know of its configuration, as JSON: it reads the files, which
- * belong to root. */
+/* What the agent lets this program know of its configuration, as JSON. Keys are not among it, and
+ * the certificate comes from the signer. */
 
 #include "common/error.h"
 
@@ -10,26 +10,20 @@
 
 typedef struct ApiSettings {
         char *node_name;
-        char *certificate, *key; /* PEM */
-        char *client_ca;         /* clientCAFile: PEM; NULL: clients show no certificates */
         /* GnuTLS's priority strings: of all connections; of those of TLS 1.2 by the certificate's
          * key, NULL: the same, "": none */
         char *tls_priorities, *tls12_ecdsa_priorities, *tls12_rsa_priorities;
         char *version; /* of Kubernetes, such as "v1.35.0+mainstay.1.0" */
         char *manifest_directory, *config_file;
-        char *node_created;      /* since when the node exists, RFC 3339; NULL: not known */
-        char *address;           /* of the kubelet's API, by the configuration; NULL: all */
-        unsigned port;           /* likewise; 0: not known */
-        bool is_alone;           /* the node has joined no API server: it answers kubectl */
-        bool has_anonymous;      /* without certificate and token a user is system:anonymous */
-        bool has_token_reviews;  /* bearer tokens are reviewed by the API server */
-        bool has_access_reviews; /* else all authenticated users may do everything */
+        char *node_created;   /* since when the node exists, RFC 3339; NULL: not known */
+        char *address;        /* of the kubelet's API, by the configuration; NULL: all */
+        unsigned port;        /* likewise; 0: not known */
+        bool is_alone;        /* the node has joined no API server: it answers kubectl */
         bool has_debugging;   /* enableDebuggingHandlers: exec, attach, run, logs, port-forward */
         bool has_system_logs; /* enableSystemLogHandler: /logs/ */
         bool has_log_queries; /* enableSystemLogQuery: and those of services */
         uint64_t token_cache_usec; /* cacheTTL: for how long a result of a token is kept */
         uint64_t allowed_usec;     /* of an access that was granted */
-        uint64_t denied_usec;
         uint64_t stream_idle_usec; /* streamingConnectionIdleTimeout: before a session or forwarded
                                       port without a byte ends */
 } ApiSettings;

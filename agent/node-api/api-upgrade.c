@@ -17,7 +17,7 @@ struct ApiUpgrade {
         NodeApi *server;
         ApiConnection *connection;
         struct MHD_UpgradeResponseHandle *handle;
-        char *agent_path;
+        char *agent_path, *credential;
         const SessionProtocol *protocol; /* NULL: ports are forwarded */
         int shim_fd;                     /* of a session whose command is held */
         SessionOptions options;
@@ -57,6 +57,7 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
         }
         close_fd(upgrade->shim_fd);
         free(upgrade->agent_path);
+        free(upgrade->credential);
         free(upgrade->pod);
         free(upgrade);
 }
@@ -76,6 +77,7 @@ static int start_upgraded_session(ApiUpgrade *upgrade, const ClientStream *clien
                                                  .protocol = upgrade->protocol,
                                                  .options = upgrade->options,
                                                  .agent_socket = upgrade->server->agent_socket,
+                                                 .credential = upgrade->credential,
                                                  .agent_path = upgrade->agent_path,
                                                  .shim_fd = TAKE_FD(upgrade->shim_fd),
                                                  .client = *client,
@@ -89,6 +91,7 @@ static int start_upgraded_forward(ApiUpgrade *upgrade, const ClientStream *clien
                                                     .is_tunnel = upgrade->is_tunnel,
                                                     .pod = upgrade->pod,
                                                     .agent_socket = upgrade->server->agent_socket,
+                                                    .credential = upgrade->credential,
                                                     .agent_path = upgrade->agent_path,
                                                     .n_of_all = &upgrade->server->n_forwarded,
                                                     .client = *client,
@@ -103,6 +106,7 @@ static int start_upgraded_channels(ApiUpgrade *upgrade, const ClientStream *clie
                                                       .is_base64 = upgrade->is_base64,
                                                       .pod = upgrade->pod,
                                                       .agent_socket = upgrade->server->agent_socket,
+                                                      .credential = upgrade->credential,
                                                       .agent_path = upgrade->agent_path,
                                                       .n_of_all = &upgrade->server->n_forwarded,
                                                       .client = *client,
@@ -256,9 +260,10 @@ static ApiUpgrade *api_upgrade_new(const ApiRequest *request, const char *agent_
         upgrade->server = request->server;
         upgrade->shim_fd = -EBADF;
         upgrade->agent_path = strdup(agent_path);
-        if (upgrade->agent_path)
+        upgrade->credential = strdup(strna(request->credential));
+        if (upgrade->agent_path && upgrade->credential)
                 return upgrade;
-        free(upgrade);
+        api_upgrade_free(upgrade);
         return NULL;
 }
 

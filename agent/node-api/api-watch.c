@@ -258,9 +258,12 @@ static void on_polled_objects(const json_t *objects, void *userdata) {
                 api_connection_resume(stream->connection);
 }
 
-static int start_watch_poll(const NodeApi *server, AgentWatch *stream) {
+static int start_watch_poll(const ApiRequest *request, AgentWatch *stream) {
+        const NodeApi *server = request->server;
+
         return object_poll_new(&(ObjectPollSpec){ .event = server->event,
                                                   .agent_socket = server->agent_socket,
+                                                  .credential = request->credential,
                                                   .resource = stream->watch.resource,
                                                   .body_max = API_LIST_BYTES_MAX,
                                                   .on_objects = on_polled_objects,
@@ -275,7 +278,7 @@ static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
         if (!stream->watch.resource->agent_path)
                 return take_watched_list(stream, NULL);
         if (is_polled(stream->watch.resource))
-                return start_watch_poll(request->server, stream);
+                return start_watch_poll(request, stream);
         stream->fd = TAKE_FD(request->reply_fd);
         r = byte_queue_append(&stream->in, WATCH_LINE_MAX, request->reply_body,
                               request->reply_length);

@@ -13,19 +13,27 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-static int become_api_user(const char *name, Error *reterr) {
+enum {
+        NOBODY = 65534
+};
+
+static int become_ids(const char *name, uid_t uid, gid_t gid, Error *reterr) {
+        if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+                return error_setf(reterr, errno, "cannot become the user '%s': %s", name,
+                                  strerror(errno));
+        return 0;
+}
+
+static int become_api_user(const char *name, bool is_required, Error *reterr) {
         const struct passwd *user;
 
         if (geteuid() != 0)
                 return 0;
         user = getpwnam(name);
-        if (!user)
+        if (!user && is_required)
                 return error_setf(reterr, ENOENT, "there is no user '%s' to run as", name);
-        if (setgroups(0, NULL) < 0 || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
-            setresuid(user->pw_uid, user->pw_uid, user->pw_uid) < 0)
-                return error_setf(reterr, errno, "cannot become the user '%s': %s", name,
-                                  strerror(errno));
-        return 0;
+        return user ? become_ids(name, user->pw_uid, user->pw_gid, reterr)
+                    : become_ids("nobody", NOBODY, NOBODY, reterr);
 }
 
 /* A unit without any may not even call capset(2). */
@@ -47,9 +55,9 @@ static int drop_all_capabilities(Error *reterr) {
         return 0;
 }
 
-int confine_api_process(const char *user, Error *reterr) {
+static int drop_privileges(const char *user, bool is_required, Error *reterr) {
         static const struct rlimit no_core = { 0, 0 };
-        int r = become_api_user(user, reterr);
+        int r = become_api_user(user, is_required, reterr);
 
         if (r < 0)
                 return r;
@@ -57,9 +65,24 @@ int confine_api_process(const char *user, Error *reterr) {
         if (r < 0)
                 return r;
         (void) setrlimit(RLIMIT_CORE, &no_core);
-        if (!HAS_SANITIZER)
-                (void) prctl(PR_SET_DUMPABLE, 0);
         return 0;
+}
+
+int confine_api_process(const char *user, Error *reterr) {
+        int r = drop_privileges(user, /* is_required= */ true, reterr);
+
+        if (r >= 0 && !HAS_SANITIZER)
+                (void) prctl(PR_SET_DUMPABLE, 0);
+        return r;
+}
+
+/* Other processes of the user neither trace it nor read its memory. */
+int confine_signer_process(const char *user, Error *reterr) {
+        int r = drop_privileges(user, /* is_required= */ false, reterr);
+
+        if (r >= 0 && prctl(PR_SET_DUMPABLE, 0) < 0)
+                r = -errno;
+        return r;
 }
 
 /* clang-format off */
@@ -87,6 +110,35 @@ static const char *const api_calls[] = {
 #endif
 };
 /* clang-format on */
+
+/* It gets its sockets from others. */
+/* clang-format off */
+static const char *const signer_calls[] = {
+        "recvmsg", "recv", "recvfrom", "sendmsg", "send", "sendto", "poll", "ppoll", "ppoll_time64", "read", "write",
+        "writev", "close", "mmap", "mmap2", "munmap", "mremap", "mprotect", "brk", "madvise", "rt_sigaction",
+        "rt_sigprocmask", "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime",
+        "clock_gettime64", "gettimeofday", "time", "getrandom", "futex", "futex_time64", "getpid", "gettid", "getuid",
+        "geteuid", "getrusage", "fstat", "fstat64", "statx", "newfstatat", "exit", "exit_group", "tgkill",
+#if HAS_SANITIZER
+        "open", "openat", "readlink", "readlinkat", "stat", "stat64", "prlimit64", "getrlimit", "sched_yield", "lseek",
+        "prctl", "socketcall",
+#endif
+#if defined(__i386__)
+        "socketcall",
+#endif
+};
+/* clang-format on */
+
+int confine_signer_calls(Error *reterr) {
+        cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+
+        if (!filter)
+                return -ENOMEM;
+        return seccomp_load_filter(
+                filter,
+                seccomp_add_calls(filter, SCMP_ACT_ALLOW, signer_calls, N_ELEMENTS(signer_calls)),
+                reterr);
+}
 
 static int add_local_sockets(scmp_filter_ctx filter) {
         int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,

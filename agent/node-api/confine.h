@@ -13,3 +13,7 @@ int confine_api_process(const char *user, Error *reterr);
 /* From now on system calls outside of a list fail: none opens a file, starts a program or makes a
  * socket other than to the agent. 0 or -errno with a message. */
 int confine_api_system_calls(Error *reterr);
+
+/* The same for the signer: the user need not exist, nobody is another one. Then a shorter list. */
+int confine_signer_process(const char *user, Error *reterr);
+int confine_signer_calls(Error *reterr);

@@ -11,7 +11,7 @@ struct ForwardedPort {
         sd_event *event;
         const ForwardedPortHandlers *handlers;
         void *userdata;
-        char *agent_socket, *agent_path;
+        char *agent_socket, *agent_path, *credential;
         AgentRequest *request; /* for a socket; NULL: 'socket' is it */
         ByteQueue early;       /* until the socket is there */
         int fd;
@@ -113,11 +113,13 @@ static int request_port_socket(ForwardedPort *port, const char *family) {
                 return -ENOMEM;
         }
         spec.path = path;
+        spec.credential = port->credential;
         return agent_request_start(port->event, &spec, on_port_reply, port, &port->request);
 }
 
 int forwarded_port_new(sd_event *event, const char *agent_socket, const char *agent_path,
-                       const ForwardedPortHandlers *handlers, void *userdata, ForwardedPort **ret) {
+                       const char *credential, const ForwardedPortHandlers *handlers,
+                       void *userdata, ForwardedPort **ret) {
         ForwardedPort *port = calloc(1, sizeof(*port));
         int r;
 
@@ -129,7 +131,10 @@ int forwarded_port_new(sd_event *event, const char *agent_socket, const char *ag
         port->fd = -EBADF;
         port->agent_socket = strdup(agent_socket);
         port->agent_path = strdup(agent_path);
-        r = port->agent_socket && port->agent_path ? request_port_socket(port, "") : -ENOMEM;
+        port->credential = strdup(strna(credential));
+        r = port->agent_socket && port->agent_path && port->credential
+                    ? request_port_socket(port, "")
+                    : -ENOMEM;
         if (r < 0) {
                 forwarded_port_free(port);
                 return r;
@@ -148,6 +153,7 @@ ForwardedPort *forwarded_port_free(ForwardedPort *port) {
         sd_event_unref(port->event);
         free(port->agent_socket);
         free(port->agent_path);
+        free(port->credential);
         free(port);
         return NULL;
 }

@@ -23,9 +23,11 @@ typedef struct ForwardedPortHandlers {
         void (*on_failed)(ForwardedPort *port, const char *message, void *userdata);
 } ForwardedPortHandlers;
 
-/* 'handlers' and 'userdata' are borrowed. 0 or -errno. */
+/* 'credential' is what the client has shown. 'handlers' and 'userdata' are borrowed. 0 or -errno.
+ */
 int forwarded_port_new(sd_event *event, const char *agent_socket, const char *agent_path,
-                       const ForwardedPortHandlers *handlers, void *userdata, ForwardedPort **ret);
+                       const char *credential, const ForwardedPortHandlers *handlers,
+                       void *userdata, ForwardedPort **ret);
 ForwardedPort *forwarded_port_free(ForwardedPort *port);
 
 /* Queues data for the pod. 0; -ENOBUFS, -ENOMEM. */

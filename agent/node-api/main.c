@@ -3,6 +3,7 @@
 
 #include "agent/node-api/confine.h"
 #include "agent/node-api/node-api.h"
+#include "agent/node-api/signer-process.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -27,6 +28,7 @@ enum {
         OPTION_ACTIVATED,
         OPTION_IDLE,
         OPTION_USER,
+        OPTION_SIGNER,
         OPTION_VERSION,
         OPTION_HELP,
 };
@@ -39,7 +41,9 @@ static const char api_help[] =
         "  --listen ADDRESS   \"HOST:PORT\", where systemd passes no socket\n"
         "  --activated        standard input is the listening socket (set by mainstayd)\n"
         "  --idle SECONDS     exit after this many seconds without a connection (300; 0: never)\n"
-        "  --user NAME        become this user if started as root (mainstay-api)\n"
+        "  --user NAME        become this user if started as root\n"
+        "                     (mainstay-api; mainstay-signer with --signer)\n"
+        "  --signer           hold the key of the certificate (set by mainstayd)\n"
         "  --version          print the version\n"
         "  --help             print this\n"
         "\n"
@@ -51,6 +55,7 @@ static const struct option api_long_options[] = {
         { "activated", no_argument, NULL, OPTION_ACTIVATED },
         { "idle", required_argument, NULL, OPTION_IDLE },
         { "user", required_argument, NULL, OPTION_USER },
+        { "signer", no_argument, NULL, OPTION_SIGNER },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 },
@@ -59,7 +64,8 @@ static const struct option api_long_options[] = {
 static const char *arg_socket = "/run/mainstay/mainstay.sock";
 static const char *arg_listen;
 static bool arg_activated;
-static const char *arg_user = "mainstay-api";
+static bool arg_signer;
+static const char *arg_user;
 static uint64_t arg_idle_sec = IDLE_SEC_DEFAULT;
 
 static int fail_api_usage(void) {
@@ -98,6 +104,9 @@ static int parse_api_arguments(int argc, char **argv) {
                         break;
                 case OPTION_USER:
                         arg_user = optarg;
+                        break;
+                case OPTION_SIGNER:
+                        arg_signer = true;
                         break;
                 case OPTION_VERSION:
                         puts("mainstay-api " MAINSTAY_VERSION);
@@ -210,7 +219,7 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
                                  .is_by_systemd = by_systemd,
                                  .agent_socket = arg_socket,
                                  .idle_usec = arg_idle_sec * USEC_PER_SEC };
-        int r = confine_api_process(arg_user, reterr);
+        int r = confine_api_process(arg_user ? arg_user : "mainstay-api", reterr);
 
         if (r < 0)
                 return r;
@@ -229,20 +238,27 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
         return r < 0 ? r : sd_event_loop(event);
 }
 
-int main(int argc, char **argv) {
+static int serve_api(Error *reterr) {
         cleanup_with(sd_event_unrefp) sd_event *event = NULL;
-        cleanup_error Error error = ERROR_NULL;
         bool by_systemd;
-        int listen_fd, r = parse_api_arguments(argc, argv);
+        int listen_fd = open_api_listener(&by_systemd, reterr);
+        int r = listen_fd < 0 ? listen_fd : sd_event_new(&event);
+
+        return r < 0 ? r : run_api(event, listen_fd, by_systemd, reterr);
+}
+
+int main(int argc, char **argv) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = parse_api_arguments(argc, argv);
 
         if (r >= 0)
                 return r;
         log_read_environment();
         (void) signal(SIGPIPE, SIG_IGN);
-        listen_fd = open_api_listener(&by_systemd, &error);
-        r = listen_fd < 0 ? listen_fd : sd_event_new(&event);
-        if (r >= 0)
-                r = run_api(event, listen_fd, by_systemd, &error);
+        r = arg_signer ? run_signer_process(arg_user ? arg_user : "mainstay-signer", &error)
+                       : serve_api(&error);
+        if (r >= 0 && arg_signer)
+                _exit(EXIT_SUCCESS); /* nothing is allowed that the end of a process does */
         if (r >= 0)
                 return EXIT_SUCCESS;
         log_error_message(&error, r);

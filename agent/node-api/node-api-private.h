@@ -6,15 +6,16 @@
  * (how many the API server is asked for), api-routes.c (paths), kubernetes-api.c, api-watch.c,
  * api-write.c and api-refusals.c (a node without an API server), api-upgrade.c (sessions). */
 
+#include "agent/model/api-user.h"
+#include "agent/model/review-cache.h"
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/api-settings.h"
 #include "agent/node-api/node-api.h"
 #include "agent/node-api/object-list.h"
 #include "agent/node-api/object-versions.h"
-#include "agent/node-api/request-attributes.h"
 #include "agent/node-api/resource-path.h"
-#include "agent/node-api/review-cache.h"
 #include "agent/node-api/review-turns.h"
+#include "agent/node-api/signer-client.h"
 #include "agent/node-api/tls-stream.h"
 #include "common/mhd-loop.h"
 
@@ -36,8 +37,11 @@ struct NodeApi {
         char *agent_socket;
 
         ApiSettings settings;
-        TlsCredentials *credentials; /* NULL: there are no settings yet */
-        AgentRequest *settings_request;
+        SignerClient signer;
+        sd_event_source *signer_source; /* it is gone */
+        TlsCredentials *credentials;    /* NULL: there are no settings yet */
+        char *material;                 /* that the credentials were made of */
+        AgentRequest *settings_request, *signer_request;
         uint64_t settings_at; /* when they were asked for last */
         sd_event_source *settings_retry_timer;
 
@@ -53,10 +57,10 @@ struct NodeApi {
 
         MhdLoop http;
 
-        ReviewCache *tokens;         /* ApiUser */
-        ReviewCache *invalid_tokens; /* "": apart, so that made-up ones displace no valid one */
-        ReviewCache *accesses;       /* "yes" or "no" */
-        ReviewTurns reviews;         /* of ApiRequests */
+        ReviewCache *granted;      /* ApiUser: what the agent has granted and need not be asked for
+                                      before an action, about which it decides again */
+        ReviewCache *known_tokens; /* "": of users, so that they have turns of their own */
+        ReviewTurns reviews;       /* of ApiRequests */
 
         ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
 };
@@ -142,9 +146,9 @@ struct ApiRequest {
         bool is_acting;       /* the agent was asked to change something */
         bool is_written;      /* the agent has changed it */
 
+        char *credential; /* what the client has shown, as headers for the agent */
+        char *token;      /* of it; NULL: none */
         ApiUser user;
-        RequestAttributes attributes;
-        size_t n_denied; /* of the subresources */
         enum {
                 API_REVIEW_NONE,
                 API_REVIEW_WAITING, /* for its turn */
@@ -196,15 +200,13 @@ bool api_has_parameter(struct MHD_Connection *http, const char *name);
 
 /* ---- the steps of a request ---- */
 
-ApiStepResult api_authenticate(ApiRequest *request);
 ApiStepResult api_authorize(ApiRequest *request);
 
 /* ---- api-reviews.c ---- */
 
-/* Asks the agent for a review at 'path', or waits until fewer are under way: then the step runs
+/* Asks the agent for a decision at 'path', or waits until fewer are under way: then the step runs
  * again without a reply. Replies 429 where too many wait. */
-ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path,
-                                 const char *body);
+ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path);
 
 /* The request needs no review (any longer): the next one has its turn. */
 void api_review_end(ApiRequest *request);

@@ -3,11 +3,13 @@
 /* Settings of the agent, accepting of clients, and the end after some time without one. There is no
  * timer for settings: a client that connects makes us ask for them. */
 
+#include "agent/model/signer-protocol.h"
 #include "agent/node-api/listen-address.h"
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 #include <netinet/in.h>
@@ -25,34 +27,140 @@ enum {
 
 /* ---- settings ---- */
 
-static bool is_same_material(const ApiSettings *a, const ApiSettings *b) {
-        return streq_ptr(a->certificate, b->certificate) && streq_ptr(a->key, b->key) &&
-               streq_ptr(a->client_ca, b->client_ca) &&
-               streq_ptr(a->tls_priorities, b->tls_priorities) &&
-               streq_ptr(a->tls12_ecdsa_priorities, b->tls12_ecdsa_priorities) &&
-               streq_ptr(a->tls12_rsa_priorities, b->tls12_rsa_priorities);
+static void request_settings(NodeApi *server);
+
+/* All that the credentials are made of. */
+static char *describe_material(const NodeApi *server, const char *json) {
+        const ApiSettings *settings = &server->settings;
+        char *text;
+
+        return asprintf(&text, "%s\n%s\n%s\n%s", json, strna(settings->tls_priorities),
+                        strna(settings->tls12_ecdsa_priorities),
+                        strna(settings->tls12_rsa_priorities)) < 0
+                       ? NULL
+                       : text;
+}
+
+static int make_credentials(NodeApi *server, const char *json, TlsCredentials **ret,
+                            Error *reterr) {
+        const ApiSettings *settings = &server->settings;
+        cleanup_json json_t *object = json_loads(json, 0, NULL);
+        const char *error = json_string_value(json_object_get(object, "error"));
+        TlsMaterial material = {
+                .signer = { .ask = signer_client_ask, .userdata = &server->signer },
+                .certificate = json_string_value(json_object_get(object, "certificate")),
+                .client_ca = json_string_value(json_object_get(object, "clientCA")),
+                .priorities = settings->tls_priorities,
+                .tls12_ecdsa_priorities = settings->tls12_ecdsa_priorities,
+                .tls12_rsa_priorities = settings->tls12_rsa_priorities
+        };
+
+        if (error)
+                log_warning("Cannot use the agent's settings: %s", error);
+        return material.certificate ? tls_credentials_new(&material, ret, reterr)
+                                    : error_setf(reterr, EINVAL, "the signer has no certificate");
 }
 
 /* Invalid files leave the last good ones in use. */
-static int renew_credentials(NodeApi *server, const ApiSettings *settings, Error *reterr) {
-        TlsMaterial material = { .certificate = settings->certificate,
-                                 .key = settings->key,
-                                 .client_ca = settings->client_ca,
-                                 .priorities = settings->tls_priorities,
-                                 .tls12_ecdsa_priorities = settings->tls12_ecdsa_priorities,
-                                 .tls12_rsa_priorities = settings->tls12_rsa_priorities };
-        TlsCredentials *credentials;
-        int r;
+static int renew_credentials(NodeApi *server, Error *reterr) {
+        static const char request[] = { SIGNER_GET_MATERIAL };
+        cleanup_free char *json = NULL, *material = NULL;
+        TlsCredentials *credentials = NULL;
+        size_t length;
+        int r = signer_client_ask(&server->signer, request, sizeof(request), &json, &length,
+                                  reterr);
 
-        if (server->credentials && is_same_material(&server->settings, settings))
+        if (r < 0)
+                return r;
+        material = describe_material(server, json);
+        if (!material)
+                return -ENOMEM;
+        if (server->credentials && streq_ptr(server->material, material))
                 return 0;
-        r = tls_credentials_new(&material, &credentials, reterr);
+        r = make_credentials(server, json, &credentials, reterr);
         if (r < 0)
                 return r;
         tls_credentials_unref(server->credentials);
         server->credentials = credentials;
+        free(server->material);
+        server->material = TAKE_PTR(material);
         return 0;
 }
+
+/* ---- the signer ---- */
+
+static void request_signer(NodeApi *server);
+
+static bool is_serving(const NodeApi *server) {
+        return server->credentials && server->signer.fd >= 0;
+}
+
+static void retry_settings_later(NodeApi *server) {
+        if (!is_serving(server))
+                (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
+}
+
+/* The agent has ended, most likely, and the next one has another signer. Clients wait. What this
+ * agent has granted is not known to the next one. */
+static void leave_signer(NodeApi *server) {
+        server->signer_source = sd_event_source_disable_unref(server->signer_source);
+        signer_client_disconnect(&server->signer);
+        if (server->listen_source)
+                (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
+        review_cache_clear(server->granted);
+}
+
+static int on_signer_gone(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        leave_signer(userdata);
+        request_settings(userdata);
+        return 0;
+}
+
+static void use_signer(NodeApi *server) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = renew_credentials(server, &error);
+
+        if (r < 0)
+                log_warning("Cannot use the agent's settings: %s", error_message(&error, r));
+        if (r < 0 && r != -EINVAL && r != -EACCES && r != -ENOMEM)
+                leave_signer(server);
+        if (is_serving(server) && server->listen_source)
+                (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
+        retry_settings_later(server);
+}
+
+static void on_signer_reply(const AgentReply *reply, void *userdata) {
+        NodeApi *server = userdata;
+
+        server->signer_request = NULL;
+        if (reply->error < 0 || reply->fd < 0) {
+                log_warning("Cannot connect to the signer: %s",
+                            reply->error < 0 ? strerror(-reply->error) : reply->body);
+                retry_settings_later(server);
+                return;
+        }
+        (void) signer_client_connect(&server->signer, reply->fd);
+        if (sd_event_add_io(server->event, &server->signer_source, reply->fd, 0, on_signer_gone,
+                            server) < 0)
+                leave_signer(server);
+        else
+                use_signer(server);
+}
+
+static void request_signer(NodeApi *server) {
+        const AgentRequestSpec spec = { .socket_path = server->agent_socket,
+                                        .kind = AGENT_DESCRIPTOR,
+                                        .path = "/nodeapi/signer",
+                                        .waits_for_agent = true };
+
+        if (server->signer_request)
+                return;
+        if (agent_request_start(server->event, &spec, on_signer_reply, server,
+                                &server->signer_request) < 0)
+                retry_settings_later(server);
+}
+
+/* ---- what the agent says ---- */
 
 /* Of a unit the agent knows nothing. */
 static void report_other_address(const NodeApi *server, const ApiSettings *settings) {
@@ -75,19 +183,11 @@ static int use_api_settings(NodeApi *server, const char *json, Error *reterr) {
 
         if (r < 0)
                 return r;
-        r = renew_credentials(server, &settings, reterr);
-        if (r < 0)
-                return r;
         report_other_address(server, &settings);
         api_settings_done(&server->settings);
         server->settings = settings;
         settings = (ApiSettings){ 0 };
         return 0;
-}
-
-static void retry_settings_later(NodeApi *server) {
-        if (!server->credentials)
-                (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
 }
 
 static void on_settings_reply(const AgentReply *reply, void *userdata) {
@@ -105,13 +205,18 @@ static void on_settings_reply(const AgentReply *reply, void *userdata) {
                 retry_settings_later(server);
                 return;
         }
-        (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
+        if (server->signer.fd >= 0)
+                use_signer(server);
+        else
+                request_signer(server);
 }
 
 static void request_settings(NodeApi *server) {
         AgentRequestSpec spec = { .socket_path = server->agent_socket,
                                   .kind = AGENT_COLLECT,
-                                  .path = "/nodeapi/settings" };
+                                  .path = "/nodeapi/settings",
+                                  .waits_for_agent = true,
+                                  .changes_nothing = true };
         int r;
 
         if (server->settings_request)
@@ -165,7 +270,7 @@ void node_api_stop_accepting(NodeApi *server) {
 void node_api_connection_ended(NodeApi *server) {
         if (server->listen_fd < 0 && server->n_connections == 0)
                 (void) sd_event_exit(server->event, 0);
-        if (server->listen_source && server->credentials)
+        if (server->listen_source && is_serving(server))
                 (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
         update_idle_timer(server);
 }
@@ -278,14 +383,11 @@ static void free_cached_user(void *value) {
 }
 
 static int start_api_server(NodeApi *server) {
-        int r = review_cache_new(free_cached_user, &server->tokens);
+        int r = review_cache_new(free_cached_user, &server->granted);
 
         if (r < 0)
                 return r;
-        r = review_cache_new(free, &server->invalid_tokens);
-        if (r < 0)
-                return r;
-        r = review_cache_new(free, &server->accesses);
+        r = review_cache_new(free, &server->known_tokens);
         if (r < 0)
                 return r;
         r = api_http_start(server);
@@ -303,6 +405,7 @@ int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr) {
                 return -ENOMEM;
         }
         server->listen_fd = config->listen_fd_consume;
+        server->signer.fd = -EBADF;
         server->event = sd_event_ref(config->event);
         server->is_by_systemd = config->is_by_systemd;
         server->idle_usec = config->idle_usec;
@@ -322,6 +425,7 @@ NodeApi *node_api_free(NodeApi *server) {
         if (!server)
                 return NULL;
         agent_request_cancel(server->settings_request);
+        agent_request_cancel(server->signer_request);
         api_http_stop(server);
         server->listen_source = sd_event_source_disable_unref(server->listen_source);
         server->listen_fd = close_fd(server->listen_fd);
@@ -330,12 +434,14 @@ NodeApi *node_api_free(NodeApi *server) {
                 api_connection_free(server->connections);
         sd_event_source_disable_unref(server->settings_retry_timer);
         sd_event_source_disable_unref(server->accept_retry_timer);
-        review_cache_free(server->tokens);
-        review_cache_free(server->invalid_tokens);
-        review_cache_free(server->accesses);
+        review_cache_free(server->granted);
+        review_cache_free(server->known_tokens);
         for (size_t i = 0; i < N_ELEMENTS(server->versions); i++)
                 object_versions_free(server->versions[i]);
         tls_credentials_unref(server->credentials);
+        sd_event_source_disable_unref(server->signer_source);
+        signer_client_disconnect(&server->signer);
+        free(server->material);
         api_settings_done(&server->settings);
         sd_event_unref(server->event);
         free(server->agent_socket);

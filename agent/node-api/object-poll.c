@@ -13,6 +13,7 @@
 
 struct ObjectPoll {
         ObjectPollSpec spec;
+        char *credential;
         AgentRequest *request;
         sd_event_source *timer;
         json_t *labels; /* while the objects are asked for */
@@ -66,6 +67,7 @@ static int request_polled_objects(ObjectPoll *poll) {
                                         .kind = AGENT_COLLECT,
                                         .path = poll->labels ? resource->agent_path
                                                              : resource->labels_path,
+                                        .credential = poll->credential,
                                         .body_max = poll->spec.body_max };
 
         return agent_request_start(poll->spec.event, &spec, on_poll_reply, poll, &poll->request);
@@ -86,9 +88,15 @@ int object_poll_new(const ObjectPollSpec *spec, ObjectPoll **ret) {
         if (!poll)
                 return -ENOMEM;
         poll->spec = *spec;
+        poll->credential = strdup(strna(spec->credential));
+        if (!poll->credential) {
+                free(poll);
+                return -ENOMEM;
+        }
         r = sd_event_add_time_relative(spec->event, &poll->timer, CLOCK_MONOTONIC, 0, 0,
                                        on_poll_timer, poll);
         if (r < 0) {
+                free(poll->credential);
                 free(poll);
                 return r;
         }
@@ -102,6 +110,7 @@ ObjectPoll *object_poll_free(ObjectPoll *poll) {
         agent_request_cancel(poll->request);
         sd_event_source_disable_unref(poll->timer);
         json_decref(poll->labels);
+        free(poll->credential);
         free(poll);
         return NULL;
 }

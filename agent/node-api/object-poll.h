@@ -17,6 +17,7 @@ typedef void (*object_poll_t)(const json_t *objects, void *userdata);
 typedef struct ObjectPollSpec {
         sd_event *event;
         const char *agent_socket; /* borrowed, as 'resource' */
+        const char *credential;   /* of the client, likewise */
         const ServedResource *resource;
         size_t body_max; /* bytes of a reply of the agent */
         object_poll_t on_objects;

@@ -275,8 +275,8 @@ static int start_port_channel(PortChannels *channels, const PortChannelsSpec *sp
                 path = NULL;
                 return -ENOMEM;
         }
-        return forwarded_port_new(channels->event, spec->agent_socket, path, &channel_port_handlers,
-                                  channel, &channel->port);
+        return forwarded_port_new(channels->event, spec->agent_socket, path, spec->credential,
+                                  &channel_port_handlers, channel, &channel->port);
 }
 
 static int add_channels_defer(PortChannels *channels, sd_event_source **ret,

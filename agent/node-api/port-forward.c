@@ -30,7 +30,7 @@ typedef struct ForwardPair {
 
 struct PortForward {
         sd_event *event;
-        char *pod, *agent_socket, *agent_path;
+        char *pod, *agent_socket, *agent_path, *credential;
         void (*on_over)(void *userdata);
         void *userdata;
         StreamSocket *client;
@@ -211,7 +211,8 @@ static void connect_forward_pair(ForwardPair *pair) {
                 path = NULL;
         if (path)
                 r = forwarded_port_new(forward->event, forward->agent_socket, path,
-                                       &forward_pair_handlers, pair, &pair->port);
+                                       forward->credential, &forward_pair_handlers, pair,
+                                       &pair->port);
         if (r < 0)
                 fail_forward_pair(pair, strerror(-r));
         else if (pair->has_client_ended)
@@ -453,7 +454,8 @@ int port_forward_new(const PortForwardSpec *spec, PortForward **ret) {
         forward->pod = strdup(spec->pod);
         forward->agent_socket = strdup(spec->agent_socket);
         forward->agent_path = strdup(spec->agent_path);
-        if (!forward->pod || !forward->agent_socket || !forward->agent_path)
+        forward->credential = strdup(strna(spec->credential));
+        if (!forward->pod || !forward->agent_socket || !forward->agent_path || !forward->credential)
                 return -ENOMEM;
         r = start_port_forward(forward, spec);
         if (r < 0)
@@ -478,6 +480,7 @@ PortForward *port_forward_free(PortForward *forward) {
         free(forward->pod);
         free(forward->agent_socket);
         free(forward->agent_path);
+        free(forward->credential);
         free(forward);
         return NULL;
 }

@@ -13,6 +13,7 @@ typedef struct PortForwardSpec {
         bool is_tunnel;  /* in binary messages of a WebSocket */
         const char *pod; /* "name_namespace", for messages */
         const char *agent_socket;
+        const char *credential; /* of the client, for the agent */
         const char *agent_path; /* of the request for a connection, up to the number of the port */
         unsigned *n_of_all;     /* borrowed: the connections of all clients are counted there */
         ClientStream client;

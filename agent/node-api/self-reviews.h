@@ -5,7 +5,7 @@
  * SelfSubjectRulesReview and SelfSubjectReview (whoami). A lone node lets its users do all that it
  * can do; the rest is not allowed, with the reason. Pure. */
 
-#include "agent/node-api/api-user.h"
+#include "agent/model/api-user.h"
 
 #include <jansson.h>
 

@@ -16,7 +16,7 @@
 struct Session {
         sd_event *event;
         SessionOptions options;
-        char *agent_socket, *agent_path;
+        char *agent_socket, *agent_path, *credential;
         void (*on_over)(void *userdata);
         void *userdata;
 
@@ -234,6 +234,7 @@ static int ask_for_shim(Session *session) {
         AgentRequestSpec spec = { .socket_path = session->agent_socket,
                                   .kind = AGENT_WEBSOCKET,
                                   .path = session->agent_path,
+                                  .credential = session->credential,
                                   .waits_for_agent = true };
 
         return agent_request_start(session->event, &spec, on_session_reply, session,
@@ -362,7 +363,8 @@ int session_new(const ClientSessionSpec *spec, Session **ret) {
         session->is_held = spec->shim_fd >= 0;
         session->agent_socket = strdup(spec->agent_socket);
         session->agent_path = strdup(spec->agent_path);
-        if (!session->agent_socket || !session->agent_path)
+        session->credential = strdup(strna(spec->credential));
+        if (!session->agent_socket || !session->agent_path || !session->credential)
                 return -ENOMEM;
         r = start_session(session, spec);
         if (r < 0)
@@ -384,6 +386,7 @@ Session *session_free(Session *session) {
         sd_event_unref(session->event);
         free(session->agent_socket);
         free(session->agent_path);
+        free(session->credential);
         free(session);
         return NULL;
 }

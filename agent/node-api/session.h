@@ -15,6 +15,7 @@ typedef struct ClientSessionSpec {
         const SessionProtocol *protocol;
         SessionOptions options;
         const char *agent_socket;
+        const char *credential; /* of the client, for the agent */
         const char *agent_path; /* of the request for the session, with its query */
         int shim_fd; /* the shim's, which holds the command; the session's from now on. -EBADF: the
                         agent is asked for one */

@@ -2,20 +2,28 @@
 #pragma once
 
 /* The certificate that the server shows and the certificate authorities whose clients it trusts.
- * A set of them does not change: a new one replaces it, and connections keep theirs. */
+ * The key, and the decision whether a client has proved its certificate, are the signer's. A set of
+ * them does not change: a new one replaces it, and connections keep theirs. */
 
-#include "agent/node-api/api-user.h"
 #include "common/error.h"
 
 #include <gnutls/gnutls.h>
 
 typedef struct TlsCredentials TlsCredentials;
 
-/* PEM. */
+/* Asks the signer: see agent/model/signer-protocol.h. It waits for the reply, which the caller
+ * frees, with a NUL behind it. 0, or -errno with a message. */
+typedef struct TlsSigner {
+        int (*ask)(void *userdata, const void *request, size_t length, char **ret,
+                   size_t *ret_length, Error *reterr);
+        void *userdata; /* outlives the credentials */
+} TlsSigner;
+
 typedef struct TlsMaterial {
-        const char *certificate, *key;
-        const char *client_ca;  /* NULL: no client is asked for a certificate */
-        const char *priorities; /* GnuTLS's priority string; NULL: that of GnuTLS itself */
+        TlsSigner signer;        /* it has the key */
+        const char *certificate; /* PEM */
+        const char *client_ca;   /* likewise; NULL: no client is asked for a certificate */
+        const char *priorities;  /* GnuTLS's priority string; NULL: that of GnuTLS itself */
         /* of connections of TLS 1.2, by the certificate's key; NULL: the same, "": none */
         const char *tls12_ecdsa_priorities, *tls12_rsa_priorities;
 } TlsMaterial;
@@ -26,12 +34,14 @@ TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
 TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
 DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
 
-/* The server's end of a connection that never blocks, without its transport; to be freed with
- * gnutls_deinit(). 0 or -ENOMEM. */
-int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret);
+/* The server's end of a connection that never blocks, without its transport. It has a reference. 0
+ * or -ENOMEM. */
+int tls_credentials_start_session(TlsCredentials *credentials, gnutls_session_t *ret);
+void tls_session_end(gnutls_session_t session);
 
-/* The user that the client's certificate names: CN, O and UID of its subject, where one of the
- * authorities has signed it for clients and it is valid now. 1; 0: the client has shown none;
- * -EACCES with a message; -ENOMEM. */
-int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_session_t session,
-                                 ApiUser *ret, Error *reterr);
+/* gnutls_handshake(), with the signer. */
+int tls_session_handshake(gnutls_session_t session);
+
+/* After the handshake, once: has the signer verify the client's certificate and its signature. 1
+ * with a ticket, which the caller frees; 0: the client has shown none; -EACCES with a message. */
+int tls_session_prove_client(gnutls_session_t session, char **ret_ticket, Error *reterr);

@@ -4,6 +4,7 @@
 #include "agent/node-api/byte-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/log.h"
 
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -40,8 +41,9 @@ typedef struct TlsOutward {
 struct TlsStream {
         const TlsStreamHandlers *handlers;
         void *userdata;
-        TlsCredentials *credentials;
         gnutls_session_t session;
+        char *ticket; /* of the client's certificate; NULL: none */
+        bool has_refused_certificate;
         int client_fd;
         int plain_fd; /* our end of the socket; -EBADF until the handshake is done, and once the
                          stream was taken over */
@@ -382,10 +384,20 @@ static int on_tls_plain(sd_event_source *source, int fd, uint32_t events, void *
         return 0;
 }
 
+static void prove_client_of_stream(TlsStream *stream) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = tls_session_prove_client(stream->session, &stream->ticket, &error);
+
+        stream->has_refused_certificate = r < 0;
+        if (r < 0)
+                log_debug("A client was refused: %s", error_message(&error, r));
+}
+
 static void finish_handshake(TlsStream *stream) {
         int fds[2];
 
         stream->deadline = sd_event_source_disable_unref(stream->deadline);
+        prove_client_of_stream(stream);
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
                 close_tls_stream(stream);
                 return;
@@ -402,7 +414,7 @@ static void finish_handshake(TlsStream *stream) {
 }
 
 static void continue_handshake(TlsStream *stream) {
-        int code = gnutls_handshake(stream->session);
+        int code = tls_session_handshake(stream->session);
 
         (void) flush_to_client(stream);
         if (stream->outward.is_refused || (code < 0 && gnutls_error_is_fatal(code)))
@@ -438,7 +450,6 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
         stream->client_fd = fd_consume;
         stream->plain_fd = -EBADF;
         stream->event = sd_event_ref(event);
-        stream->credentials = tls_credentials_ref(credentials);
         stream->handlers = handlers;
         stream->userdata = userdata;
         r = tls_credentials_start_session(credentials, &stream->session);
@@ -468,14 +479,17 @@ TlsStream *tls_stream_free(TlsStream *stream) {
         close_fd(stream->plain_fd);
         close_fd(stream->client_fd);
         if (stream->session)
-                gnutls_deinit(stream->session);
+                tls_session_end(stream->session);
         byte_queue_done(&stream->outward.unsent);
-        tls_credentials_unref(stream->credentials);
+        free(stream->ticket);
         free(stream);
         return NULL;
 }
 
-int tls_stream_authenticate(const TlsStream *stream, const TlsCredentials *credentials,
-                            ApiUser *ret, Error *reterr) {
-        return tls_credentials_authenticate(credentials, stream->session, ret, reterr);
+const char *tls_stream_ticket(const TlsStream *stream) {
+        return stream->ticket;
+}
+
+bool tls_stream_has_refused_certificate(const TlsStream *stream) {
+        return stream->has_refused_certificate;
 }

@@ -47,7 +47,7 @@ void tls_stream_shut(TlsStream *stream); /* for writing */
 /* The caller waits and calls no longer. on_closed() follows, now or later. */
 void tls_stream_end(TlsStream *stream);
 
-/* The user by the client's certificate, as tls_credentials_authenticate(), against these
- * credentials: those of now, not of when the connection started. */
-int tls_stream_authenticate(const TlsStream *stream, const TlsCredentials *credentials,
-                            ApiUser *ret, Error *reterr);
+/* The signer's ticket for the client's certificate; NULL: it has shown none, or one that does not
+ * hold, and then the second is true. */
+const char *tls_stream_ticket(const TlsStream *stream);
+bool tls_stream_has_refused_certificate(const TlsStream *stream);

@@ -19,6 +19,17 @@ typedef struct NodeApiSettingsSpec { /* all is borrowed */
         SelfSigned *self_signed; /* where there is no other certificate; or NULL */
 } NodeApiSettingsSpec;
 
-/* JSON that the caller frees, and that holds the key of the serving certificate. 0, or -errno with
- * a message. */
-int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr);
+/* JSON that the caller frees. The second one is for the signer alone: the serving certificate, its
+ * key and the authorities of clients; it is to be freed by secret_free(). 0, or -errno with a
+ * message. */
+int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, char **ret_material,
+                              Error *reterr);
+
+/* Whom the agent lets do what, with the kubelet's defaults: authentication and authorization of the
+ * configuration. */
+typedef struct NodeAccessSettings {
+        bool has_anonymous, has_token_reviews, has_access_reviews;
+        uint64_t token_usec, allowed_usec, denied_usec;
+} NodeAccessSettings;
+
+NodeAccessSettings node_access_settings(const Config *config);

@@ -4,9 +4,9 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "agent/access/review-objects.h"
 #include "agent/node-api/api-settings.h"
 #include "agent/node-api/resource-metrics.h"
-#include "agent/node-api/review-objects.h"
 #include "agent/node-api/session-result.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

@@ -5,10 +5,10 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "agent/model/request-attributes.h"
 #include "agent/node-api/discovery.h"
 #include "agent/node-api/object-list.h"
 #include "agent/node-api/port-channels.h"
-#include "agent/node-api/request-attributes.h"
 #include "agent/node-api/session-protocol.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

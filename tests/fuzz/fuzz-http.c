@@ -10,7 +10,6 @@
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/strv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -146,13 +145,12 @@ void tls_stream_end(TlsStream *stream) {
         stream->has_ended = true;
 }
 
-int tls_stream_authenticate(const TlsStream *stream, const TlsCredentials *credentials,
-                            ApiUser *ret, Error *reterr) {
-        if (!(settings_flags & USER_HAS_CERTIFICATE))
-                return 0;
-        ret->name = strdup("admin");
-        assert(ret->name && strv_append(&ret->groups, "system:masters") >= 0);
-        return 1;
+const char *tls_stream_ticket(const TlsStream *stream) {
+        return settings_flags & USER_HAS_CERTIFICATE ? "ticket" : NULL;
+}
+
+bool tls_stream_has_refused_certificate(const TlsStream *stream) {
+        return false;
 }
 
 int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error *reterr) {
@@ -169,6 +167,22 @@ TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
         return NULL;
 }
 
+int signer_client_connect(SignerClient *client, int fd_consume) {
+        client->fd = fd_consume;
+        return 0;
+}
+
+void signer_client_disconnect(SignerClient *client) {
+        client->fd = close_fd(client->fd);
+}
+
+int signer_client_ask(void *client, const void *request, size_t length, char **ret,
+                      size_t *ret_length, Error *reterr) {
+        *ret = strdup("{\"certificate\":\"c\"}");
+        *ret_length = strlen(*ret);
+        return 0;
+}
+
 /* ---- the agent ---- */
 
 struct AgentRequest {
@@ -176,7 +190,7 @@ struct AgentRequest {
         AgentRequestKind kind;
         agent_reply_t on_reply;
         void *userdata;
-        bool is_of_settings, is_review;
+        bool is_of_settings, is_of_signer, is_of_access;
 };
 
 AgentRequest *agent_request_cancel(AgentRequest *request) {
@@ -190,19 +204,29 @@ AgentRequest *agent_request_cancel(AgentRequest *request) {
 
 static AgentReply settings_reply(char text[512]) {
         int n = snprintf(text, 512,
-                         "{\"nodeName\":\"node1\",\"certificate\":\"c\",\"key\":\"k\",\"alone\":%s,"
-                         "\"anonymous\":%s,\"tokenReviews\":true,\"accessReviews\":%s,"
+                         "{\"nodeName\":\"node1\",\"alone\":%s,"
                          "\"debuggingHandlers\":true,\"systemLogs\":true,\"systemLogQuery\":true,"
                          "\"kubernetesVersion\":\"v1.35.0\",\"manifestDirectory\":\"/m\","
                          "\"allowedCacheMilliseconds\":1000,\"streamIdleMilliseconds\":60000}",
-                         settings_flags & SETTING_ALONE ? "true" : "false",
-                         settings_flags & SETTING_ANONYMOUS ? "true" : "false",
-                         settings_flags & SETTING_REVIEWS ? "true" : "false");
+                         settings_flags & SETTING_ALONE ? "true" : "false");
 
         return (AgentReply){ .status = 200,
                              .content_type = "application/json",
                              .body = text,
                              .length = (size_t) n,
+                             .fd = -EBADF };
+}
+
+/* Without reviews the agent knows at once. */
+static AgentReply access_reply(void) {
+        bool is_user = settings_flags & (USER_HAS_CERTIFICATE | SETTING_ANONYMOUS);
+        const char *text = is_user ? "{\"username\":\"admin\",\"groups\":[\"system:masters\"]}"
+                                   : "Unauthorized";
+
+        return (AgentReply){ .status = is_user ? 200 : 401,
+                             .content_type = "application/json",
+                             .body = text,
+                             .length = strlen(text),
                              .fd = -EBADF };
 }
 
@@ -212,10 +236,17 @@ static int on_agent_replies(sd_event_source *source, void *userdata) {
         AgentRequest *request = userdata;
         char settings[512], *body = NULL;
         AgentReply reply = { .error = -ECONNREFUSED, .fd = -EBADF };
-        Bytes piece = request->is_of_settings ? (Bytes){ 0 } : take_piece();
+        bool is_known = request->is_of_settings || request->is_of_signer ||
+                        (request->is_of_access && !(settings_flags & SETTING_REVIEWS));
+        Bytes piece = is_known ? (Bytes){ 0 } : take_piece();
 
         if (request->is_of_settings) {
                 reply = settings_reply(settings);
+        } else if (request->is_of_signer) {
+                reply = (AgentReply){ .status = 101, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+        } else if (is_known) {
+                reply = access_reply();
+                has_reviewed = true;
         } else if (piece.size > 0) {
                 Bytes rest = { piece.data + 1, piece.size - 1 };
 
@@ -226,7 +257,7 @@ static int on_agent_replies(sd_event_source *source, void *userdata) {
                                       .body = body,
                                       .length = strlen(body),
                                       .fd = -EBADF };
-                has_reviewed |= request->is_review && reply.status == 200 && strchr(body, '{');
+                has_reviewed |= request->is_of_access && reply.status == 200 && strchr(body, '{');
                 if (reply.status == 200 && request->kind != AGENT_COLLECT)
                         reply.fd = make_ended_connection(rest);
                 if (reply.status == 200 && request->kind == AGENT_WEBSOCKET)
@@ -247,7 +278,9 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
         request->on_reply = on_reply;
         request->userdata = userdata;
         request->is_of_settings = strcmp(spec->path, "/nodeapi/settings") == 0;
-        request->is_review = strstr(spec->path, "review");
+        request->is_of_signer = strcmp(spec->path, "/nodeapi/signer") == 0;
+        request->is_of_access = strncmp(spec->path, "/nodeapi/access", 15) == 0;
+        assert(!spec->credential || !strstr(spec->credential, "\r\n\r\n"));
         assert(sd_event_add_defer(event, &request->source, on_agent_replies, request) >= 0);
         n_agent_requests++;
         *ret = request;
@@ -339,18 +372,11 @@ static NodeApi *server_of_settings(unsigned flags) {
         return servers[flags];
 }
 
-static void free_user(void *value) {
-        api_user_done(value);
-        free(value);
-}
-
 /* What it keeps from one client for the next one: no input depends on those before. */
 static void forget_clients(NodeApi *server) {
         if (has_reviewed) {
-                review_cache_free(server->tokens);
-                review_cache_free(server->accesses);
-                assert(review_cache_new(free_user, &server->tokens) >= 0);
-                assert(review_cache_new(free, &server->accesses) >= 0);
+                review_cache_clear(server->granted);
+                review_cache_clear(server->known_tokens);
         }
         has_reviewed = false;
         for (size_t i = 0; i < N_ELEMENTS(server->versions); i++)

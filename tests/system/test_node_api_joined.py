@@ -102,7 +102,7 @@ def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, r
     node.kill9()
     node.start()
     status, body = reviewed.request("/metrics", certificate=admin)
-    assert status == 500 and body.startswith("Authorization error (user=admin") and "no kubeconfig" in reviewed.said()
+    assert status == 500 and body.startswith("Authorization error (user=admin") and "no kubeconfig" in node.said()
     for _ in range(10):
         found.clear()
         start = time.monotonic()

@@ -156,6 +156,7 @@ def test_a_session_that_is_over_before_its_head_is_read_is_whole(served):
 
 
 def test_a_request_that_the_agent_has_read_is_not_repeated(served):
+    assert served.spdy_session("true").result()["status"] == "Success", "the agent has granted it"
     impostor = Impostor(served.node, reads=True)
     try:
         path = served.exec_path("echo", "hello", output=True)

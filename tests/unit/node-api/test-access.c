@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/request-attributes.h"
+#include "agent/model/request-attributes.h"
 
+#include "agent/access/review-objects.h"
+#include "agent/model/review-cache.h"
 #include "agent/node-api/agent-reply.h"
 #include "agent/node-api/api-settings.h"
-#include "agent/node-api/review-cache.h"
-#include "agent/node-api/review-objects.h"
 #include "agent/node-api/session-result.h"
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
@@ -167,18 +167,15 @@ TEST(settings_are_read)
 {
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
 
-        EXPECT_EQ(api_settings_parse(
-                          "{\"nodeName\":\"n\",\"clientCA\":\"pem\",\"anonymous\":true,"
-                          "\"accessReviews\":true,\"tokenCacheMilliseconds\":120000,"
-                          "\"deniedCacheMilliseconds\":-1,\"streamIdleMilliseconds\":1500}",
-                          &settings, NULL),
+        EXPECT_EQ(api_settings_parse("{\"nodeName\":\"n\",\"tokenCacheMilliseconds\":120000,"
+                                     "\"allowedCacheMilliseconds\":-1,\"alone\":true,"
+                                     "\"streamIdleMilliseconds\":1500}",
+                                     &settings, NULL),
                   0);
         EXPECT_STREQ(settings.node_name, "n");
-        EXPECT_STREQ(settings.client_ca, "pem");
-        EXPECT(!settings.key && settings.has_anonymous && settings.has_access_reviews);
-        EXPECT(!settings.has_token_reviews && !settings.has_debugging);
+        EXPECT(settings.is_alone && !settings.has_debugging);
         EXPECT_EQ(settings.token_cache_usec, 120 * USEC_PER_SEC);
-        EXPECT_EQ(settings.denied_usec, 0);
+        EXPECT_EQ(settings.allowed_usec, 0);
         EXPECT_EQ(settings.stream_idle_usec, 1500 * USEC_PER_MSEC);
         EXPECT_EQ(api_settings_parse("{}", &settings, NULL), -EBADMSG);
 }

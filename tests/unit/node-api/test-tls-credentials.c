@@ -5,10 +5,15 @@
 
 #include "agent/node-api/tls-credentials.h"
 
+#include "agent/model/signer-protocol.h"
+#include "agent/node-api/handshake-proof.h"
+#include "agent/node-api/handshake-transcript.h"
+#include "agent/node-api/signer.h"
 #include "agent/node-api/tls-stream.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "tests/test.h"
 
 #include <errno.h>
@@ -22,10 +27,10 @@ static const char *const versions[] = { "NORMAL:-VERS-ALL:+VERS-TLS1.3",
 
 /* ---- certificates ---- */
 
-typedef struct Signer {
+typedef struct Pair {
         gnutls_x509_crt_t certificate;
         gnutls_privkey_t key;
-} Signer;
+} Pair;
 
 static gnutls_privkey_t make_key(gnutls_pk_algorithm_t algorithm, unsigned bits) {
         gnutls_privkey_t key;
@@ -61,13 +66,13 @@ static gnutls_x509_crt_t start_certificate(gnutls_pubkey_t key_consume) {
         return certificate;
 }
 
-static void sign_certificate(gnutls_x509_crt_t certificate, const Signer *signer) {
+static void sign_certificate(gnutls_x509_crt_t certificate, const Pair *signer) {
         REQUIRE(gnutls_x509_crt_privkey_sign(certificate, signer->certificate, signer->key,
                                              GNUTLS_DIG_SHA256, 0) >= 0);
 }
 
-static const Signer *authority(void) {
-        static Signer made;
+static const Pair *authority(void) {
+        static Pair made;
 
         if (made.key)
                 return &made;
@@ -87,26 +92,93 @@ static char *text_of_datum(gnutls_datum_t *datum) {
         return text;
 }
 
-/* It serves with the authority's own certificate. */
-static TlsCredentials *make_credentials(void) {
+/* ---- the signer ---- */
+
+static const uint8_t ticket_key[TICKET_KEY_SIZE] = "a key of tickets";
+
+/* What the last request was, and what its reply. */
+static struct {
+        char request[SIGNER_PACKET_MAX];
+        size_t length;
+        bool is_deaf; /* the reply never comes */
+} asked;
+
+static int ask_test_signer(void *userdata, const void *request, size_t length, char **ret,
+                           size_t *ret_length, Error *reterr) {
+        char *answer;
+        size_t n;
+        int r = 0;
+
+        REQUIRE(length <= sizeof(asked.request));
+        memcpy(asked.request, request, length);
+        asked.length = length;
+        if (asked.is_deaf)
+                return -ETIMEDOUT;
+        REQUIRE(signer_answer(userdata, request, length, &answer, &n) == 0);
+        if (answer[0] == SIGNER_DONE) {
+                *ret = calloc(1, n);
+                memcpy(*ret, answer + 1, n - 1);
+                *ret_length = n - 1;
+        } else {
+                r = error_setf(reterr, EACCES, "%.*s", (int) n - 1, answer + 1);
+        }
+        free(answer);
+        return r;
+}
+
+static char *print_pem_material(const Pair *pair, const char *ca) {
         gnutls_datum_t certificate, key;
         gnutls_x509_privkey_t exported;
         cleanup_free char *certificate_pem = NULL, *key_pem = NULL;
-        cleanup_error Error error = ERROR_NULL;
-        TlsCredentials *credentials = NULL;
+        cleanup_json json_t *object = NULL;
 
-        REQUIRE(gnutls_privkey_export_x509(authority()->key, &exported) >= 0);
-        REQUIRE(gnutls_x509_privkey_export2(exported, GNUTLS_X509_FMT_PEM, &key) >= 0);
-        REQUIRE(gnutls_x509_crt_export2(authority()->certificate, GNUTLS_X509_FMT_PEM,
-                                        &certificate) >= 0);
+        REQUIRE(gnutls_privkey_export_x509(pair->key, &exported) >= 0);
+        REQUIRE(gnutls_x509_privkey_export2_pkcs8(exported, GNUTLS_X509_FMT_PEM, NULL,
+                                                  GNUTLS_PKCS_PLAIN, &key) >= 0);
+        REQUIRE(gnutls_x509_crt_export2(pair->certificate, GNUTLS_X509_FMT_PEM, &certificate) >= 0);
         certificate_pem = text_of_datum(&certificate);
         key_pem = text_of_datum(&key);
         gnutls_x509_privkey_deinit(exported);
-        REQUIRE(tls_credentials_new(&(TlsMaterial){ .certificate = certificate_pem,
-                                                    .key = key_pem,
-                                                    .client_ca = certificate_pem },
+        object = json_pack("{s:s, s:s, s:s}", "certificate", certificate_pem, "key", key_pem,
+                           "clientCA", ca ? ca : certificate_pem);
+        return json_to_text(object, JSON_COMPACT);
+}
+
+/* It serves with the authority's own certificate. */
+static Signer *test_signer(void) {
+        static Signer *made;
+        cleanup_free char *material = NULL;
+
+        if (made)
+                return made;
+        material = print_pem_material(authority(), NULL);
+        REQUIRE(signer_new(&made) == 0);
+        signer_use_material(made, ticket_key, material, strlen(material));
+        return made;
+}
+
+static TlsCredentials *make_credentials_of(Signer *signer) {
+        static const char request[] = { SIGNER_GET_MATERIAL };
+        cleanup_free char *json = NULL;
+        cleanup_json json_t *object = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        TlsCredentials *credentials = NULL;
+        size_t length;
+
+        REQUIRE(ask_test_signer(signer, request, 1, &json, &length, NULL) == 0);
+        EXPECT(!strstr(json, "PRIVATE") && !strstr(json, "error"));
+        object = json_loads(json, 0, NULL);
+        REQUIRE(tls_credentials_new(&(TlsMaterial){ .signer = { ask_test_signer, signer },
+                                                    .certificate = json_string_value(
+                                                            json_object_get(object, "certificate")),
+                                                    .client_ca = json_string_value(
+                                                            json_object_get(object, "clientCA")) },
                                     &credentials, &error) >= 0);
         return credentials;
+}
+
+static TlsCredentials *make_credentials(void) {
+        return make_credentials_of(test_signer());
 }
 
 /* ---- made-up keys ---- */
@@ -246,14 +318,14 @@ static void client_done(Client *client) {
 }
 
 /* The server's code; the session is the caller's. */
-static int shake_hands(Client *client, const TlsCredentials *credentials, gnutls_session_t *ret) {
+static int shake_hands(Client *client, TlsCredentials *credentials, gnutls_session_t *ret) {
         int code = GNUTLS_E_AGAIN;
 
         REQUIRE(tls_credentials_start_session(credentials, ret) == 0);
         gnutls_transport_set_int(*ret, client->fds[1]);
         for (unsigned i = 0; i < 1000 && !is_handshake_over(code); i++) {
                 client_step(client);
-                code = gnutls_handshake(*ret);
+                code = tls_session_handshake(*ret);
         }
         return code;
 }
@@ -265,7 +337,7 @@ static int serve_client(Client *client, const char *priorities, gnutls_privkey_t
 
         client_start(client, priorities, key_consume);
         code = shake_hands(client, credentials, &session);
-        gnutls_deinit(session);
+        tls_session_end(session);
         close_fd(client->fds[1]);
         client_done(client);
         return code;
@@ -436,22 +508,39 @@ TEST(a_large_key_keeps_no_other_client_waiting)
 
 /* ---- users ---- */
 
-/* Authenticates a client whose certificate the authority has signed. */
-static int authenticate_client(gnutls_x509_crt_t certificate_consume, gnutls_privkey_t key_consume,
-                               const char *priorities, ApiUser *ret, Error *reterr) {
-        cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials = make_credentials();
+/* A handshake, and the ticket for it. */
+static int prove_client(gnutls_x509_crt_t certificate_consume, gnutls_privkey_t key_consume,
+                        const char *priorities, Signer *signer, char **ret_ticket, Error *reterr) {
+        cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials =
+                make_credentials_of(signer);
         Client client = { 0 };
         gnutls_session_t session;
         int r;
 
-        sign_certificate(certificate_consume, authority());
-        client_add(&client, certificate_consume);
+        if (certificate_consume) {
+                sign_certificate(certificate_consume, authority());
+                client_add(&client, certificate_consume);
+        }
         client_start(&client, priorities, key_consume);
         EXPECT_EQ(shake_hands(&client, credentials, &session), 0);
-        r = tls_credentials_authenticate(credentials, session, ret, reterr);
-        gnutls_deinit(session);
+        r = tls_session_prove_client(session, ret_ticket, reterr);
+        tls_session_end(session);
         close_fd(client.fds[1]);
         client_done(&client);
+        return r;
+}
+
+/* Authenticates a client whose certificate the authority has signed. */
+static int authenticate_client(gnutls_x509_crt_t certificate_consume, gnutls_privkey_t key_consume,
+                               const char *priorities, ApiUser *ret, Error *reterr) {
+        cleanup_free char *ticket = NULL;
+        int r = prove_client(certificate_consume, key_consume, priorities, test_signer(), &ticket,
+                             reterr);
+
+        if (r > 0)
+                REQUIRE(client_ticket_parse(ticket, now_realtime_usec(),
+                                            signer_authorities(test_signer()), ticket_key,
+                                            ret) == 0);
         return r;
 }
 
@@ -656,4 +745,265 @@ TEST(a_client_has_as_many_groups_as_its_certificate_names)
         while (user.groups && user.groups[n])
                 n++;
         EXPECT_EQ(n, N_GROUPS);
+}
+
+/* ---- what a handshake proves, to a signer that believes nothing else ---- */
+
+static gnutls_x509_crt_t make_client_certificate(gnutls_privkey_t key) {
+        gnutls_x509_crt_t certificate = start_certificate(public_key_of(key));
+
+        REQUIRE(gnutls_x509_crt_set_dn(certificate, "CN=jane", NULL) >= 0);
+        return certificate;
+}
+
+/* The proof of a client, as it was sent; it is in 'asked'. */
+static char *make_proof(const char *priorities, size_t *ret_length) {
+        gnutls_privkey_t key = make_curve_key();
+        cleanup_free char *ticket = NULL;
+        char *copy;
+
+        REQUIRE(prove_client(make_client_certificate(key), key, priorities, test_signer(), &ticket,
+                             NULL) == 1);
+        REQUIRE(asked.request[0] == SIGNER_PROVE);
+        copy = malloc(asked.length);
+        REQUIRE(copy);
+        memcpy(copy, asked.request, asked.length);
+        *ret_length = asked.length;
+        return copy;
+}
+
+static bool is_refused(const char *packet, size_t length, const char *why) {
+        char *answer;
+        size_t n;
+        bool is_refused;
+
+        REQUIRE(signer_answer(test_signer(), packet, length, &answer, &n) == 0);
+        is_refused = answer[0] == SIGNER_FAILED && (!why || strstr(answer, why));
+        free(answer);
+        return is_refused;
+}
+
+TEST(a_handshake_proves_a_client_once)
+{
+        for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
+                size_t length;
+                cleanup_free char *proof = make_proof(versions[i], &length);
+
+                EXPECT(is_refused(proof, length, "not a new one"));
+        }
+}
+
+TEST(a_handshake_that_was_changed_anywhere_proves_nothing)
+{
+        for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
+                size_t length;
+                cleanup_free char *proof = make_proof(versions[i], &length);
+
+                for (size_t at = 1 + sizeof(SignerProof); at < length; at++) {
+                        proof[at] = (char) (proof[at] ^ 1);
+                        EXPECT(is_refused(proof, length, NULL));
+                        EXPECT(!is_refused(proof, length, "not a new one"));
+                        proof[at] = (char) (proof[at] ^ 1);
+                }
+                for (size_t n = 0; n < length; n++)
+                        EXPECT(is_refused(proof, n, NULL));
+        }
+}
+
+/* The nonce is the server's own: without it an old handshake would do. */
+TEST(a_nonce_that_the_signer_has_not_made_proves_nothing)
+{
+        cleanup_with(signer_freep) Signer *other = NULL;
+        cleanup_free char *material = print_pem_material(authority(), NULL);
+        size_t length;
+        cleanup_free char *proof = make_proof(versions[0], &length);
+        char *answer;
+        size_t n;
+
+        REQUIRE(signer_new(&other) == 0);
+        signer_use_material(other, ticket_key, material, strlen(material));
+        REQUIRE(signer_answer(other, proof, length, &answer, &n) == 0);
+        EXPECT(answer[0] == SIGNER_FAILED && strstr(answer, "not a new one"));
+        free(answer);
+}
+
+TEST(a_second_client_hello_is_part_of_the_proof)
+{
+        static const char priorities[] =
+                "NORMAL:-VERS-ALL:+VERS-TLS1.3:-GROUP-ALL:+GROUP-FFDHE2048:+GROUP-SECP521R1:"
+                "%DISABLE_TLS13_COMPAT_MODE";
+        gnutls_privkey_t key = make_curve_key();
+        cleanup_free char *ticket = NULL;
+
+        EXPECT_EQ(prove_client(make_client_certificate(key), key, priorities, test_signer(),
+                               &ticket, NULL),
+                  1);
+}
+
+TEST(a_client_without_a_certificate_has_no_ticket)
+{
+        for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
+                cleanup_free char *ticket = NULL;
+
+                EXPECT_EQ(prove_client(NULL, NULL, versions[i], test_signer(), &ticket, NULL), 0);
+                EXPECT(!ticket);
+        }
+}
+
+TEST(a_signer_that_does_not_answer_fails_the_handshake)
+{
+        cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials = make_credentials();
+        Client client = { 0 };
+        gnutls_session_t session;
+
+        asked.is_deaf = true;
+        client_start(&client, versions[0], NULL);
+        EXPECT(shake_hands(&client, credentials, &session) < 0);
+        asked.is_deaf = false;
+        tls_session_end(session);
+        close_fd(client.fds[1]);
+        client_done(&client);
+}
+
+/* ---- what the signer signs ---- */
+
+static const struct {
+        gnutls_pk_algorithm_t algorithm;
+        unsigned bits;
+        gnutls_sign_algorithm_t sign;
+} key_kinds[] = {
+        { GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+          GNUTLS_SIGN_ECDSA_SECP256R1_SHA256 },
+        { GNUTLS_PK_RSA, 2048, GNUTLS_SIGN_RSA_PSS_RSAE_SHA256 },
+        { GNUTLS_PK_EDDSA_ED25519, 256, GNUTLS_SIGN_EDDSA_ED25519 },
+};
+
+static Signer *make_signer_of(size_t kind, bool is_for_clients) {
+        Pair pair = { .key = make_key(key_kinds[kind].algorithm, key_kinds[kind].bits) };
+        cleanup_free char *material = NULL, *ca = NULL;
+        gnutls_datum_t ca_pem;
+        Signer *signer;
+
+        REQUIRE(gnutls_x509_crt_export2(authority()->certificate, GNUTLS_X509_FMT_PEM, &ca_pem) >=
+                0);
+        ca = text_of_datum(&ca_pem);
+        pair.certificate = start_certificate(public_key_of(pair.key));
+        REQUIRE(gnutls_x509_crt_set_dn(pair.certificate, "CN=server", NULL) >= 0);
+        if (is_for_clients)
+                REQUIRE(gnutls_x509_crt_set_key_purpose_oid(pair.certificate,
+                                                            GNUTLS_KP_TLS_WWW_CLIENT, 0) >= 0);
+        sign_certificate(pair.certificate, authority());
+        material = print_pem_material(&pair, ca);
+        REQUIRE(signer_new(&signer) == 0);
+        signer_use_material(signer, ticket_key, material, strlen(material));
+        gnutls_x509_crt_deinit(pair.certificate);
+        gnutls_privkey_deinit(pair.key);
+        return signer;
+}
+
+TEST(keys_of_each_kind_serve_both_versions)
+{
+        for (size_t i = 0; i < 2 * N_ELEMENTS(key_kinds); i++) {
+                cleanup_with(signer_freep) Signer *signer = make_signer_of(i / 2, false);
+                cleanup_free char *ticket = NULL;
+
+                EXPECT_EQ(prove_client(NULL, NULL, versions[i % 2], signer, &ticket, NULL), 0);
+        }
+}
+
+static void read_certificate_hash(Signer *signer, char ret[SHA256_HEX_SIZE]) {
+        static const char request[] = { SIGNER_GET_MATERIAL };
+        cleanup_free char *json = NULL;
+        cleanup_json json_t *object = NULL;
+        const char *certificate;
+        size_t length;
+
+        REQUIRE(ask_test_signer(signer, request, 1, &json, &length, NULL) == 0);
+        object = json_loads(json, 0, NULL);
+        certificate = json_string_value(json_object_get(object, "certificate"));
+        sha256_hex(certificate, strlen(certificate), ret);
+}
+
+static bool has_signed(Signer *signer, SignedThing thing, gnutls_sign_algorithm_t algorithm,
+                       const char *data, size_t length) {
+        SignerRequest request = { .thing = thing, .algorithm = algorithm };
+        char packet[1 + sizeof(request) + 600] = { SIGNER_SIGN };
+        char *answer;
+        bool is_done;
+        size_t n;
+
+        REQUIRE(length <= 600);
+        read_certificate_hash(signer, request.certificate);
+        memcpy(packet + 1, &request, sizeof(request));
+        memcpy(packet + 1 + sizeof(request), data, length);
+        REQUIRE(signer_answer(signer, packet, 1 + sizeof(request) + length, &answer, &n) == 0);
+        is_done = answer[0] == SIGNER_DONE;
+        free(answer);
+        return is_done;
+}
+
+/* Invalid material changes nothing, and handshakes under way have the certificate of before. */
+TEST(a_handshake_goes_on_while_the_certificate_changes)
+{
+        cleanup_with(signer_freep) Signer *signer = make_signer_of(0, false);
+        cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials =
+                make_credentials_of(signer);
+        cleanup_free char *material = print_pem_material(authority(), NULL);
+
+        for (unsigned i = 0; i < 3; i++) {
+                Client client = { 0 };
+                gnutls_session_t session;
+
+                client_start(&client, versions[i % 2], NULL);
+                EXPECT_EQ(shake_hands(&client, credentials, &session), 0);
+                tls_session_end(session);
+                close_fd(client.fds[1]);
+                client_done(&client);
+                if (i == 0)
+                        signer_use_material(signer, ticket_key, "{}", 2);
+                else
+                        signer_use_material(signer, ticket_key, material, strlen(material));
+        }
+}
+
+TEST(the_signer_signs_handshakes_and_nothing_else)
+{
+        static const char text[600] = "a certificate, or what a client signs";
+        char parameters[100] = { [64] = 3 };
+
+        for (size_t i = 0; i < N_ELEMENTS(key_kinds); i++) {
+                cleanup_with(signer_freep) Signer *signer = make_signer_of(i, false);
+                cleanup_with(signer_freep) Signer *credential = make_signer_of(i, true);
+                gnutls_sign_algorithm_t sign = key_kinds[i].sign;
+                bool is_eddsa = sign == GNUTLS_SIGN_EDDSA_ED25519;
+
+                EXPECT(has_signed(signer, SIGNED_TLS13, sign, text, 32));
+                EXPECT(!has_signed(signer, SIGNED_TLS13, sign, text, 65));
+                EXPECT(!has_signed(signer, SIGNED_TLS12, sign, text, 600));
+                EXPECT(!has_signed(signer, SIGNED_TLS12, sign, text, 100));
+                EXPECT(has_signed(signer, SIGNED_TLS12, sign, parameters, sizeof(parameters)));
+                EXPECT(!has_signed(signer, (SignedThing) 3, sign, text, 32));
+                EXPECT(!has_signed(signer, SIGNED_TLS12_HASH, GNUTLS_SIGN_RSA_RAW, text, 51));
+                EXPECT(!has_signed(signer, SIGNED_TLS12_HASH, sign, text, 33));
+                EXPECT_EQ(has_signed(signer, SIGNED_TLS12_HASH, sign, text, 32), !is_eddsa);
+                EXPECT(!has_signed(credential, SIGNED_TLS12_HASH, sign, text, 32));
+        }
+}
+
+TEST(a_certificate_with_another_key_is_not_used)
+{
+        cleanup_with(signer_freep) Signer *signer = NULL;
+        Pair mixed = { .certificate = authority()->certificate, .key = make_curve_key() };
+        cleanup_free char *material = print_pem_material(&mixed, NULL);
+        static const char request[] = { SIGNER_GET_MATERIAL };
+        char *answer;
+        size_t n;
+
+        REQUIRE(signer_new(&signer) == 0);
+        signer_use_material(signer, ticket_key, material, strlen(material));
+        REQUIRE(signer_answer(signer, request, 1, &answer, &n) == 0);
+        EXPECT(strstr(answer, "the serving certificate and its key"));
+        EXPECT(!strstr(answer, "\"certificate\""));
+        free(answer);
+        gnutls_privkey_deinit(mixed.key);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/review-objects.h"
+#include "agent/access/review-objects.h"
 
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -51,23 +51,16 @@ static int copy_review_extra(const json_t *object, char **ret) {
 
 static int copy_review_user(const json_t *object, ApiUser *ret, Error *reterr) {
         cleanup_with(api_user_done) ApiUser user = { 0 };
-        const char *name = json_string_value(json_object_get(object, "username"));
-        const char *uid = json_string_value(json_object_get(object, "uid"));
-        const json_t *group;
-        size_t i;
+        int r = api_user_from_json(object, &user);
 
-        if (!name || !name[0])
+        if (r == -EACCES)
                 return error_setf(reterr, EBADMSG, "the API server's TokenReview names no user");
-        user.name = strdup(name);
-        user.uid = uid ? strdup(uid) : NULL;
-        if (!user.name || (uid && !user.uid))
-                return -ENOMEM;
-        json_array_foreach(json_object_get(object, "groups"), i, group)
-                if (json_is_string(group) &&
-                    strv_append(&user.groups, json_string_value(group)) < 0)
-                        return -ENOMEM;
-        if (copy_review_extra(json_object_get(object, "extra"), &user.extra) < 0)
-                return -ENOMEM;
+        if (r < 0)
+                return r;
+        free(TAKE_PTR(user.extra));
+        r = copy_review_extra(json_object_get(object, "extra"), &user.extra);
+        if (r < 0)
+                return r;
         *ret = user;
         user = (ApiUser){ 0 };
         return 1;
@@ -88,19 +81,18 @@ int token_review_parse(const char *json, ApiUser *ret, Error *reterr) {
 
 char *access_review_format(const ApiUser *user, const char *verb, const char *node,
                            const char *subresource) {
-        cleanup_json json_t *groups = json_array(), *extra = NULL, *review = NULL;
+        cleanup_json json_t *known = api_user_to_json(user), *review = NULL;
+        cleanup_json json_t *spec = json_pack("{s:s}", "user", user->name);
 
-        strv_foreach(group, user->groups) {
-                if (json_array_append_new(groups, json_string(*group)) < 0)
-                        return NULL;
-        }
-        if (user->extra && !(extra = json_loads(user->extra, 0, NULL)))
+        /* Of a TokenReview it is "username". */
+        if (json_object_update(spec, known) < 0 || json_object_del(spec, "username") < 0 ||
+            json_object_set_new(spec, "resourceAttributes",
+                                json_pack("{s:s, s:s, s:s, s:s, s:s}", "verb", verb, "version",
+                                          "v1", "resource", "nodes", "subresource", subresource,
+                                          "name", node)) < 0)
                 return NULL;
-        review = json_pack("{s:s, s:s, s:{s:s, s:s*, s:O, s:O*, s:{s:s, s:s, s:s, s:s, s:s}}}",
-                           "kind", "SubjectAccessReview", "apiVersion", "authorization.k8s.io/v1",
-                           "spec", "user", user->name, "uid", user->uid, "groups", groups, "extra",
-                           extra, "resourceAttributes", "verb", verb, "version", "v1", "resource",
-                           "nodes", "subresource", subresource, "name", node);
+        review = json_pack("{s:s, s:s, s:O}", "kind", "SubjectAccessReview", "apiVersion",
+                           "authorization.k8s.io/v1", "spec", spec);
         return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 

@@ -3,7 +3,7 @@
 
 /* The user that sends a request, as certificates and TokenReviews name it. */
 
-#include "common/macros.h"
+#include "common/json-text.h"
 
 typedef struct ApiUser {
         char *name;
@@ -14,4 +14,9 @@ typedef struct ApiUser {
 
 /* 0 or -ENOMEM. */
 int api_user_copy(const ApiUser *user, ApiUser *ret);
+/* {"username", "uid", "groups", "extra"}, as in TokenReviews; NULL: out of memory. */
+json_t *api_user_to_json(const ApiUser *user);
+
+/* 0; -EACCES: there is no name; -ENOMEM. */
+int api_user_from_json(const json_t *object, ApiUser *ret);
 void api_user_done(ApiUser *user);

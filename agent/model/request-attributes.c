@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/request-attributes.h"
+#include "agent/model/request-attributes.h"
 
 #include <stdio.h>
 

@@ -18,6 +18,9 @@ int review_cache_new(review_value_free_t free_value, ReviewCache **ret);
 ReviewCache *review_cache_free(ReviewCache *cache);
 DEFINE_CLEANUP(ReviewCache *, review_cache_free)
 
+/* Forgets all. */
+void review_cache_clear(ReviewCache *cache);
+
 /* The value, or NULL. It is the cache's, until the next change. */
 const void *review_cache_find(const ReviewCache *cache, const char *key, uint64_t now);
 

@@ -3,7 +3,7 @@
 
 /* TokenReview and SubjectAccessReview as JSON. Pure. */
 
-#include "agent/node-api/api-user.h"
+#include "agent/model/api-user.h"
 #include "common/error.h"
 
 /* The request. The caller frees it; NULL: out of memory. */

@@ -3,7 +3,7 @@
 /* A table of small sets: the first digits of a key's hash choose the set, in which the entry that
  * expires first is replaced. */
 
-#include "agent/node-api/review-cache.h"
+#include "agent/model/review-cache.h"
 
 #include "common/hash.h"
 
@@ -43,12 +43,16 @@ static void clear_review_entry(const ReviewCache *cache, ReviewEntry *entry) {
         *entry = (ReviewEntry){ 0 };
 }
 
-ReviewCache *review_cache_free(ReviewCache *cache) {
-        if (!cache)
-                return NULL;
+void review_cache_clear(ReviewCache *cache) {
         for (size_t i = 0; i < N_SETS; i++)
                 for (size_t j = 0; j < N_WAYS; j++)
                         clear_review_entry(cache, &cache->sets[i][j]);
+}
+
+ReviewCache *review_cache_free(ReviewCache *cache) {
+        if (!cache)
+                return NULL;
+        review_cache_clear(cache);
         free(cache);
         return NULL;
 }

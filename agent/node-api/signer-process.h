@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* mainstay-api --signer, which mainstayd starts: a process of a user of its own, without a file or
+ * a socket but those that it is given. It ends with mainstayd, or when nobody has used it for a
+ * while. */
+
+#include "common/error.h"
+
+/* Standard input is the agent. 0, or -errno with a message. */
+int run_signer_process(const char *user, Error *reterr);
