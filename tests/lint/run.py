@@ -19,6 +19,7 @@ import shape
 import test_lint
 import test_repeat
 import tools
+import units
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -39,6 +40,7 @@ def checks(build, configured, with_analyzer):
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
+        ("services are confined as they were", lambda: units.check(TOP)),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
         *([("cppcheck finds nothing", lambda: tools.check_cppcheck(TOP, configured)),
            ("gcc's analyzer finds nothing", lambda: gcc_analyzer.check(TOP, configured))] if with_analyzer else []),

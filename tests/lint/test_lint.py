@@ -17,6 +17,7 @@ import names
 import pages
 import shape
 import tools
+import units
 
 LICENCE = "/* " + shape.LICENCE + " */\n"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -39,6 +40,18 @@ class Lint(unittest.TestCase):
         self.assertEqual(len(problems), 1, problems)
         for part in parts:
             self.assertIn(part, problems[0])
+
+
+class Units(Lint):
+    def test_a_unit_that_is_less_confined_is_reported(self):
+        self.put("systemd/a.service.in", "[Service]\nExecStart=@SBIN@/a\n")
+        with unittest.mock.patch.dict(units.EXPOSURE_MAX, {"a.service.in": 9.0}, clear=True):
+            self.expect(list(units.check(self.root)), "systemd/a.service.in", "more than 9.0")
+        with unittest.mock.patch.dict(units.EXPOSURE_MAX, {"a.service.in": 10.0}, clear=True):
+            self.assertEqual(list(units.check(self.root)), [])
+
+    def test_a_unit_that_cannot_be_rated_is_reported(self):
+        self.assertIsNone(units.read_exposure("Failed to load"))
 
 
 class Layers(Lint):
