@@ -13,27 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
-        char key[EXCERPT_SIZE];
-        size_t n;
-
-        if (!path) {
-                buffer[0] = '\0';
-                return buffer;
-        }
-        decode_path_format(path->parent, buffer);
-        n = strlen(buffer);
-        if (!path->key)
-                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "[%zu]", path->index);
-        else
-                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n,
-                                path->is_map_key ? "[%s]"
-                                : n > 0          ? ".%s"
-                                                 : "%s",
-                                excerpt(key, path->key));
-        return buffer;
-}
-
 /* All messages that quote a value do it at their end: "must be a mapping, not the string 'x'". */
 static void hide_value(Error *error) {
         static const char *const harmless[] = { ", not a list", ", not a mapping",

@@ -4,6 +4,7 @@
 /* Decodes a tree into an object by the object's table (model/schema.h). Types, unknown fields,
  * required fields and the wording of their errors are handled only here. */
 
+#include "agent/manifest/decode-path.h"
 #include "agent/manifest/yaml-tree.h"
 #include "agent/model/schema.h"
 
@@ -11,17 +12,6 @@ enum {
         DECODE_WARNINGS_MAX = 32, /* further warnings are only counted */
         DECODE_ERRORS_MAX = 100,  /* likewise */
         DECODE_LIST_MAX = 20000,  /* items of a list of objects: rules compare each with each */
-        DECODE_PATH_SIZE = 512,
-};
-
-/* A position in a document: "spec.containers[0].name". On the stack of the walk. */
-typedef struct DecodePath DecodePath;
-struct DecodePath {
-        const DecodePath *parent; /* NULL: the document */
-        const Schema *schema;     /* of the object that has the key; NULL: unknown, or an index */
-        const char *key;          /* NULL: an index */
-        size_t index;
-        bool is_map_key; /* a key chosen by the user: "labels[app]" */
 };
 
 typedef enum DecodeMode {
@@ -91,6 +81,3 @@ int decode_warn_of_file(Decoder *decoder, const char *sentence);
 
 /* Moves the warnings out; the last one says how many more there were. 0 or -ENOMEM. */
 int decode_take_warnings(Decoder *decoder, char ***ret);
-
-/* "" for the document itself. Returns the buffer. */
-const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]);

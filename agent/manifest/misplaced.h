@@ -3,7 +3,7 @@
 
 /* Fields in the wrong place: which object a key belongs to that is unknown where it is. */
 
-#include "agent/manifest/decode.h"
+#include "agent/manifest/decode-path.h"
 
 enum {
         PLACES_SIZE = 512,
