@@ -162,6 +162,8 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                                   volume->host_path->path);
         if (volume->persistent_volume_claim || volume->ephemeral)
                 return find_claimed_directory(config, pod, volume, &source, reterr);
+        if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_OTHER)
+                return error_setf(reterr, EINVAL, "unknown storage medium");
         if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES &&
             !huge_pages_mount_option(&pod->spec, volume->empty_dir->medium))
                 return error_setf(

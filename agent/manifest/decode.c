@@ -201,8 +201,10 @@ static int refuse_enum(const Decoder *d, const Field *field, const YamlNode *nod
         char names[256] = "", text[EXCERPT_SIZE];
         size_t n = 0;
 
-        for (size_t i = 1; i < field->n_names && n < sizeof(names); i++) {
-                const char *joint = i == 1 ? "" : i + 1 == field->n_names ? " or " : ", ";
+        size_t n_names = field->other ? field->other : field->n_names;
+
+        for (size_t i = 1; i < n_names && n < sizeof(names); i++) {
+                const char *joint = i == 1 ? "" : i + 1 == n_names ? " or " : ", ";
 
                 n += (size_t) snprintf(names + n, sizeof(names) - n, "%s%s", joint,
                                        field->names[i]);
@@ -220,10 +222,15 @@ static int decode_enum(Decoder *d, const Field *field, const YamlNode *node, con
         if (is_absent_text(d, field, node))
                 return 0;
         for (unsigned i = 1; i < field->n_names; i++)
-                if (streq(field->names[i], node->text)) {
+                if (streq(field->names[i], node->text) &&
+                    (i != field->other || d->mode == DECODE_RECORD)) {
                         memcpy(at, &i, sizeof(i));
                         return 0;
                 }
+        if (d->mode == DECODE_API && (field->other || field->ignores_other)) {
+                memcpy(at, &field->other, sizeof(field->other));
+                return 0;
+        }
         return decode_error_at(d, node, path, refuse_enum(d, field, node));
 }
 
@@ -564,8 +571,14 @@ static int report_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
         const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
         char sentence[256];
 
+        /* What others add to metadata are the words that they look for. */
+        bool is_metadata = streq(schema->name, object_meta_schema.name);
+
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
-                        hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
+                        hint          ? "; did you mean '"
+                        : is_metadata ? "; use labels or annotations"
+                                      : "",
+                        strna(hint), hint ? "'?" : "");
         if (schema->is_strict)
                 return decode_error_at(d, key, path, error_setf(d->reterr, EINVAL, "%s", sentence));
         return decode_warn_strictly(d, key, path, sentence);

@@ -112,6 +112,8 @@ bool toleration_tolerates(const Toleration *toleration, const Taint *taint) {
                 return false;
         if (toleration->op == TOLERATION_EXISTS)
                 return true;
+        if (toleration->op == TOLERATION_OTHER)
+                return false;
         return toleration->key && streq(strna(toleration->value), strna(taint->value));
 }
 

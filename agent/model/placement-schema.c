@@ -25,6 +25,7 @@ const char *const taint_effect_names[N_TAINT_EFFECTS] = {
 const char *const toleration_operator_names[N_TOLERATION_OPERATORS] = {
         [TOLERATION_EXISTS] = "Exists",
         [TOLERATION_EQUAL] = "Equal",
+        [TOLERATION_OTHER] = "Other",
 };
 
 /* clang-format off */
@@ -132,7 +133,8 @@ const Schema affinity_schema = SCHEMA(Affinity, affinity_fields);
 
 static const Field toleration_fields[] = {
         FIELD("key",                    STRING,     Toleration, key, CHECK(check_label_key)),
-        FIELD("operator",               ENUM,       Toleration, op, ENUM_NAMES(toleration_operator_names)),
+        FIELD("operator",               ENUM,       Toleration, op,
+              ENUM_NAMES(toleration_operator_names), .other = TOLERATION_OTHER),
         FIELD("value",                  STRING,     Toleration, value, CHECK(check_label_value)),
         FIELD("effect",                 ENUM,       Toleration, effect, ENUM_NAMES(taint_effect_names)),
         FIELD("tolerationSeconds",      INT,        Toleration, toleration_seconds),

@@ -30,6 +30,7 @@ typedef enum TolerationOperator {
         TOLERATION_OPERATOR_UNSET, /* Equal */
         TOLERATION_EXISTS,
         TOLERATION_EQUAL,
+        TOLERATION_OTHER, /* of a newer API server: tolerates nothing */
         N_TOLERATION_OPERATORS,
 } TolerationOperator;
 

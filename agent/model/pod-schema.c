@@ -215,7 +215,7 @@ static const Field container_fields[] = {
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
               CHECK(check_mount_path), LENIENT),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
-              ENUM_NAMES(termination_message_policy_names)),
+              ENUM_NAMES(termination_message_policy_names), .ignores_other = true),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
               ENUM_NAMES(pull_policy_names)),
         FIELD("securityContext",        OBJECT,     Container, security_context,
@@ -253,7 +253,7 @@ static const Field ephemeral_container_fields[] = {
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
               CHECK(check_mount_path), LENIENT),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
-              ENUM_NAMES(termination_message_policy_names)),
+              ENUM_NAMES(termination_message_policy_names), .ignores_other = true),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
               ENUM_NAMES(pull_policy_names)),
         FIELD("securityContext",        OBJECT,     Container, security_context,
@@ -279,7 +279,7 @@ const Schema host_path_schema = SCHEMA(HostPathVolumeSource, host_path_fields);
 
 static const Field empty_dir_fields[] = {
         FIELD("medium",                 ENUM,       EmptyDirVolumeSource, medium,
-              ENUM_NAMES(medium_names)),
+              ENUM_NAMES(medium_names), .other = MEDIUM_OTHER),
         FIELD("sizeLimit",              QUANTITY,   EmptyDirVolumeSource, size_limit),
         REFUSED_FOR("mode", ALPHA),
 };
@@ -546,7 +546,8 @@ static const Field pod_spec_fields[] = {
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,
               .min = 1, .max = INT32_MAX),
-        FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
+        FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy,
+              ENUM_NAMES(dns_policy_names), .ignores_other = true),
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               CHECK(check_dns_subdomain)),

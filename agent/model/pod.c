@@ -36,6 +36,7 @@ const char *const medium_names[N_MEDIA] = {
         [MEDIUM_HUGE_PAGES] = "HugePages",
         [MEDIUM_HUGE_PAGES_1GI] = "HugePages-1Gi",
         [MEDIUM_HUGE_PAGES_2MI] = "HugePages-2Mi",
+        [MEDIUM_OTHER] = "Other",
 };
 
 const char *const protocol_names[N_PROTOCOLS] = {

@@ -47,6 +47,10 @@ typedef struct Field {
         const Schema *schema;
         const char *const *names; /* FIELD_ENUM: by value, [0] is NULL */
         size_t n_names;
+        unsigned other;      /* FIELD_ENUM: the value for a name of an API server that is not known
+                                here; its own name is one of records only. 0: such a name is an
+                                error */
+        bool ignores_other;  /* FIELD_ENUM: such a name is the same as absent, as in the kubelet */
         field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
         int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value without effect, such as "false"; NULL:

@@ -104,7 +104,8 @@ static const Field security_context_fields[] = {
         FIELD("readOnlyRootFilesystem", BOOL,       SecurityContext, read_only_root_filesystem),
         FIELD("allowPrivilegeEscalation", OPTIONAL_BOOL, SecurityContext, allow_privilege_escalation),
         FIELD("procMount",              ENUM,       SecurityContext, proc_mount,
-              ENUM_NAMES(proc_mount_names), .is_not_empty = true),
+              ENUM_NAMES(proc_mount_names), .is_not_empty = true,
+              .ignores_other = true),
         FIELD("seccompProfile",         OPTIONAL,   SecurityContext, seccomp_profile,
               .schema = &seccomp_profile_schema),
         FIELD("appArmorProfile",        OPTIONAL,   SecurityContext, app_armor_profile,
@@ -133,13 +134,14 @@ static const Field pod_security_context_fields[] = {
         FIELD("fsGroup",                INT,        PodSecurityContext, fs_group, ID_RANGE),
         FIELD("sysctls",                LIST,       PodSecurityContext, sysctls, .schema = &sysctl_schema),
         FIELD("fsGroupChangePolicy",    ENUM,       PodSecurityContext, fs_group_change_policy,
-              ENUM_NAMES(fs_group_change_policy_names), .is_not_empty = true),
+              ENUM_NAMES(fs_group_change_policy_names), .is_not_empty = true,
+              .ignores_other = true),
         FIELD("seccompProfile",         OPTIONAL,   PodSecurityContext, seccomp_profile,
               .schema = &seccomp_profile_schema),
         FIELD("appArmorProfile",        OPTIONAL,   PodSecurityContext, app_armor_profile,
               .schema = &app_armor_profile_schema),
         FIELD("seLinuxChangePolicy",    ENUM,       PodSecurityContext, se_linux_change_policy,
-              ENUM_NAMES(se_linux_change_policy_names)),
+              ENUM_NAMES(se_linux_change_policy_names), .ignores_other = true),
 };
 const Schema pod_security_context_schema =
         SCHEMA(PodSecurityContext, pod_security_context_fields);

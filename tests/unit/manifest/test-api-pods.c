@@ -5,6 +5,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
+#include "agent/model/match.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 
@@ -258,4 +259,40 @@ TEST(a_pod_of_many_variables_is_accepted)
         EXPECT(is_accepted(metadata, spec));
         free(metadata);
         free(spec);
+}
+
+/* An API server does not look at a medium, and a newer one has more operators and policies. The
+ * volume fails when it is made. */
+TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_api_pod(
+                "",
+                "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{\"medium\":\"Optane\"}}],"
+                "\"dnsPolicy\":\"New\",\"securityContext\":{\"fsGroupChangePolicy\":\"New\"},"
+                "\"tolerations\":[{\"key\":\"a\",\"operator\":\"Gt\",\"value\":\"5\"}]," CONTAINER,
+                NULL);
+        char key[] = "a", value[] = "5";
+        const Taint taint = { .key = key, .value = value, .effect = TAINT_NO_EXECUTE };
+        cleanup_with(pod_freep) Pod *again = NULL;
+        cleanup_free char *record = NULL;
+
+        REQUIRE(pod);
+        EXPECT_EQ(pod->spec.volumes.items[0].empty_dir->medium, MEDIUM_OTHER);
+        EXPECT(!toleration_tolerates(&pod->spec.tolerations.items[0], &taint));
+        EXPECT_EQ(pod->spec.dns_policy, DNS_POLICY_CLUSTER_FIRST);
+        record = pod_to_json(pod, NULL);
+        REQUIRE(record && manifest_parse_record(record, strlen(record), &again, NULL) == 0);
+        EXPECT_EQ(again->spec.volumes.items[0].empty_dir->medium, MEDIUM_OTHER);
+}
+
+TEST(names_of_records_are_none_of_manifests)
+{
+        static const char yaml[] = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n"
+                                   "containers: [{name: c, image: i}],\n"
+                                   "volumes: [{name: v, emptyDir: {medium: Other}}]}}";
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "n", &objects, &error), -EINVAL);
+        EXPECT(strstr(strna(error.message), "or HugePages-2Mi, not 'Other'"));
 }

@@ -58,11 +58,13 @@ static void print_range(FILE *out, const Field *field) {
 }
 
 static void print_names(FILE *out, const Field *field) {
-        for (size_t i = 1; i < field->n_names; i++)
+        size_t n_names = field->other ? field->other : field->n_names; /* without that of records */
+
+        for (size_t i = 1; i < n_names; i++)
                 fprintf(out, "%s%s",
-                        i == 1                    ? ""
-                        : i + 1 == field->n_names ? " or "
-                                                  : ", ",
+                        i == 1             ? ""
+                        : i + 1 == n_names ? " or "
+                                           : ", ",
                         field->names[i]);
 }
 
