@@ -3,6 +3,7 @@
 /* Forms of a pod that an API server accepts, and turns into those of today: the old name of
  * serviceAccountName, volumes without a source, annotations that became fields. */
 
+#include "agent/manifest/hint.h"
 #include "agent/manifest/rules.h"
 #include "agent/model/names.h"
 #include "agent/model/schema.h"
@@ -10,6 +11,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+        KEYS_MAX = 16, /* of a volume that are looked at */
+};
 
 /* The new name wins, whatever the old one says. */
 static int take_service_account(const Decoder *d, const YamlNode *spec_node,
@@ -29,26 +34,25 @@ static int take_service_account(const Decoder *d, const YamlNode *spec_node,
         return spec->service_account_name ? 0 : -ENOMEM;
 }
 
-/* A key that is not one of a volume's could be its source, misspelled. */
-static bool has_unknown_key(const YamlNode *volume) {
-        for (size_t i = 0; volume->kind == YAML_NODE_MAPPING && i < volume->n; i++) {
+/* Such as hostpath, whose files the container would miss. */
+static bool has_misspelled_source(const YamlNode *volume) {
+        for (size_t i = 0; volume->kind == YAML_NODE_MAPPING && i < MIN(volume->n, KEYS_MAX); i++) {
                 const char *key = yaml_node_key(volume, i)->text;
-                bool is_known = false;
+                const char *hint = suggest_field_key(&volume_schema, key);
 
-                for (size_t j = 0; j < volume_schema.n_fields && !is_known; j++)
-                        is_known = streq(volume_schema.fields[j].key, key);
-                if (!is_known)
+                if (hint && !streq(hint, key) && !streq(hint, "emptyDir") && !streq(hint, "name"))
                         return true;
         }
         return false;
 }
 
-/* As a volume without a source. */
+/* As a volume without a source, or with one that nobody knows: published files say empty-dir. */
 static int take_empty_volume(Decoder *d, const YamlNode *volumes, const DecodePath *parent,
                              size_t i, Volume *volume) {
         const DecodePath path = { .parent = parent, .index = i };
 
-        if (volume_count_sources(volume) > 0 || !volume->name || has_unknown_key(volumes->items[i]))
+        if (volume_count_sources(volume) > 0 || !volume->name ||
+            has_misspelled_source(volumes->items[i]))
                 return 0;
         volume->empty_dir = calloc(1, sizeof(*volume->empty_dir));
         if (!volume->empty_dir)

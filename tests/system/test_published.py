@@ -7,6 +7,7 @@ import os
 import harness
 import pytest
 import specs
+import world
 import yaml
 from test_daemonsets import wait_daemon, wait_none
 
@@ -20,6 +21,11 @@ DAEMONS = [("flannel", "kube-flannel-ds"), ("kube-router", "kube-router"), ("mul
            ("fluentd-elasticsearch", "fluentd"), ("nvidia-device-plugin-service-account", "nvidia-device-plugin-daemonset"),
            ("node-problem-detector", "node-problem-detector"), ("grafana-alloy", "grafana-alloy"), ("azure-npm", "azure-npm"),
            ("aad-pod-identity", "nmi"), ("csi-nfs", "csi-nfs-node")]
+
+
+# Static pods of control planes: null and empty fields, both a priority and its class, users, selectors, an unknown source of a volume.
+STATIC_PODS = ["kubeadm-keepalived", "kubeadm-kube-vip", "kubespray-nginx-proxy", "kubespray-haproxy", "gce-etcd", "gce-kube-apiserver",
+               "kops-kube-scheduler", "openshift-keepalived"]
 
 
 def replace_program(container, command):
@@ -50,6 +56,8 @@ def published(file, directory):
     for document in documents:
         if document["kind"] == "DaemonSet":
             tame(document["spec"]["template"]["spec"], directory)
+        elif document["kind"] == "Pod":
+            tame(document["spec"], directory)
     return specs.text(*documents)
 
 
@@ -64,3 +72,19 @@ def test_published_daemons_run_from_the_files_they_are_published_in(make_node):
     for file, name in DAEMONS:
         node.remove(file)
         wait_none(node, name)
+
+
+def test_published_static_pods_run(make_node):
+    node = make_node()
+    specs_by_file = {}
+    for file in STATIC_PODS:
+        os.makedirs(f"{node.data}/{file}")
+        document = yaml.safe_load(published(file, f"{node.data}/{file}"))
+        document["metadata"].update(name=file, namespace="default")
+        node.drop(specs.text(document).encode(), file=file + ".yaml")
+        specs_by_file[file] = document["spec"]
+    for file, spec in specs_by_file.items():
+        node.wait_running(file)
+        user = spec.get("securityContext", {}).get("runAsUser", 0)
+        pid = node.init(file, spec["containers"][0]["name"])
+        assert world.status(pid, "Uid").split()[0] == str(user)

@@ -523,8 +523,11 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, nfs: {path: /x}}]",
                   "web.yaml:6:23: spec.volumes[0].nfs: is not a kind of volume that this agent "
                   "mounts; mount it on the node, and name it by hostPath" },
-                { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
-                                                        "a source, such as hostPath or emptyDir" },
+                { "volumes: [{name: v, emptydir: {}}]",
+                  "warning: web.yaml:6:23: spec.volumes[0].emptydir: is not a field of Volume; did "
+                  "you mean 'emptyDir'?\nweb.yaml:6:13: spec.volumes[0]: has no source, so it is "
+                  "an "
+                  "emptyDir; write 'emptyDir: {}'" },
         };
 
         expect_all(in_spec, cases, N_ELEMENTS(cases));

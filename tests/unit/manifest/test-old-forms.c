@@ -45,6 +45,30 @@ TEST(the_old_name_of_a_service_account_is_read)
         manifest_objects_done(&objects);
 }
 
+/* As OpenShift's pods of infrastructure have it; but a container must not run without its files. */
+TEST(a_volume_of_a_source_that_nobody_knows_is_an_empty_dir)
+{
+        static const char form[] = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n"
+                                   "containers: [{name: c, image: i}], volumes: [{name: v, %s}]}}";
+        static const struct {
+                const char *source;
+                int result;
+        } cases[] = { { "empty-dir: {}", 0 },
+                      { "tmpfs: {}", 0 },
+                      { "hostpath: {path: /x}", -EINVAL } };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+                cleanup_free char *yaml = NULL;
+
+                REQUIRE(asprintf(&yaml, form, cases[i].source) > 0);
+                EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "n", &objects, NULL),
+                          cases[i].result);
+                EXPECT(cases[i].result < 0 ||
+                       objects.pods.items[0]->spec.volumes.items[0].empty_dir);
+        }
+}
+
 TEST(a_volume_without_a_source_is_an_empty_dir)
 {
         static const char *const sources[] = { "", ", emptyDir: ", ", hostPath: null",
