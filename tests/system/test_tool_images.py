@@ -36,3 +36,10 @@ def test_images_of_tools_run_or_are_refused_as_by_containerd(shared_node, tmp_pa
 
 def test_there_are_more_than_sixty_of_them():
     assert len(tool_images.IMAGES) >= 60
+
+
+def test_what_containerd_runs_and_is_refused_here_is_a_documented_difference():
+    refused = {name: image.containerd for name, image in tool_images.IMAGES.items() if image.refused}
+    assert all(refused.values())
+    assert {name for name, verdict in refused.items() if verdict == tool_images.RUNS} == {
+        "index_too_deep", "windows_image", "layers_with_names_that_leave"}
