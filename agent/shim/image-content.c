@@ -250,6 +250,13 @@ static int set_owner_of_root(int fd, int root_fd) {
         return fchmod(fd, 0755) < 0 ? -errno : 0;
 }
 
+static bool is_same_directory(int a, int b) {
+        struct stat left, right;
+
+        return fstat(a, &left) == 0 && fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
+               left.st_ino == right.st_ino;
+}
+
 static int copy_content(int root_fd, const char *path, int to_fd, Error *reterr) {
         cleanup_with(content_copy_done) ContentCopy copy = { .top_fd = to_fd, .reterr = reterr };
         cleanup_close int from_fd = open_in_root(root_fd, path, O_RDONLY | O_DIRECTORY);
@@ -260,6 +267,9 @@ static int copy_content(int root_fd, const char *path, int to_fd, Error *reterr)
                 return error_setf(reterr, ENOTDIR, "the image has a file there");
         if (from_fd < 0)
                 return error_setf(reterr, -from_fd, "%s", strerror(-from_fd));
+        /* It would cover /proc and all other mounts. */
+        if (is_same_directory(from_fd, root_fd))
+                return error_setf(reterr, EINVAL, "it is a link to the root of the image");
         return copy_directory(&copy, from_fd, to_fd, 0);
 }
 

@@ -208,7 +208,8 @@ def test_a_declared_volume_never_reaches_the_node(node):
 @pytest.mark.parametrize("volumes,members,says", [
     ({"/etc/passwd": {}}, [], "the volume '/etc/passwd' of the image: the image has a file there"),
     ({"/loop": {}}, [("loop", tarfile.SYMTYPE, 0o777, 0, "loop")], "the volume '/loop' of the image: Too many levels of symbolic links"),
-], ids=["file", "loop"])
+    ({"/top": {}}, [("top", tarfile.SYMTYPE, 0o777, 0, "/")], "the volume '/top' of the image: it is a link to the root of the image"),
+], ids=["file", "loop", "root"])
 def test_a_declared_volume_that_cannot_be_made_is_an_error_of_the_container(node, volumes, members, says):
     node.preload(declare(node, volumes, members))
     node.drop(specs.pod("bad", container()))
