@@ -5,6 +5,7 @@
 
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
+#include "agent/model/system-class.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -63,12 +64,26 @@ static const char *request_namespace(const GetRequest *request) {
         return kinds[request->resource].is_cluster_wide ? NULL : request->namespace;
 }
 
+/* Those that no file has. */
+static void append_built_in_classes(json_t *classes) {
+        for (size_t i = 0; i < SYSTEM_CLASSES; i++) {
+                const SystemClass *class = &system_classes[i];
+
+                (void) json_array_append_new(
+                        classes,
+                        json_pack("{s:s, s:s, s:{s:s}, s:I, s:s}", "apiVersion",
+                                  "scheduling.k8s.io/v1", "kind", "PriorityClass", "metadata",
+                                  "name", class->name, "value", (json_int_t) class->value,
+                                  "description", class->description));
+        }
+}
+
 static int fetch_objects(const GetRequest *request, json_t **ret, Error *reterr) {
         cleanup_json json_t *list = NULL, *wanted = json_array();
         cleanup_free char *path = NULL;
         const char *of = request_namespace(request);
         size_t i;
-        json_t *object;
+        json_t *object, *items;
         int r;
 
         if (asprintf(&path, "/%s", api_resource_name(request->resource)) < 0) {
@@ -78,7 +93,10 @@ static int fetch_objects(const GetRequest *request, json_t **ret, Error *reterr)
         r = client_get_json(request->options->socket, path, &list, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(json_object_get(list, "items"), i, object)
+        items = json_object_get(list, "items");
+        if (request->resource == API_RESOURCE_PRIORITY_CLASSES)
+                append_built_in_classes(items);
+        json_array_foreach(items, i, object)
                 if (object_is_named(object, request->names, request->n_names) &&
                     (!of || streq_ptr(json_text(object, "metadata", "namespace"), of)))
                         (void) json_array_append(wanted, object);

@@ -104,6 +104,8 @@ static const char *explain_kind(const char *kind, bool exists) {
         static const struct {
                 const char *kind, *reason;
         } reasons[] = {
+                { "CronJob", "nothing here runs CronJobs; write a Pod with the restartPolicy "
+                             "OnFailure instead" },
                 { "Deployment", "nothing here runs Deployments; write a DaemonSet or a Pod "
                                 "instead" },
                 { "ReplicaSet", "nothing here runs ReplicaSets; write a DaemonSet or a Pod "
@@ -114,6 +116,8 @@ static const char *explain_kind(const char *kind, bool exists) {
                                  "instead" },
                 { "ControllerRevision", "revisions are made of its DaemonSets" },
                 { "Event", "events are made by the node, and removed after a while" },
+                { "Job", "nothing here runs Jobs; write a Pod with the restartPolicy OnFailure "
+                         "instead" },
                 { "Lease", "the Lease is that of the node itself" },
                 { "Namespace", "a namespace exists while a pod is in it" },
                 { "NodeMetrics", "metrics are measured" },

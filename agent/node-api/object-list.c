@@ -98,7 +98,7 @@ static int sort_objects(const json_t *objects, json_t **ret) {
         return 0;
 }
 
-const char *const permanent_namespaces[] = { "default", "kube-system", NULL };
+const char *const permanent_namespaces[] = { "default", "kube-node-lease", "kube-system", NULL };
 
 json_t *make_namespace_object(const char *name) {
         return json_pack("{s:{s:s, s:{s:s}}, s:{s:[s]}, s:{s:s}}", "metadata", "name", name,

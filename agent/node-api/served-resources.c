@@ -44,6 +44,8 @@ const ServedResource served_resources[] = {
         NEVER_HERE("apps", "v1", "deployments", "deployment", "Deployment", NAMES("deploy"), &name_table_kind),
         NEVER_HERE("apps", "v1", "replicasets", "replicaset", "ReplicaSet", NAMES("rs"), &name_table_kind),
         NEVER_HERE("apps", "v1", "statefulsets", "statefulset", "StatefulSet", NAMES("sts"), &name_table_kind),
+        NEVER_HERE("batch", "v1", "cronjobs", "cronjob", "CronJob", NAMES("cj"), &name_table_kind),
+        NEVER_HERE("batch", "v1", "jobs", "job", "Job", NO_NAMES, &name_table_kind),
         { "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", NAMES("pc"), NO_NAMES, NULL, NULL,
           false, "/priorityclasses", true, &priority_class_table_kind },
         { "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", "RuntimeClass", NO_NAMES, NO_NAMES, NULL, NULL,

@@ -21,7 +21,7 @@ typedef struct ServedResource {
 } ServedResource;
 
 enum {
-        SERVED_RESOURCES_MAX = 24,
+        SERVED_RESOURCES_MAX = 28,
 };
 
 extern const ServedResource served_resources[];

@@ -71,7 +71,12 @@ def test_classes_have_kubectls_columns_and_are_cluster_scoped(stocked):
     assert (shown["apiVersion"], shown["kind"]) == ("node.k8s.io/v1", "RuntimeClass")
     assert (shown["handler"], shown["overhead"]) == ("runc", {"podFixed": {"memory": "8Mi"}})
     assert "namespace" not in shown["metadata"]
-    assert stocked.cli("get", "priorityclass", "-o", "name").stdout == "priorityclass.scheduling.k8s.io/high\n"
+    assert stocked.cli("get", "priorityclass", "-o", "name").stdout.splitlines() == [
+        f"priorityclass.scheduling.k8s.io/{name}" for name in ("high", "system-cluster-critical", "system-node-critical")]
+    assert [row[:3] for row in rows(stocked.cli("get", "pc").stdout)[2:]] == [
+        ["system-cluster-critical", "2000000000", "false"], ["system-node-critical", "2000001000", "false"]]
+    shown = yaml.safe_load(stocked.cli("get", "pc", "system-node-critical", "-o", "yaml").stdout)
+    assert (shown["kind"], shown["value"]) == ("PriorityClass", 2000001000)
 
 
 @pytest.mark.parametrize("words,status,said", [

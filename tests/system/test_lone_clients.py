@@ -137,7 +137,8 @@ def test_a_change_of_the_node_names_its_configuration(lone):
 
 
 @pytest.mark.parametrize("path", ["/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/replicasets",
-                                  "/apis/apps/v1/namespaces/default/statefulsets", "/api/v1/namespaces/default/services"])
+                                  "/apis/apps/v1/namespaces/default/statefulsets", "/api/v1/namespaces/default/services",
+                                  "/apis/batch/v1/namespaces/default/jobs", "/apis/batch/v1/namespaces/default/cronjobs"])
 def test_kinds_that_never_run_here_are_empty_lists_and_say_so(lone, path):
     assert lone.get(path)["items"] == []
     assert lone.get(path, headers=TABLE)["rows"] == []
@@ -288,11 +289,12 @@ HEADLAMP = [("GET", "/version", None, 200), ("GET", "/healthz", None, 200),
                 "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces", "/api/v1/events", "/api/v1/configmaps", "/api/v1/secrets",
                 "/api/v1/services", "/apis/apps/v1/daemonsets", "/apis/apps/v1/deployments", "/apis/apps/v1/replicasets",
                 "/apis/apps/v1/statefulsets", "/apis/coordination.k8s.io/v1/leases",
+                "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs",
                 "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/node.k8s.io/v1/runtimeclasses",
                 "/apis/policy/v1/poddisruptionbudgets")],
             ("GET", "/apis/metrics.k8s.io/v1beta1/nodes", None, 200), ("GET", "/apis/metrics.k8s.io/v1beta1/pods", None, 200),
             *[("GET", path, None, 404) for path in (
-                "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs", "/api/v1/serviceaccounts", "/api/v1/persistentvolumeclaims", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                "/api/v1/serviceaccounts", "/api/v1/persistentvolumeclaims", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                 "/apis/storage.k8s.io/v1/storageclasses", "/apis/networking.k8s.io/v1/ingresses", "/apis/rbac.authorization.k8s.io/v1/roles",
                 "/apis/gateway.networking.k8s.io/v1/gateways", "/apis/autoscaling/v2/horizontalpodautoscalers")]]
 

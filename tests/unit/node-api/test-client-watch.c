@@ -349,7 +349,7 @@ TEST(a_namespace_exists_while_pods_are_in_it)
         EXPECT_EQ(resource_path_parse("/api/v1/namespaces", &path), 0);
         start_watch(&watch, versions, 0, "");
         watch.resource = find_served_resource(&path);
-        expect_events(&watch, bookmark, "ADDED/default ADDED/kube-system ");
+        expect_events(&watch, bookmark, "ADDED/default ADDED/kube-node-lease ADDED/kube-system ");
         for (size_t i = 0; i < N_ELEMENTS(steps); i++) {
                 cleanup_free char *text = NULL;
 

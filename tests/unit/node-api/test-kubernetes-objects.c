@@ -330,7 +330,7 @@ TEST(namespaces_are_those_of_pods)
         EXPECT_EQ(served_objects_parse(resource, pods, &objects), 0);
         list = object_list_format(resource, objects, &(ListQuery){ 0 }, &(ObjectForm){ 0 }, 7, NOW);
         got = list_names(list);
-        EXPECT_STREQ(got, " a b default kube-system");
+        EXPECT_STREQ(got, " a b default kube-node-lease kube-system");
 }
 
 TEST(a_reply_that_is_not_an_object_is_refused)
@@ -438,11 +438,11 @@ TEST(discovery_lists_groups_and_resources)
 
         EXPECT_STREQ(json_string_value(json_array_get(json_object_get(versions, "versions"), 0)),
                      "v1");
-        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 6);
+        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 7);
         EXPECT_STREQ(json_text(group, "preferredVersion", "groupVersion"), "apps/v1");
         EXPECT_STREQ(json_text(first, "name"), "pods");
         EXPECT_STREQ(json_text(core, "groupVersion"), "v1");
-        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 6);
+        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 7);
         EXPECT(!discovery_document("/apis/none"));
         EXPECT(!discovery_document("/apis/none/v1"));
         EXPECT(!discovery_document("/api/v1/pods"));
