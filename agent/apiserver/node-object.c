@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/node-status-json.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "agent/node/paths.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -59,9 +60,8 @@ static int add_machine_annotations(const MachineInfo *machine, json_t *metadata)
                 if (json_object_set_new(metadata, "annotations", annotations) < 0)
                         return -ENOMEM;
         }
-        return json_object_set_new(annotations, "mainstay.dev/landlock", json_string("missing")) < 0
-                       ? -ENOMEM
-                       : 0;
+        return own_json_set_new(annotations, OWN_KEY_LANDLOCK, json_string("missing")) < 0 ? -ENOMEM
+                                                                                           : 0;
 }
 
 char *node_object_to_json(const NodeObjectSpec *spec) {

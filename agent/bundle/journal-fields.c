@@ -3,12 +3,13 @@
  * mainstay.dev/journal-logs). */
 
 #include "agent/bundle/logs.h"
+#include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
 /* The annotation of a pod overrides the node's setting. */
 static bool is_logged_to_journal(const BundleConfig *config, const Pod *pod) {
-        const char *says = string_map_get(&pod->metadata.annotations, "mainstay.dev/journal-logs");
+        const char *says = own_pod_value(pod, OWN_KEY_JOURNAL_LOGS);
 
         return says ? streq(says, "true") : config->has_journal;
 }

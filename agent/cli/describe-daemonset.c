@@ -11,6 +11,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 
 #include <stdio.h>
@@ -74,8 +75,7 @@ static void describe_daemonset(const json_t *set, FILE *out) {
 
         fprintf(out, "Name:\t%s\n", strna(json_text(set, "metadata", "name")));
         fprintf(out, "Namespace:\t%s\n", strna(json_text(set, "metadata", "namespace")));
-        fprintf(out, "Source:\t%s\n",
-                strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
+        fprintf(out, "Source:\t%s\n", strna(own_json_value(set, OWN_KEY_SOURCE)));
         fprintf(out, "Selector:\t%s\n", strna(selector));
         fprintf(out, "Node-Selector:\t%s\n", strna(node_selector));
         describe_map("Labels", json_at(set, "metadata", "labels"), "", out);

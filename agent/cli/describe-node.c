@@ -11,6 +11,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/model/node-status.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -73,9 +74,8 @@ static void describe_server_connection(const json_t *reached, const char *last_e
 static void describe_api_server(const json_t *node, FILE *out) {
         const json_t *reached = find_status_condition(node, NODE_REACHED_CONDITION);
         const json_t *refused = find_status_condition(node, NODE_REFUSED_CONDITION);
-        const json_t *annotations = json_at(node, "metadata", "annotations");
-        const char *server = json_text(annotations, "mainstay.dev/api-server");
-        const char *placer = json_text(annotations, "mainstay.dev/daemonsets-by");
+        const char *server = own_json_value(node, OWN_KEY_API_SERVER);
+        const char *placer = own_json_value(node, OWN_KEY_DAEMONSETS_BY);
         const char *sentences = strna(json_text(refused, "message"));
 
         if (!reached) {
@@ -83,8 +83,7 @@ static void describe_api_server(const json_t *node, FILE *out) {
                 return;
         }
         fprintf(out, "API Server:\t%s\n", server ? server : "<unknown>");
-        describe_server_connection(
-                reached, json_text(annotations, "mainstay.dev/api-server-last-error"), out);
+        describe_server_connection(reached, own_json_value(node, OWN_KEY_API_SERVER_ERROR), out);
         fputs("  Refused:\t", out);
         write_quoted(sentences[0] ? sentences : "<nothing>", out);
         if (placer)
@@ -95,8 +94,7 @@ static void describe_api_server(const json_t *node, FILE *out) {
 
 /* Whether mainstay-image is kept to its directory; kubectl does not have this. */
 static void describe_landlock(const json_t *node, FILE *out) {
-        const char *state =
-                json_text(json_at(node, "metadata", "annotations"), "mainstay.dev/landlock");
+        const char *state = own_json_value(node, OWN_KEY_LANDLOCK);
 
         fprintf(out, "Landlock:\t%s\n",
                 state ? "missing: mainstay-image is not confined to its directory" : "yes");

@@ -9,6 +9,7 @@
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "agent/model/pod-summary.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -480,7 +481,7 @@ static void write_manifest(FILE *out, const json_t *manifest) {
 
 /* Not in kubectl: the source of the pod. */
 static void write_source(FILE *out, const json_t *pod) {
-        const char *source = json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION);
+        const char *source = own_json_value(pod, OWN_KEY_SOURCE);
 
         if (source)
                 fprintf(out, "Source:\t%s\n", source);

@@ -9,6 +9,7 @@
 #include "agent/cli/words.h"
 #include "agent/model/edit-plan.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
@@ -67,7 +68,7 @@ static int parse_running_pod(const json_t *item, Pod **ret, Error *reterr) {
         json_t *annotations = json_at(item, "metadata", "annotations");
         cleanup_free char *text = NULL;
 
-        (void) json_object_del(annotations, SOURCE_ANNOTATION);
+        (void) json_object_del(annotations, own_key_name(OWN_KEY_SOURCE));
         text = json_to_text(item, JSON_COMPACT);
         return text ? manifest_parse_record(text, strlen(text), ret, reterr) : -ENOMEM;
 }

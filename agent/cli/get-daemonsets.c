@@ -8,6 +8,7 @@
 #include "agent/cli/pods.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -50,7 +51,7 @@ static void write_daemonset_row(const json_t *set, FILE *out, void *userdata) {
                 write_template_containers(set, "name", out);
                 write_template_containers(set, "image", out);
                 fprintf(out, "\t%s\t%s", strna(selector),
-                        strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
+                        strna(own_json_value(set, OWN_KEY_SOURCE)));
         }
         end_row(request, set, out);
 }

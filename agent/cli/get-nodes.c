@@ -6,6 +6,7 @@
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
 #include "agent/model/node-status.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -95,7 +96,7 @@ static void write_wide_cells(const json_t *node, FILE *out) {
         if (architecture && architecture[0])
                 fprintf(out, " (%s)", architecture);
         fprintf(out, "\t%s\t%s", or_unknown(json_text(info, "containerRuntimeVersion")),
-                or_none(json_text(node, "metadata", "annotations", "mainstay.dev/api-server")));
+                or_none(own_json_value(node, OWN_KEY_API_SERVER)));
 }
 
 static void write_node_row(const json_t *node, FILE *out, void *userdata) {

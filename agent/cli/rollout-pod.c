@@ -6,6 +6,7 @@
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ typedef struct PodRolloutWait {
 
 static int on_rollout_pod(const char *type, json_t *pod, void *userdata) {
         PodRolloutWait *wait = userdata;
-        const char *reason = json_text(pod, "metadata", "annotations", "mainstay.dev/rolled-back");
+        const char *reason = own_pod_json_value(pod, OWN_KEY_ROLLED_BACK);
 
         if (streq(type, "DELETED") || !pod_is_called(pod, wait->name) ||
             !streq_ptr(json_text(pod, "metadata", "namespace"), wait->namespace))

@@ -7,6 +7,7 @@
 #include "agent/cli/pods.h"
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/macros.h"
@@ -23,17 +24,15 @@
 
 typedef struct PodWait {
         const char *socket;
-        const char *key;  /* of the annotation */
+        OwnKey key;
         uint64_t end;     /* boot time; USEC_INFINITY: there is none */
-        bool is_critical; /* or of the label; and the agent must have acted on its manifests */
+        bool is_critical; /* the agent must have acted on its manifests */
         json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
         json_t *added;    /* UIDs of those that the watch has reported */
 } PodWait;
 
 static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
-        return streq_ptr(json_text(pod, "metadata", "annotations", wait->key), "true") ||
-               (wait->is_critical &&
-                streq_ptr(json_text(pod, "metadata", "labels", wait->key), "true"));
+        return own_pod_json_is_true(pod, wait->key);
 }
 
 /* Pods that have gone between the list and the watch: their end is not reported. */
@@ -130,8 +129,7 @@ static int wait_for_pods(PodWait *wait) {
 int run_wait(const Options *options) {
         cleanup_json json_t *missing = json_object(), *added = json_object();
         PodWait wait = { .socket = options->socket,
-                         .key = options->critical ? "mainstay.dev/critical"
-                                                  : "mainstay.dev/bootstrap",
+                         .key = options->critical ? OWN_KEY_CRITICAL : OWN_KEY_BOOTSTRAP,
                          .end = USEC_INFINITY,
                          .is_critical = options->critical,
                          .missing = missing,

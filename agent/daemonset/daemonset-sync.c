@@ -188,26 +188,41 @@ static bool is_current_pod_made(const DaemonSetState *state, const ControllerRev
                streq(string_map_get(labels, "pod-template-generation"), number);
 }
 
-static int make_current_revision_pod(const DaemonSetSyncPass *pass, DaemonSetState *state) {
-        const char *hash = daemonset_history_desired(&state->history);
-        const ControllerRevision *revision = daemonset_history_find(&state->history, hash);
+static int make_revision_pod(const DaemonSetSyncPass *pass, const DaemonSetState *state,
+                             const ControllerRevision *revision, Pod **ret) {
+        const char *hash = revision->hash, *node = pass->node->name;
         Pod template = { 0 };
+        int r;
+
+        if (streq(hash, state->history.template_hash))
+                return daemonset_make_pod(state->set, &state->set->spec.template, hash,
+                                          revision->number, node, ret);
+        r = daemonset_state_read_template(state, hash, &template);
+        if (r >= 0)
+                r = daemonset_make_pod(state->set, &template, hash, revision->number, node, ret);
+        schema_done(&pod_template_schema, &template);
+        return r;
+}
+
+static int make_current_revision_pod(const DaemonSetSyncPass *pass, DaemonSetState *state) {
+        const ControllerRevision *revision =
+                daemonset_history_find(&state->history, daemonset_history_desired(&state->history));
+        cleanup_with(pod_freep) Pod *pod = NULL;
         int r;
 
         if (!revision)
                 return -ENOENT;
         if (is_current_pod_made(state, revision))
-                return 0;
+                return pod_set_source(state->pod, &state->source);
         daemonset_state_forget_pod(state);
-        if (streq(hash, state->history.template_hash))
-                return daemonset_make_pod(state->set, &state->set->spec.template, hash,
-                                          revision->number, pass->node->name, &state->pod);
-        r = daemonset_state_read_template(state, hash, &template);
-        if (r >= 0)
-                r = daemonset_make_pod(state->set, &template, hash, revision->number,
-                                       pass->node->name, &state->pod);
-        schema_done(&pod_template_schema, &template);
-        return r;
+        r = make_revision_pod(pass, state, revision, &pod);
+        if (r < 0)
+                return r;
+        r = pod_set_source(pod, &state->source);
+        if (r < 0)
+                return r;
+        state->pod = TAKE_PTR(pod);
+        return 0;
 }
 
 /* 1: the new pod could start; 0: not yet; -ENOMEM. */
@@ -347,7 +362,7 @@ static int roll_back_revision(DaemonSetSyncPass *pass, DaemonSetState *state) {
                      ROLLED_BACK_PREFIX "revision %" PRId64
                                         " did not become available within %" PRIu64 "s",
                      failed->number,
-                     object_progress_deadline_usec(&state->set->metadata) / USEC_PER_SEC) < 0) {
+                     daemonset_progress_deadline_usec(state->set) / USEC_PER_SEC) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }

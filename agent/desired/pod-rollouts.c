@@ -11,6 +11,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "agent/model/json.h"
+#include "agent/model/own-values.h"
 #include "agent/model/rollout-deadline.h"
 #include "agent/pods/pod-images.h"
 #include "common/cleanup.h"
@@ -167,8 +168,7 @@ static int copy_good_pod(const PodRollout *rollout, Pod **ret) {
         r = pod_set_uid(pod);
         if (r < 0)
                 return r;
-        r = string_map_set(&pod->metadata.annotations, ROLLED_BACK_ANNOTATION,
-                           strna(rollout->history.reason));
+        r = own_value_set(&pod->metadata, OWN_KEY_ROLLED_BACK, strna(rollout->history.reason));
         if (r < 0)
                 return r;
         use_present_images(pod);
@@ -208,8 +208,7 @@ static char *explain_rollback(const RolloutPass *pass) {
                      "Rolled back: revision %" PRId64 " of %s did not become ready within %" PRIu64
                      "s: %s",
                      pass->rollout->history.number, pod_source_describe(&pass->desired->source),
-                     object_progress_deadline_usec(&pass->desired->pod->metadata) / USEC_PER_SEC,
-                     why) < 0)
+                     pod_progress_deadline_usec(pass->desired->pod) / USEC_PER_SEC, why) < 0)
                 return NULL;
         return text;
 }
@@ -269,7 +268,7 @@ static int judge_rollout(const RolloutPass *pass) {
         const PodCondition *ready = &pass->status.conditions[CONDITION_READY];
         const RolloutInput input = {
                 .history = &pass->rollout->history,
-                .deadline_usec = object_progress_deadline_usec(&pass->desired->pod->metadata),
+                .deadline_usec = pod_progress_deadline_usec(pass->desired->pod),
                 .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
                 .ready_since = ready->is_true ? steady_stamp_convert(&pass->rollout->ready,
                                                                      rollouts->config.clock,
@@ -310,7 +309,7 @@ static int keep_running_as_good(const RolloutPass *pass) {
 
 /* A manifest that is broken keeps what ran last, which may be what it was rolled back to. */
 static bool is_own_copy(const RolloutPass *pass) {
-        return string_map_get(&pass->desired->pod->metadata.annotations, ROLLED_BACK_ANNOTATION) &&
+        return own_pod_value(pass->desired->pod, OWN_KEY_ROLLED_BACK) &&
                streq(rollout_hash_of(pass->desired->pod), pass->rollout->history.good);
 }
 
@@ -340,8 +339,8 @@ static bool is_followed(const PodRollouts *rollouts, const DesiredPod *desired) 
         const ObjectMeta *metadata = &desired->pod->metadata;
 
         return pod_source_is_manifest(&desired->source) && !object_controller(metadata) &&
-               (object_progress_deadline_usec(metadata) > 0 ||
-                string_map_get(&metadata->annotations, ROLLED_BACK_ANNOTATION)) &&
+               (pod_progress_deadline_usec(desired->pod) > 0 ||
+                own_pod_value(desired->pod, OWN_KEY_ROLLED_BACK)) &&
                rollout_hash_of(desired->pod)[0] &&
                !rollouts->config.is_excluded(&desired->source, rollouts->config.userdata);
 }

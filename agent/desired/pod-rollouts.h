@@ -16,9 +16,6 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
-/* A pod that was rolled back has this annotation, which says why. */
-#define ROLLED_BACK_ANNOTATION "mainstay.dev/rolled-back"
-
 typedef struct PodRollouts PodRollouts;
 
 /* Everything is borrowed and outlives it. */

@@ -7,13 +7,11 @@
 #include "agent/kubeclient/json-string.h"
 #include "agent/model/match.h"
 #include "agent/model/names.h"
+#include "agent/model/own-keys.h"
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
-
-static const char labels_annotation[] = "mainstay.dev/own-labels";
-static const char taints_annotation[] = "mainstay.dev/own-taints";
 
 /* ---- labels that a node may set on itself ---- */
 
@@ -55,9 +53,9 @@ bool node_label_is_self_assignable(const char *key) {
 /* ---- annotations: local labels and taints ---- */
 
 /* "a=b,c=d" */
-static void set_list_annotation(json_t *annotations, const char *key, char *text) {
+static void set_list_annotation(json_t *annotations, OwnKey key, char *text) {
         if (text && text[0])
-                (void) json_object_set_new(annotations, key, json_string(text));
+                (void) own_json_set_new(annotations, key, json_string(text));
         free(text);
 }
 
@@ -96,10 +94,8 @@ static char *format_taint_list(const TaintList *taints) {
 }
 
 /* Reads such a list. */
-static json_t *read_list_annotation(const json_t *node, const char *key) {
-        const json_t *metadata = json_object_get(node, "metadata");
-        const char *text =
-                json_string_value(json_object_get(json_object_get(metadata, "annotations"), key));
+static json_t *read_list_annotation(const json_t *node, OwnKey key) {
+        const char *text = own_json_value(node, key);
         cleanup_free char *copy = text ? strdup(text) : NULL;
         json_t *array = json_array();
         char *rest = copy, *item;
@@ -143,8 +139,8 @@ json_t *node_local_annotations_to_json(const NodeLabelsTaints *own) {
         cleanup_json json_t *labels = node_local_labels_to_json(own);
         json_t *annotations = json_object();
 
-        set_list_annotation(annotations, labels_annotation, format_label_list(labels));
-        set_list_annotation(annotations, taints_annotation, format_taint_list(&own->taints));
+        set_list_annotation(annotations, OWN_KEY_NODE_LABELS, format_label_list(labels));
+        set_list_annotation(annotations, OWN_KEY_NODE_TAINTS, format_taint_list(&own->taints));
         return annotations;
 }
 
@@ -169,7 +165,7 @@ json_t *node_local_taints_to_json(const NodeLabelsTaints *own) {
 
 static int read_external_labels(const json_t *node, NodeLabelsTaints *external) {
         json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
-        cleanup_json json_t *listed = read_list_annotation(node, labels_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_LABELS);
         const char *key;
         int r = 0;
 
@@ -275,7 +271,7 @@ static void filter_taints(NodeLabelsTaints *labels_taints, const json_t *listed,
 
 int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints external = { 0 };
-        cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_TAINTS);
         int r = read_external_labels(node, &external);
 
         if (r < 0)
@@ -303,7 +299,7 @@ static void add_changed_texts(const json_t *before, const json_t *wanted, json_t
 /* The local labels, and null for former local labels whose value is still the one that was set. */
 static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
-        cleanup_json json_t *listed = read_list_annotation(node, labels_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_LABELS);
         json_t *patch = json_object(), *value;
         const char *key;
 
@@ -317,7 +313,7 @@ static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
 
 /* A local taint that was removed at the server is not local any longer, if it appears again. */
 static char *format_kept_taints(const json_t *node) {
-        cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_TAINTS);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints labels_taints = { 0 };
 
         if (read_all_taints(node, &labels_taints.taints) < 0)
@@ -331,12 +327,12 @@ static json_t *diff_list_annotations(const json_t *node, const json_t *labels) {
         cleanup_json json_t *wanted = json_object();
         json_t *patch = json_object();
 
-        set_list_annotation(wanted, labels_annotation, format_label_list(labels));
-        set_list_annotation(wanted, taints_annotation, format_kept_taints(node));
+        set_list_annotation(wanted, OWN_KEY_NODE_LABELS, format_label_list(labels));
+        set_list_annotation(wanted, OWN_KEY_NODE_TAINTS, format_kept_taints(node));
         add_changed_texts(before, wanted, patch);
-        if (!json_object_get(wanted, taints_annotation) &&
-            json_object_get(before, taints_annotation))
-                (void) json_object_set_new(patch, taints_annotation, json_null());
+        if (!json_object_get(wanted, own_key_name(OWN_KEY_NODE_TAINTS)) &&
+            json_object_get(before, own_key_name(OWN_KEY_NODE_TAINTS)))
+                (void) own_json_set_new(patch, OWN_KEY_NODE_TAINTS, json_null());
         return patch;
 }
 
@@ -363,8 +359,8 @@ void node_local_labels_find_restored(const json_t *before, const json_t *after,
                                      void *userdata) {
         json_t *had = json_object_get(json_object_get(before, "metadata"), "labels");
         json_t *has = json_object_get(json_object_get(after, "metadata"), "labels"), *value;
-        cleanup_json json_t *listed_before = read_list_annotation(before, labels_annotation);
-        cleanup_json json_t *listed = read_list_annotation(after, labels_annotation);
+        cleanup_json json_t *listed_before = read_list_annotation(before, OWN_KEY_NODE_LABELS);
+        cleanup_json json_t *listed = read_list_annotation(after, OWN_KEY_NODE_LABELS);
         const char *key;
 
         json_object_foreach(has, key, value) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/manifest-table.h"
 
+#include "agent/model/own-values.h"
 #include "agent/model/pod-order.h"
 #include "agent/model/pod-source.h"
 #include "agent/model/schema.h"
@@ -562,8 +563,7 @@ static void add_held_pods(const ManifestEntry *entry, size_t file, HeldPods *hel
 
                 if (!entry->holds[i])
                         continue;
-                held->has_order = held->has_order ||
-                                  string_map_get(&pod->metadata.annotations, POD_AFTER_ANNOTATION);
+                held->has_order = held->has_order || own_pod_value(pod, OWN_KEY_AFTER);
                 held->pods[held->n] = pod;
                 held->files[held->n++] = file;
         }

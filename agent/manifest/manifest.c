@@ -182,7 +182,7 @@ static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const 
 static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                         Pod *pod) {
         Decoder *d = &parser->decoder;
-        bool is_fetched = pod_source_of_file(d->file).kind != POD_SOURCE_FILE;
+        const PodSource source = pod_source_of_file(d->file);
         size_t n_errors = decode_count_errors(d);
         int r = pod_take_old_forms(d, node, path, pod);
 
@@ -197,7 +197,7 @@ static int complete_pod(ManifestParser *parser, const YamlNode *node, const Deco
         r = decode_result(d, n_errors, pod_validate(d, node, path, pod, parser->node_name));
         if (r < 0)
                 return r;
-        return pod_set_identity(pod, parser->node_name, is_fetched ? "http" : "file");
+        return pod_set_identity(pod, parser->node_name, &source);
 }
 
 static int check_text_size(const ManifestParser *parser, const YamlNode *node,

@@ -5,6 +5,7 @@
  * spec. */
 
 #include "agent/manifest/rules.h"
+#include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -28,18 +29,18 @@ static int set_static_pod_name(Pod *pod, const char *node_name) {
         return 0;
 }
 
-static int set_config_source_annotations(Pod *pod, const char *source) {
+static int set_config_source_annotations(Pod *pod, const PodSource *source) {
         char seen[RFC3339_SIZE];
         int r = string_map_set(&pod->metadata.annotations, "kubernetes.io/config.seen",
                                format_rfc3339_nano(seen, now_realtime_usec()));
 
-        return r < 0 ? r
-                     : string_map_set(&pod->metadata.annotations, pod_source_annotation, source);
+        return r < 0 ? r : pod_set_source(pod, source);
 }
 
-int pod_set_identity(Pod *pod, const char *node_name, const char *source) {
+int pod_set_identity(Pod *pod, const char *node_name, const PodSource *source) {
         int r;
 
+        own_values_forget_agents(&pod->metadata);
         r = set_static_pod_name(pod, node_name);
         if (r < 0)
                 return r;
@@ -53,7 +54,10 @@ int pod_set_identity(Pod *pod, const char *node_name, const char *source) {
 }
 
 int pod_set_api_identity(Pod *pod, Error *reterr) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER };
+
         if (!pod->metadata.uid)
                 return error_setf(reterr, EINVAL, "metadata.uid: is required");
-        return set_config_source_annotations(pod, "api");
+        own_values_forget_agents(&pod->metadata);
+        return set_config_source_annotations(pod, &source);
 }

@@ -7,6 +7,7 @@
 #include "agent/manifest/decode.h"
 #include "agent/model/daemonset.h"
 #include "agent/model/object.h"
+#include "agent/model/pod-source.h"
 
 /* Adds warnings about settings of a decoded pod that are ignored. 0 or -ENOMEM. */
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod);
@@ -78,7 +79,7 @@ int secret_check_type(const DataObject *secret, const char **ret_map, const char
 /* Sets the identity of a static pod: name "<name>-<node>", spec.nodeName, UID, the kubelet's
  * annotations with its config source ("file" or "http"). The UID is computed from node, namespace,
  * name and spec; file name, comments and labels do not change it. 0 or -ENOMEM. */
-int pod_set_identity(Pod *pod, const char *node_name, const char *source);
+int pod_set_identity(Pod *pod, const char *node_name, const PodSource *source);
 
 /* Sets the kubelet's annotations for the pod's config source. -EINVAL for a pod without UID. */
 int pod_set_api_identity(Pod *pod, Error *reterr);

@@ -4,8 +4,8 @@
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
+#include "agent/model/own-values.h"
 #include "agent/model/pod-order.h"
-#include "agent/model/rollout-deadline.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,20 +47,19 @@ static int check_annotations(const Rules *rules, const StringMap *annotations) {
 }
 
 /* Mainstay's own annotation, which Kubernetes does not validate. */
-static int check_own_annotations(const Rules *rules, const StringMap *annotations) {
-        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/critical",
-                                            "mainstay.dev/journal-logs" };
+static int check_own_annotations(const Rules *rules, const ObjectMeta *metadata) {
+        static const OwnKey keys[] = { OWN_KEY_BOOTSTRAP, OWN_KEY_CRITICAL, OWN_KEY_JOURNAL_LOGS };
         char excerpted[EXCERPT_SIZE];
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
-                const char *value = string_map_get(annotations, keys[i]);
+                const char *value = own_value_as_written(metadata, keys[i]);
 
                 if (value && !streq(value, "true") && !streq(value, "false"))
                         return rules_at(rules,
                                         error_setf(rules->reterr, EINVAL,
                                                    "must be \"true\" or \"false\", not '%s'",
                                                    excerpt(excerpted, value)),
-                                        "metadata.annotations[%s]", keys[i]);
+                                        "metadata.annotations[%s]", own_key_name(keys[i]));
         }
         return 0;
 }
@@ -73,11 +72,11 @@ int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
         r = check_annotations(rules, &metadata->annotations);
         if (r < 0)
                 return r;
-        return rules_are_of_api(rules) ? 0 : check_own_annotations(rules, &metadata->annotations);
+        return rules_are_of_api(rules) ? 0 : check_own_annotations(rules, metadata);
 }
 
 int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata) {
-        const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
+        const char *text = own_value_as_written(metadata, OWN_KEY_PROGRESS_DEADLINE);
         char excerpted[EXCERPT_SIZE];
         size_t n = text ? strspn(text, "0123456789") : 0;
         int r;
@@ -86,11 +85,13 @@ int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata) {
                 return 0;
         r = error_setf(rules->reterr, EINVAL, "must be a number of seconds above 0, not '%s'",
                        excerpt(excerpted, text));
-        return rules_at(rules, r, "metadata.annotations[%s]", PROGRESS_DEADLINE_ANNOTATION);
+        return rules_at(rules, r, "metadata.annotations[%s]",
+                        own_key_name(OWN_KEY_PROGRESS_DEADLINE));
 }
 
 int check_pod_order(const Rules *rules) {
         int r = rules_are_of_api(rules) ? 0 : pod_after_check(rules->pod, rules->reterr);
 
-        return r < 0 ? rules_at(rules, r, "metadata.annotations[%s]", POD_AFTER_ANNOTATION) : 0;
+        return r < 0 ? rules_at(rules, r, "metadata.annotations[%s]", own_key_name(OWN_KEY_AFTER))
+                     : 0;
 }

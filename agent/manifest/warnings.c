@@ -4,6 +4,7 @@
 
 #include "agent/manifest/rules.h"
 #include "agent/model/containers.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -30,6 +31,8 @@ static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath 
         if (profile)
                 (void) snprintf(sentence, sizeof(sentence), "is ignored; use securityContext.%s",
                                 profile);
+        if (own_key_is_agents(key))
+                (void) snprintf(sentence, sizeof(sentence), "is ignored; only the agent sets it");
         for (size_t i = 0; i < N_ELEMENTS(replaced); i++)
                 if (streq(key, replaced[i].key))
                         (void) snprintf(sentence, sizeof(sentence), "is ignored; use %s",

@@ -4,6 +4,7 @@
  * an API server. */
 
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -79,8 +80,7 @@ static int add_daemonset_metadata(json_t *json, const DaemonSetStatus *status) {
         }
         (void) json_object_set_new(annotations, "deprecated.daemonset.template.generation",
                                    json_string(number));
-        (void) json_object_set_new(annotations, SOURCE_ANNOTATION,
-                                   json_string(strna(status->source)));
+        (void) own_json_set_new(annotations, OWN_KEY_SOURCE, json_string(strna(status->source)));
         (void) json_object_set_new(metadata, "generation", json_integer(status->revision));
         return json_object_set_new(metadata, "creationTimestamp", rfc3339_to_json(status->created));
 }
@@ -123,10 +123,11 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
                          "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",
                          name, "namespace", set->metadata.namespace, "creationTimestamp",
                          rfc3339_to_json(created), "labels", revision_labels(data, hash),
-                         "annotations", "kubernetes.io/change-cause", cause, SOURCE_ANNOTATION,
-                         source, "ownerReferences", "apiVersion", "apps/v1", "kind", "DaemonSet",
-                         "name", set->metadata.name, "uid", set->metadata.uid, "controller", 1,
-                         "data", "spec", "template", data, "revision", (json_int_t) number);
+                         "annotations", "kubernetes.io/change-cause", cause,
+                         own_key_name(OWN_KEY_SOURCE), source, "ownerReferences", "apiVersion",
+                         "apps/v1", "kind", "DaemonSet", "name", set->metadata.name, "uid",
+                         set->metadata.uid, "controller", 1, "data", "spec", "template", data,
+                         "revision", (json_int_t) number);
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
@@ -205,9 +206,9 @@ static void append_source_conditions(json_t *conditions, const NodeSources *sour
 static json_t *connection_annotations(const NodeApiServerConnection *connection) {
         if (!connection->has_joined)
                 return NULL;
-        return json_pack("{s:s*, s:s*, s:s*}", "mainstay.dev/api-server", connection->server,
-                         "mainstay.dev/api-server-last-error", connection->last_error,
-                         "mainstay.dev/daemonsets-by", connection->daemonsets_by);
+        return json_pack("{s:s*, s:s*, s:s*}", own_key_name(OWN_KEY_API_SERVER), connection->server,
+                         own_key_name(OWN_KEY_API_SERVER_ERROR), connection->last_error,
+                         own_key_name(OWN_KEY_DAEMONSETS_BY), connection->daemonsets_by);
 }
 
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,

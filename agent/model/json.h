@@ -16,7 +16,6 @@
 char *pod_to_json(const Pod *pod, const PodStatus *status);
 
 /* The same for display, with an annotation that names the pod's source. */
-#define SOURCE_ANNOTATION "mainstay.dev/source"
 char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */

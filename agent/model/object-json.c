@@ -3,6 +3,7 @@
 
 #include "agent/model/hidden-value.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 
 #include "common/base64.h"
 #include "common/cleanup.h"
@@ -53,7 +54,7 @@ static json_t *object_annotations_to_json(const DataObject *object, const char *
 
         if (object->kind == OBJECT_SECRET)
                 (void) json_object_del(annotations, LAST_APPLIED);
-        (void) json_object_set_new(annotations, SOURCE_ANNOTATION, json_string(source));
+        (void) own_json_set_new(annotations, OWN_KEY_SOURCE, json_string(source));
         return annotations;
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod-adoption.h"
 
+#include "agent/model/own-values.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* It is in the records of pods on the disk, so its name stays that of earlier versions. */
-const char adopted_pod_annotation[] = "mainstay.dev/covers";
 
 static int replace_pod_name(char **to, const char *from) {
         char *copy = strdup(from);
@@ -88,7 +86,7 @@ static int record_adopted_pod(const Pod *desired, Pod *adopted) {
                 text = NULL;
                 return -ENOMEM;
         }
-        return string_map_set(&adopted->metadata.annotations, adopted_pod_annotation, text);
+        return own_value_set(&adopted->metadata, OWN_KEY_COVERS, text);
 }
 
 static int copy_with_running_identity(const Pod *running, const Pod *desired, Pod **ret) {
@@ -133,7 +131,7 @@ int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, 
 /* The annotation counts only on a pod of this agent: one that a user wrote into an API server's pod
  * is ignored. UIDs of an API server have dashes, those of this agent have none. */
 static const char *find_adoption_record(const Pod *pod) {
-        const char *text = string_map_get(&pod->metadata.annotations, adopted_pod_annotation);
+        const char *text = own_pod_value(pod, OWN_KEY_COVERS);
         bool can_be_adopted = pod_is_of_api(pod) && !strchr(pod->metadata.uid, '-');
 
         return can_be_adopted && text && strchr(text, '/') ? text : NULL;

@@ -8,8 +8,6 @@
 
 #include "agent/model/edit-plan.h"
 
-extern const char adopted_pod_annotation[]; /* "<name>/<uid>" of the API server's pod */
-
 /* 'desired', a pod of an API server, in the form in which the running pod can continue in its
  * place: without what admission has added, which no template has and which a container could only
  * get by a restart. 1 with that pod, which the caller frees; 0 where making the running pod equal

@@ -3,6 +3,7 @@
 
 #include "agent/model/json-tree.h"
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "agent/model/pod-status-json.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -72,7 +73,7 @@ char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *sour
                 annotations = json_object();
                 json_writer_put(&writer, metadata, "annotations", annotations);
         }
-        json_writer_put_string(&writer, annotations, SOURCE_ANNOTATION, source);
+        json_writer_put_string(&writer, annotations, own_key_name(OWN_KEY_SOURCE), source);
         return json_writer_finish(&writer, json);
 }
 

@@ -2,6 +2,7 @@
 #include "agent/model/pod-order.h"
 
 #include "agent/model/names.h"
+#include "agent/model/own-values.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -14,9 +15,7 @@ static const char separators[] = ", \t\n";
 /* ---- names ---- */
 
 bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret) {
-        const char *text =
-                *cursor ? *cursor
-                        : string_map_get(&pod->metadata.annotations, POD_AFTER_ANNOTATION);
+        const char *text = *cursor ? *cursor : own_pod_value(pod, OWN_KEY_AFTER);
         const char *slash;
         size_t n;
 
@@ -75,10 +74,12 @@ static int check_after_name(const PodAfterName *name, Error *reterr) {
 }
 
 int pod_after_check(const Pod *pod, Error *reterr) {
-        const char *cursor = NULL;
+        const char *cursor = own_value_as_written(&pod->metadata, OWN_KEY_AFTER);
         PodAfterName name;
         size_t n = 0;
 
+        if (!cursor)
+                return 0;
         while (pod_after_next(pod, &cursor, &name)) {
                 int r = check_after_name(&name, reterr);
 
@@ -222,10 +223,10 @@ char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n
         char *text;
 
         if (!cycle || asprintf(&text,
-                               "%s: pod %s/%.*s: metadata.annotations[" POD_AFTER_ANNOTATION
-                               "]: pods wait for one another: %s",
+                               "%s: pod %s/%.*s: metadata.annotations[%s]: pods wait for one "
+                               "another: %s",
                                file, pod->metadata.namespace, (int) pod_plain_name_length(pod),
-                               pod->metadata.name, cycle) < 0)
+                               pod->metadata.name, own_key_name(OWN_KEY_AFTER), cycle) < 0)
                 return NULL;
         return text;
 }

@@ -8,8 +8,6 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
-#define POD_AFTER_ANNOTATION "mainstay.dev/after"
-
 enum {
         POD_AFTER_NAMES_MAX = 100
 };

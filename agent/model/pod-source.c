@@ -36,6 +36,21 @@ ObjectSource pod_source_origin(const PodSource *source) {
         return origins[source->kind];
 }
 
+int pod_set_source(Pod *pod, const PodSource *source) {
+        static const char *const words[N_POD_SOURCE_KINDS] = {
+                [POD_SOURCE_FILE] = "file",   [POD_SOURCE_URL] = "http",
+                [POD_SOURCE_INDEX] = "http",  [POD_SOURCE_APISERVER] = "api",
+                [POD_SOURCE_ORPHAN] = "file",
+        };
+        const char *word = words[source->kind];
+
+        pod->metadata.source = pod_source_origin(source);
+        if (word)
+                return string_map_set(&pod->metadata.annotations, pod_source_annotation, word);
+        string_map_remove(&pod->metadata.annotations, pod_source_annotation);
+        return 0;
+}
+
 bool pod_source_is_manifest(const PodSource *source) {
         return source->kind == POD_SOURCE_FILE || source->kind == POD_SOURCE_URL ||
                source->kind == POD_SOURCE_INDEX;

@@ -35,6 +35,10 @@ PodSource pod_source_of_file(const char *name);
 /* Whose it is. Only pods of DaemonSets of the manifest directory can be left behind. */
 ObjectSource pod_source_origin(const PodSource *source);
 
+/* Sets the pod's source, and the kubelet's annotation of it, or removes that: whatever is written
+ * there, by a user of an API server into the template of a DaemonSet perhaps. 0 or -ENOMEM. */
+int pod_set_source(Pod *pod, const PodSource *source);
+
 /* It has a manifest: a file, fetched or not. */
 bool pod_source_is_manifest(const PodSource *source);
 

@@ -2,6 +2,7 @@
 #include "agent/model/pod-summary.h"
 
 #include "agent/model/json.h"
+#include "agent/model/own-keys.h"
 #include "common/clock.h"
 
 #include <stdio.h>
@@ -238,5 +239,5 @@ void pod_summarize(const json_t *pod, uint64_t now_usec, PodSummary *ret) {
         ret->node = text_or_none(json_text(pod, "spec", "nodeName"));
         ret->nominated_node = text_or_none(json_text(pod, "status", "nominatedNodeName"));
         write_readiness_gates(pod, ret->readiness_gates, sizeof(ret->readiness_gates));
-        ret->source = text_or_none(json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION));
+        ret->source = text_or_none(own_json_value(pod, OWN_KEY_SOURCE));
 }

@@ -135,6 +135,13 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
 
 const char pod_source_annotation[] = "kubernetes.io/config.source";
 
+bool pod_is_of_manifest(const Pod *pod) {
+        ObjectSource source = pod->metadata.source;
+
+        return source == OBJECT_SOURCE_FILE || source == OBJECT_SOURCE_URL ||
+               source == OBJECT_SOURCE_INDEX;
+}
+
 bool pod_is_of_api(const Pod *pod) {
         return streq(strna(string_map_get(&pod->metadata.annotations, pod_source_annotation)),
                      "api");

@@ -515,9 +515,13 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 bool pod_has_own_users(const PodSpec *spec);
 
 /* The kubelet's config source of the pod: "file"; "http" where it was fetched; or "api" for a pod
- * that an API server has bound to this node. */
+ * that an API server has bound to this node. Pods that this node makes of DaemonSets of an API
+ * server have none. Only the agent writes it, see pod_set_source(). */
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
+
+/* It comes from a manifest, a file or one that was fetched, or is of a DaemonSet of one. */
+bool pod_is_of_manifest(const Pod *pod);
 
 /* Its priority is that of system-cluster-critical or more. */
 bool pod_is_critical(const PodSpec *spec);

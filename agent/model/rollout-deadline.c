@@ -4,16 +4,23 @@
 
 #include "agent/model/rollout-deadline.h"
 
+#include "agent/model/own-values.h"
 #include "common/clock.h"
 
 #include <stdlib.h>
 
 #define READY_LONG_ENOUGH_USEC (10 * USEC_PER_SEC)
 
-uint64_t object_progress_deadline_usec(const ObjectMeta *metadata) {
-        const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
-
+static uint64_t parse_deadline_usec(const char *text) {
         return text ? strtoull(text, NULL, 10) * USEC_PER_SEC : 0;
+}
+
+uint64_t pod_progress_deadline_usec(const Pod *pod) {
+        return parse_deadline_usec(own_pod_value(pod, OWN_KEY_PROGRESS_DEADLINE));
+}
+
+uint64_t daemonset_progress_deadline_usec(const DaemonSet *set) {
+        return parse_deadline_usec(own_daemonset_value(set, OWN_KEY_PROGRESS_DEADLINE));
 }
 
 uint64_t rollout_good_at(uint64_t deadline, uint64_t ready_since) {

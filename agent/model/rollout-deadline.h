@@ -6,11 +6,11 @@
  * Kubernetes has this for Deployments only (progressDeadlineSeconds). Pure; all in microseconds of
  * one clock. */
 
-#include "agent/model/pod.h"
+#include "agent/model/daemonset.h"
 
 /* Within which time a new revision must be good, so that it is not rolled back; 0: no deadline. */
-#define PROGRESS_DEADLINE_ANNOTATION "mainstay.dev/progress-deadline-seconds"
-uint64_t object_progress_deadline_usec(const ObjectMeta *metadata);
+uint64_t pod_progress_deadline_usec(const Pod *pod);
+uint64_t daemonset_progress_deadline_usec(const DaemonSet *set);
 
 /* When a revision that is ready since 'ready_since' counts as good. It must stay ready for a while:
  * a pod that crashes at once is also ready for a moment. */

@@ -37,6 +37,18 @@ int string_map_set(StringMap *map, const char *key, const char *value) {
         return 0;
 }
 
+void string_map_remove(StringMap *map, const char *key) {
+        for (size_t i = 0; i < map->n; i++) {
+                if (!streq(map->items[i].key, key))
+                        continue;
+                free(map->items[i].key);
+                free(map->items[i].value);
+                memmove(&map->items[i], &map->items[i + 1], (map->n - i - 1) * sizeof(*map->items));
+                map->n--;
+                return;
+        }
+}
+
 void string_map_done(StringMap *map) {
         for (size_t i = 0; i < map->n; i++) {
                 free(map->items[i].key);

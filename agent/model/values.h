@@ -48,6 +48,9 @@ const char *string_map_get(const StringMap *map, const char *key);
 /* Keeps a sorted map sorted; replaces an existing value. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
 
+/* Removes a key that may be there. */
+void string_map_remove(StringMap *map, const char *key);
+
 /* Frees what the map holds, and empties it. */
 void string_map_done(StringMap *map);
 

@@ -4,6 +4,7 @@
  * and so what to edit instead. */
 
 #include "agent/model/json-path.h"
+#include "agent/model/own-keys.h"
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/protobuf-body.h"
 #include "common/cleanup.h"
@@ -40,8 +41,7 @@ static bool take_prefix(const char **text, const char *prefix) {
 }
 
 static int read_object_origin(const json_t *object, ObjectOrigin *ret) {
-        const char *text =
-                strna(json_text(object, "metadata", "annotations", "mainstay.dev/source"));
+        const char *text = strna(own_json_value(object, OWN_KEY_SOURCE));
         bool is_evaluated = take_prefix(&text, "evaluated (");
         ObjectOrigin origin = { ORIGIN_UNKNOWN, NULL };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/awaited-pods.h"
 
+#include "agent/model/own-values.h"
 #include "agent/model/pod-order.h"
 #include "agent/pods/event-recorder.h"
 #include "common/cleanup.h"
@@ -34,7 +35,7 @@ bool awaited_pods_check(AwaitedPods *awaited, const PodInstance *pod) {
 
         if (context->is_draining)
                 return false;
-        if (!string_map_get(&pod->pod->metadata.annotations, POD_AFTER_ANNOTATION)) {
+        if (!own_pod_value(pod->pod, OWN_KEY_AFTER)) {
                 set_awaited_message_take(awaited, pod, NULL);
                 return true;
         }

@@ -122,7 +122,9 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
                 return r == -ENOMEM ? r : -ENOTSUP;
         if (!streq_ptr(record.pod->metadata.uid, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
-        record.pod->metadata.source = pod_source_origin(&record.source);
+        r = pod_set_source(record.pod, &record.source);
+        if (r < 0)
+                return r;
         *ret = record;
         record = (PodRecord){ 0 };
         return 0;

@@ -2,6 +2,7 @@
 #include "agent/report/report-line.h"
 
 #include "agent/model/node-status.h"
+#include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define OWN_PREFIX    "mainstay.dev/"
 #define OWN_CONDITION NODE_CONDITION_PREFIX "ReportFailed"
 
 static const char *get_line_text(const json_t *object, const char *key) {
@@ -43,17 +43,7 @@ static json_t *reduce_spec(const json_t *spec, const char *node_name) {
         return reduced;
 }
 
-static json_t *reduce_annotations(const json_t *annotations) {
-        json_t *reduced = json_object(), *value;
-        const char *key;
-
-        json_object_foreach((json_t *) (uintptr_t) annotations, key, value)
-                if (strncmp(key, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
-                        (void) json_object_set(reduced, key, value);
-        return reduced;
-}
-
-static json_t *reduce_metadata(const json_t *metadata) {
+static json_t *reduce_metadata(const json_t *pod) {
         static const char *const kept[] = { "name",
                                             "namespace",
                                             "uid",
@@ -62,6 +52,7 @@ static json_t *reduce_metadata(const json_t *metadata) {
                                             "ownerReferences",
                                             "deletionTimestamp",
                                             "deletionGracePeriodSeconds" };
+        const json_t *metadata = json_object_get(pod, "metadata");
         json_t *reduced = json_object();
 
         for (size_t i = 0; reduced && i < N_ELEMENTS(kept); i++) {
@@ -71,9 +62,7 @@ static json_t *reduce_metadata(const json_t *metadata) {
                         (void) json_object_set(reduced, kept[i], value);
         }
         if (reduced)
-                (void) json_object_set_new(
-                        reduced, "annotations",
-                        reduce_annotations(json_object_get(metadata, "annotations")));
+                (void) json_object_set_new(reduced, "annotations", own_pod_json_annotations(pod));
         return reduced;
 }
 
@@ -84,7 +73,7 @@ char *report_line_of_pod(const char *json, const char *node_name) {
         if (!json_is_object(pod))
                 return NULL;
         line = json_pack("{s:s, s:s, s:o, s:o, s:O*}", "apiVersion", "v1", "kind", "Pod",
-                         "metadata", reduce_metadata(json_object_get(pod, "metadata")), "spec",
+                         "metadata", reduce_metadata(pod), "spec",
                          reduce_spec(json_object_get(pod, "spec"), node_name), "status",
                          json_object_get(pod, "status"));
         return line ? json_to_text(line, JSON_COMPACT) : NULL;

@@ -70,6 +70,21 @@ def check_c(path, text):
             yield f"{path}:{tree.line_of(whole, offset)}: a stream without 'e' in its mode"
 
 
+# Whether a label or annotation of Mainstay's own counts depends on the source of its object: own_pod_value() knows.
+OWN_KEY = re.compile(r'"mainstay\.dev/')
+OWN_KEYS = "agent/model/own-keys.c"
+
+
+def check_own_keys(path, text):
+    if not path.startswith(("agent/", "common/")) or path == OWN_KEYS:
+        return
+    whole = tree.without_comments(text)
+    for match in OWN_KEY.finditer(whole):
+        yield f"{path}:{tree.line_of(whole, match.start())}: a key of Mainstay's own; use the functions of agent/model/own-keys.h"
+    if path != "agent/model/own-values.c" and re.search(r"string_map_get\([^;]*own_key_name\(", whole):
+        yield f"{path}: reads a key of Mainstay's own past own_pod_value()"
+
+
 def check_text(path, text):
     forbidden = [(NOTE, "a reminder")]
     if not path.startswith("tests/corpus/published/"):  # paths in containers, as their projects chose them
@@ -87,5 +102,5 @@ def check(root):
             continue
         problems += check_text(path, text)
         if path.endswith((".c", ".h")):
-            problems += check_c(path, text)
+            problems += [*check_c(path, text), *check_own_keys(path, text)]
     return problems

@@ -148,6 +148,16 @@ class Calls(Lint):
         self.put("common/a.c", f"int f(void) {{\n        {line}\n}}\n")
         return calls.check(self.root)
 
+    def test_keys_of_the_projects_own_are_read_in_one_place(self):
+        reading = 'x = string_map_get(m, "mainstay.dev/critical");\n'
+        self.put("agent/model/own-keys.c", reading)
+        self.put("agent/cli/commands.c", 'x = "wait for all pods with the annotation mainstay.dev/critical"; /* "mainstay.dev/" */\n')
+        self.assertEqual(calls.check(self.root), [])
+        self.put("agent/pods/a.c", reading)
+        self.expect(calls.check(self.root), "agent/pods/a.c:1:", "own-keys.h")
+        self.put("agent/pods/a.c", "x = string_map_get(m, own_key_name(OWN_KEY_AFTER));\n")
+        self.expect(calls.check(self.root), "agent/pods/a.c", "past own_pod_value()")
+
     def test_calls_that_are_never_right(self):
         for call in ('system("ls");', 'return popen("ls", "r");', "strcpy(a, b);", "sprintf(a, b);"):
             self.expect(self.check(call), "common/a.c:2:")

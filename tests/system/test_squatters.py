@@ -154,7 +154,7 @@ def test_squatter_stops_without_the_server(make_member):
 
 def test_pod_of_a_file_takes_its_name_from_a_pod_of_a_url(make_node):
     server = ManifestServer()
-    pod = specs.pod("web", stubborn(), terminationGracePeriodSeconds=YEAR, hostPID=True)
+    pod = specs.pod("web", stubborn(), terminationGracePeriodSeconds=YEAR, hostIPC=True)
     server.paths["/pods"] = Answer(specs.text(pod).encode())
     node = make_node(config={"staticPodURL": f"http://127.0.0.1:{server.port}/pods", "httpCheckFrequency": "1s"})
     node.wait_running("web")
@@ -163,10 +163,10 @@ def test_pod_of_a_file_takes_its_name_from_a_pod_of_a_url(make_node):
     wait_own(node)
     assert not world.is_alive(pid)
     assert "NameConflict" in node.said()
-    server.paths["/pods"] = Answer(b"apiVersion: v1\nkind: List\nitems: []\n")
-    seen = len(server.requests)
-    wait(lambda: len(server.requests) > seen + 1, "the URL no longer has the pod")
-    server.server.shutdown()
+    node.write_config()
+    node.restart()
+    wait_own(node)
+    server.stop()
 
 
 def test_pod_of_the_server_with_a_forged_mirror_annotation_never_runs(make_member):

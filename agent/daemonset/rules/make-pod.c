@@ -11,6 +11,7 @@
 #include "agent/model/json.h"
 #include "agent/model/match.h"
 #include "agent/model/object-identity.h"
+#include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
@@ -195,6 +196,13 @@ static int bind_pod_to_node(Pod *pod, const char *node_name) {
         return pod_set_uid(pod);
 }
 
+/* The kubelet's, which a template cannot know. */
+static void remove_agent_annotations(StringMap *annotations) {
+        for (size_t i = annotations->n; i > 0; i--)
+                if (is_agent_annotation(annotations->items[i - 1].key))
+                        string_map_remove(annotations, annotations->items[i - 1].key);
+}
+
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
@@ -206,6 +214,8 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
         if (r < 0)
                 return r;
         pod->metadata.source = set->metadata.source;
+        own_values_forget_agents(&pod->metadata);
+        remove_agent_annotations(&pod->metadata.annotations);
         r = set_daemon_pod_name(pod, set, hash, node_name);
         if (r < 0)
                 return r;

@@ -7,7 +7,7 @@
 #include "agent/model/rollout-deadline.h"
 
 bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {
-        uint64_t until = rollout_good_at(object_progress_deadline_usec(&rollout->set->metadata),
+        uint64_t until = rollout_good_at(daemonset_progress_deadline_usec(rollout->set),
                                          rollout->ready_since);
 
         *ret_again_at = 0;
@@ -21,7 +21,7 @@ bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret
 
 bool daemonset_should_roll_back(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {
         const DaemonSetHistory *history = rollout->history;
-        uint64_t deadline = object_progress_deadline_usec(&rollout->set->metadata);
+        uint64_t deadline = daemonset_progress_deadline_usec(rollout->set);
         uint64_t end = rollout_failed_at(deadline, history->rollout_since, rollout->awake_since);
         const char *desired = daemonset_history_desired(history);
 

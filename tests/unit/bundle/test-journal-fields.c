@@ -5,13 +5,14 @@
 
 static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-static char **fields_of(bool node_has, const char *annotation) {
+static char **fields_of(bool node_has, ObjectSource source, const char *annotation) {
         KeyValue items[] = { { .key = (char *) (uintptr_t) "mainstay.dev/journal-logs",
                                .value = (char *) (uintptr_t) annotation } };
         const Pod pod = { .metadata = { .name = (char *) (uintptr_t) "shop-node1",
                                         .namespace = (char *) (uintptr_t) "trade",
                                         .uid = (char *) (uintptr_t) "u-1",
-                                        .annotations = { items, annotation != NULL } } };
+                                        .annotations = { items, annotation != NULL },
+                                        .source = source } };
         const Container container = { .name = (char *) (uintptr_t) "web" };
         const BundleConfig config = { .has_journal = node_has };
         char **fields = NULL;
@@ -32,15 +33,25 @@ TEST(pod_annotation_overrides_the_nodes_journal_setting)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_strv char **fields = fields_of(cases[i].node_has, cases[i].annotation);
+                cleanup_strv char **fields =
+                        fields_of(cases[i].node_has, OBJECT_SOURCE_FILE, cases[i].annotation);
 
                 EXPECT_EQ(fields != NULL, cases[i].goes);
         }
 }
 
+TEST(annotation_of_an_api_servers_pod_leaves_the_nodes_journal_setting)
+{
+        cleanup_strv char **off = fields_of(false, OBJECT_SOURCE_APISERVER, "true");
+        cleanup_strv char **on = fields_of(true, OBJECT_SOURCE_APISERVER, "false");
+
+        EXPECT(!off);
+        EXPECT(on);
+}
+
 TEST(journal_fields_name_pod_and_container)
 {
-        cleanup_strv char **fields = fields_of(true, NULL);
+        cleanup_strv char **fields = fields_of(true, OBJECT_SOURCE_FILE, NULL);
 
         EXPECT(strv_contains(fields, "CONTAINER_NAME=web"));
         EXPECT(strv_contains(fields, "CONTAINER_ID=0123456789ab"));

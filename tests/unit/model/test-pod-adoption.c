@@ -6,6 +6,7 @@
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 
@@ -195,9 +196,9 @@ TEST(annotation_of_a_foreign_pod_is_ignored)
         cleanup_with(pod_freep) Pod *ours = make_ours(), *theirs = make_theirs(&(Theirs){ 0 });
 
         EXPECT(pod_adoption_api_uid(ours) == NULL);
-        REQUIRE(string_map_set(&ours->metadata.annotations, adopted_pod_annotation, "a/b") >= 0);
+        REQUIRE(own_value_set(&ours->metadata, OWN_KEY_COVERS, "a/b") >= 0);
         EXPECT(pod_adoption_api_uid(ours) == NULL);
-        REQUIRE(string_map_set(&theirs->metadata.annotations, adopted_pod_annotation, "a/b") >= 0);
+        REQUIRE(own_value_set(&theirs->metadata, OWN_KEY_COVERS, "a/b") >= 0);
         EXPECT(pod_adoption_api_uid(theirs) == NULL);
         EXPECT(pod_adoption_api_name(theirs) == NULL);
 }

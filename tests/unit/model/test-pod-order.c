@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod-order.h"
 
+#include "agent/model/own-values.h"
+
 #include "common/cleanup.h"
 #include "tests/test.h"
 
@@ -19,12 +21,12 @@ static void add(World *world, const char *name, const char *after) {
         Pod *pod = &world->pods[world->n];
 
         REQUIRE(world->n < PODS_MAX);
-        *pod = (Pod){ .metadata = { .namespace = strdup("default") } };
+        *pod = (Pod){ .metadata = { .namespace = strdup("default"),
+                                    .source = OBJECT_SOURCE_FILE } };
         pod->spec.node_name = strdup("n");
         REQUIRE(asprintf(&pod->metadata.name, "%s-n", name) > 0);
         if (after)
-                REQUIRE(string_map_set(&pod->metadata.annotations, POD_AFTER_ANNOTATION, after) >=
-                        0);
+                REQUIRE(own_value_set(&pod->metadata, OWN_KEY_AFTER, after) >= 0);
         world->list[world->n++] = pod;
 }
 
@@ -96,7 +98,8 @@ TEST(a_name_means_no_pod_of_a_source_with_less_to_say)
                 [OBJECT_SOURCE_FILE] = { false, true, false, false, false },
                 [OBJECT_SOURCE_URL] = { false, true, true, false, false },
                 [OBJECT_SOURCE_INDEX] = { false, true, false, true, false },
-                [OBJECT_SOURCE_APISERVER] = { true, true, true, true, true },
+                /* there the annotation does not count */
+                [OBJECT_SOURCE_APISERVER] = { false, false, false, false, false },
         };
         World world = { .n = 0 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod-source.h"
 
+#include "agent/model/own-keys.h"
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
@@ -118,7 +119,7 @@ TEST(sources_are_printed_for_users)
 TEST(an_adopted_pod_is_printed_with_the_name_of_the_api_servers_pod)
 {
         char uid[] = "0123456789abcdef", source[] = "kubernetes.io/config.source", from[] = "api";
-        char value[] = "logd-x2x4z/u-2", *name = strdup(adopted_pod_annotation);
+        char value[] = "logd-x2x4z/u-2", *name = strdup(own_key_name(OWN_KEY_COVERS));
         KeyValue annotations[] = { { source, from }, { name, value } };
         const Pod adopted = { .metadata = { .uid = uid, .annotations = { annotations, 2 } } };
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Mainstay's own labels and annotations, "mainstay.dev/…". Whoever may create a pod at an API
+ * server may write any of them, so that each counts only on objects of the sources that its row in
+ * the table names. No other file has such a key (tests/lint/calls.py): values are read by the
+ * functions below in JSON, and by own-values.h in objects. mainstay-pods(7) has the table, too. */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+typedef enum OwnKey {
+        /* Written by users. */
+        OWN_KEY_AFTER,
+        OWN_KEY_BOOTSTRAP,
+        OWN_KEY_CRITICAL,
+        OWN_KEY_JOURNAL_LOGS,
+        OWN_KEY_PROGRESS_DEADLINE,
+        /* Written by the agent: of a pod, */
+        OWN_KEY_COVERS, /* "<name>/<uid>" of the API server's pod that it has adopted */
+        OWN_KEY_ROLLED_BACK,
+        OWN_KEY_SOURCE, /* for display, also of other objects */
+        /* and of the Node. */
+        OWN_KEY_NODE_LABELS,
+        OWN_KEY_NODE_TAINTS,
+        OWN_KEY_API_SERVER,
+        OWN_KEY_API_SERVER_ERROR,
+        OWN_KEY_DAEMONSETS_BY,
+        OWN_KEY_LANDLOCK,
+        N_OWN_KEYS,
+} OwnKey;
+
+typedef struct OwnKeyInfo {
+        const char *name;
+        bool of_any_pod;   /* it counts on all pods, not only on those of manifests */
+        bool may_be_label; /* or an annotation */
+        bool is_agents;    /* what a source writes there is removed */
+} OwnKeyInfo;
+
+extern const OwnKeyInfo own_keys[N_OWN_KEYS];
+
+/* "mainstay.dev/…" */
+const char *own_key_name(OwnKey key);
+
+/* The key is one that only the agent writes. */
+bool own_key_is_agents(const char *key);
+
+/* In a pod that the agent has printed: the value, borrowed; NULL: there is none that counts. */
+const char *own_pod_json_value(const json_t *pod, OwnKey key);
+bool own_pod_json_is_true(const json_t *pod, OwnKey key);
+
+/* The annotations of such a pod that count, in a new object; NULL: out of memory. */
+json_t *own_pod_json_annotations(const json_t *pod);
+
+/* In any object of another kind, and for what the agent writes itself. */
+const char *own_json_value(const json_t *object, OwnKey key);
+
+/* Takes the value. 0, or -1 where memory is exhausted. */
+int own_json_set_new(json_t *annotations, OwnKey key, json_t *value);
