@@ -57,6 +57,7 @@ PARSERS = {
     "requests of the kubelet's API": ["agent/model/request-attributes.c", "agent/node-api/resource-path.c", "agent/node-api/url.c",
                                       "agent/node-api/field-terms.c", "agent/node-api/label-terms.c", "agent/node-api/protobuf-body.c"],
     "reviews": ["agent/access/review-objects.c"],
+    "handshakes": ["agent/node-api/handshake-proof.c", "agent/node-api/handshake-transcript.c"],
     "lists and tables": ["agent/node-api/object-list.c"],
 }
 
