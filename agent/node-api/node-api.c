@@ -196,7 +196,13 @@ static void on_settings_reply(const AgentReply *reply, void *userdata) {
         int r = reply->error;
 
         server->settings_request = NULL;
-        if (r >= 0 && reply->status != 200)
+        if (r < 0) {
+                log_warning("Cannot ask the agent at %s for settings: %s", server->agent_socket,
+                            strerror(-r));
+                retry_settings_later(server);
+                return;
+        }
+        if (reply->status != 200)
                 r = error_setf(&error, EIO, "%u %s", reply->status, reply->body);
         if (r >= 0)
                 r = use_api_settings(server, reply->body, &error);
