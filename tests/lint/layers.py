@@ -76,7 +76,7 @@ LIBRARIES = {
                         "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],
     "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls-credentials.[ch]", "agent/node-api/client-certificate.h", "agent/node-api/handshake-*.[ch]", "agent/node-api/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],
-    "wslay/": ["agent/node-api/websocket.c", "common/channels.c"],
+    "wslay/": ["agent/node-api/websocket.c", "common/wslay-library.h"],
     "zlib.h": ["agent/node-api/spdy-headers.c"],
     "microhttpd.h": ["common/mhd-loop.h", "agent/http/http-connection.h", "agent/http/http-reply.h"],
 }
