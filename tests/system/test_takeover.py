@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -31,10 +32,11 @@ def fixture_shipped():
     """The build that is shipped, made if it is missing or old."""
     if "MAINSTAY_SHIPPED" in os.environ:
         return
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     with open(f"/tmp/mainstay-shipped-{os.getuid()}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["cmake", "-G", "Ninja", "-S", harness.TOP, "-B", takeover.SHIPPED, "-DCMAKE_BUILD_TYPE=Release",
-                        "-DMAINSTAY_TESTS=OFF"], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CC": "gcc"})
+                        "-DMAINSTAY_TESTS=OFF", *launcher], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CC": "gcc"})
         subprocess.run(["ninja", "-C", takeover.SHIPPED, "--quiet", "mainstayd", "mainstay-shim", "mainstay-image", "mainstay-api"],
                        check=True)
 
