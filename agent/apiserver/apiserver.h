@@ -33,7 +33,7 @@ typedef struct ApiServerConfig {
         const char *run_dir;
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
-        const SharedObjects *shared; /* which of its objects pods of other sources see */
+        const SharedObjects *shared;       /* which of its objects pods of other sources see */
         char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
                 *node; /* what counts for its pods: with external labels and taints */
