@@ -42,7 +42,7 @@ static const BundleConfig config = {
         .objects.find = find_object,
 };
 
-static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
+static char *image_layers[] = { (char[]){ "/usr/share" }, (char[]){ "/usr/lib" }, NULL };
 static char *image_command[] = { (char[]){ "/bin/sh" }, NULL };
 static char *image_env[] = { (char[]){ "PATH=/bin" }, NULL };
 static gid_t image_groups[] = { 10, 20 };
@@ -173,7 +173,7 @@ TEST(a_layer_list_becomes_one_overlay_line)
 
         EXPECT_STREQ(
                 fstab,
-                "overlay /b/rootfs overlay lowerdir=/layers/top:/layers/base,upperdir=/s/upper,"
+                "overlay /b/rootfs overlay lowerdir=/usr/share:/usr/lib,upperdir=/s/upper,"
                 "workdir=/s/work,volatile 0 0\n");
 }
 
