@@ -62,7 +62,7 @@ static int set_ids(uid_t uid, gid_t gid) {
         return 0;
 }
 
-static int drop_privileges(void) {
+static int drop_copier_privileges(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
         uid_t uid = 0;
@@ -108,7 +108,7 @@ int confine_streams(pid_t parent) {
 
         ignore_signals();
         limit_resources();
-        r = drop_privileges();
+        r = drop_copier_privileges();
         if (r < 0)
                 return r;
         /* The change of IDs has reset it. */
