@@ -91,7 +91,7 @@ def main():
         due = checks(*(os.path.abspath(path) for path in paths), kind == "full")
     passed, failed = result.passed, len(result.failures) + len(result.errors)
     for name, check in due:
-        problems = check()
+        problems = list(check())
         print("".join(f"{line}\n" for line in problems) + f"{'FAILED' if problems else 'ok'} {name}", flush=True)
         passed, failed = passed + (not problems), failed + bool(problems)
     print(f"{passed} passed, {failed} failed")

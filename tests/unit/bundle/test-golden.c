@@ -171,10 +171,9 @@ TEST(a_layer_list_becomes_one_overlay_line)
 {
         cleanup_free char *fstab = container_fstab(&image, "/b", "/s", NULL, NULL);
 
-        EXPECT_STREQ(
-                fstab,
-                "overlay /b/rootfs overlay lowerdir=/usr/share:/usr/lib,upperdir=/s/upper,"
-                "workdir=/s/work,volatile 0 0\n");
+        EXPECT_STREQ(fstab,
+                     "overlay /b/rootfs overlay lowerdir=/usr/share:/usr/lib,upperdir=/s/upper,"
+                     "workdir=/s/work,volatile 0 0\n");
 }
 
 TEST(blanks_in_a_host_path_are_escaped_for_fstab)

@@ -133,7 +133,7 @@ TEST(sources_do_not_touch_each_other)
 }
 
 /* ConfigMap default/m and the default PriorityClass, which is called c, of one source. */
-#define OBJECTS(word)                                                           \
+#define OBJECTS(word)                                                            \
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {w: '" word \
         "'}\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"       \
         "metadata: {name: c}\nvalue: " word "\nglobalDefault: true\n"
