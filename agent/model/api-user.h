@@ -13,7 +13,7 @@ typedef struct ApiUser {
 } ApiUser;
 
 /* 0 or -ENOMEM. */
-int api_user_copy(const ApiUser *user, ApiUser *ret);
+int api_user_copy(const ApiUser *from, ApiUser *ret);
 /* {"username", "uid", "groups", "extra"}, as in TokenReviews; NULL: out of memory. */
 json_t *api_user_to_json(const ApiUser *user);
 

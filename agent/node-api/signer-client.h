@@ -14,7 +14,7 @@ typedef struct SignerClient {
 int signer_client_connect(SignerClient *client, int fd_consume);
 void signer_client_disconnect(SignerClient *client);
 
-/* A TlsSigner's function. -EACCES with the signer's message; another -errno: the connection is of
- * no use any more. */
-int signer_client_ask(void *client, const void *request, size_t length, char **ret,
+/* A TlsSigner's function: 'userdata' is a SignerClient. -EACCES with the signer's message; another
+ * -errno: the connection is of no use any more. */
+int signer_client_ask(void *userdata, const void *request, size_t length, char **ret,
                       size_t *ret_length, Error *reterr);

@@ -111,7 +111,7 @@ static bool names_clients(gnutls_x509_crt_t certificate) {
 static int check_pair(SignerMaterial *material, gnutls_x509_crt_t certificate) {
         unsigned char ids[2][HASH_MAX];
         size_t sizes[2] = { HASH_MAX, HASH_MAX };
-        gnutls_pubkey_t public;
+        gnutls_pubkey_t public = NULL;
         int code = gnutls_x509_crt_get_key_id(certificate, 0, ids[0], &sizes[0]);
 
         if (code >= 0)
