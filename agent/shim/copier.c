@@ -239,9 +239,17 @@ static int start_copier(Copier *copier) {
 }
 
 int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations) {
+        int r;
+
         copier->epoll_fd = epoll_fd;
         copier->operations = operations;
-        return start_copier(copier);
+        r = start_copier(copier);
+        if (r != -EAGAIN)
+                return r;
+        /* The limit of processes: what starts a container says so to the agent. */
+        (void) log_warning_errno(r, "Cannot start the log copier");
+        copier->start_at = copier->started_at + LIFE_USEC_MIN;
+        return 0;
 }
 
 unsigned copier_new_id(Copier *copier) {

@@ -43,7 +43,7 @@ struct Copier {
         ((Copier){  \
                 .socket = EPOLL_SOURCE_NULL, .files = EPOLL_SOURCE_NULL, .start_at = UINT64_MAX })
 
-/* Starts the first one. 0 or -errno. */
+/* Starts the first one; if no process can be made now, that is tried again. 0 or -errno. */
 int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations);
 
 /* A number for an output or a capture, > 0. */

@@ -192,19 +192,6 @@ def test_port_of_the_host_belongs_to_the_pod_that_runs(make_member):
     assert world.is_alive(pid) and member.reported("first")["status"]["phase"] == "Running"
 
 
-def test_pod_of_a_file_starts_once_its_port_of_the_host_is_free(make_member):
-    member = make_member()
-    bind_with_port(member, "first", 40803)
-    member.wait_reported_phase("first", "Running")
-    member.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40803, "hostPort": 40803}])))
-    wait(lambda: "spec.containers[0].ports[0].hostPort: port 40803/TCP of the host is in use by pod 'default/first'" in member.said(),
-         lambda: f"the log says so: {member.said()[-3000:]}")
-    status = member.wait_phase("own", "Failed")["status"]
-    assert status["reason"] == "NodePorts" and PORTS_TAKEN in status["message"]
-    member.api.delete("pods", "default", "first", grace=1)
-    member.wait_running("own")
-
-
 @pytest.mark.parametrize("fields", [{}, {"hostPID": True}], ids=["in-place", "replaced"])
 def test_pod_of_a_file_starts_once_an_edit_frees_its_port_of_the_host(node, fields):
     def with_port(name, port, **more):
@@ -218,15 +205,12 @@ def test_pod_of_a_file_starts_once_an_edit_frees_its_port_of_the_host(node, fiel
     assert node.pod("first")["spec"]["containers"][0]["ports"][0]["hostPort"] == 40807
 
 
-def test_edit_that_needs_a_taken_port_leaves_the_pod_running(make_member):
-    member = make_member()
-    bind_with_port(member, "first", 40804)
-    member.wait_reported_phase("first", "Running")
-    member.launch(specs.pod("own", specs.container(ports=[{"containerPort": 40805, "hostPort": 40805}])))
-    member.wait_running("own")
-    pid = member.init("own")
-    member.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40804, "hostPort": 40804}], env=[{"name": "A", "value": "1"}]),
-                          hostPID=True))
-    wait(lambda: "port 40804 of the host is in use by pod default/first" in str(member.pod("own")),
-         lambda: f"the pod says what it waits for: {member.pod('own')}")
+def test_edit_that_needs_a_taken_port_leaves_the_pod_running(node):
+    node.launch(specs.pod("first", specs.container(ports=[{"containerPort": 40804, "hostPort": 40804}])))
+    node.launch(specs.pod("own", specs.container(ports=[{"containerPort": 40805, "hostPort": 40805}])))
+    pid = node.init("own")
+    node.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40804, "hostPort": 40804}], env=[{"name": "A", "value": "1"}]),
+                        hostPID=True))
+    wait(lambda: "port 40804 of the host is in use by pod default/first" in str(node.pod("own")),
+         lambda: f"the pod says what it waits for: {node.pod('own')}")
     assert world.is_alive(pid)

@@ -3,6 +3,7 @@
 the Pod Security level of their namespace admits."""
 
 import copy
+import itertools
 import json
 import os
 
@@ -56,6 +57,17 @@ class Cluster:
         found = self.member.cli("get", "daemonset", name, "-n", namespace, "-o", "json")
         status = json.loads(found.stdout).get("status", {}) if found.returncode == 0 else {}
         return {one["type"]: one for one in status.get("conditions", [])}
+
+    def wait_label_seen(self):
+        """Makes sets that the level of their namespace forbids until one is refused."""
+        for number in itertools.count():
+            name = f"probe-{number}"
+            self.make_evil_set(name)
+            wait(lambda name=name: "Admitted" in self.conditions(name), "the node has decided")
+            condition = self.conditions(name)["Admitted"]
+            self.api.delete("daemonsets", "team", name)
+            if condition["reason"] == "PodSecurity":
+                return
 
     def find_process(self, pod):
         return min(world.cgroup_pids(self.member.cgroup_of(pod, "main")), default=None)
@@ -281,6 +293,7 @@ def test_next_template_that_violates_the_level_leaves_the_pod_running(make_clust
     cluster.member.start()
     name, pid = cluster.wait_runs("logd")
     cluster.label(enforce="baseline")
+    cluster.wait_label_seen()
     made = copy.deepcopy(cluster.api.get("daemonsets", "team", "logd"))
     made["spec"]["template"]["spec"].update(hostPID=True)
     made = cluster.api.replace("daemonsets", made)
@@ -289,7 +302,8 @@ def test_next_template_that_violates_the_level_leaves_the_pod_running(make_clust
     assert world.is_alive(pid) and [one["metadata"]["name"] for one in pods_of(cluster.member, "logd")] == [name]
     made["spec"]["template"]["spec"].update(hostPID=False)
     cluster.api.replace("daemonsets", made)
-    wait(lambda: cluster.conditions("logd")["Admitted"]["status"] == "True", "it is admitted")
+    wait(lambda: cluster.conditions("logd")["Admitted"]["status"] == "True",
+         lambda: f"it is admitted: {cluster.conditions('logd')}\n{cluster.member.said()[-3000:]}")
     assert world.is_alive(pid)
 
 

@@ -5,6 +5,7 @@ import pytest
 import specs
 from harness import NODE_NAME
 from manifest_server import Answer, ManifestServer
+from test_apiserver_daemonsets import may_place
 from world import wait
 
 NEVER_READY = {"readinessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1}}
@@ -74,8 +75,7 @@ def test_pods_of_manifests_are_waited_for(make_node, where):
 
 def test_pods_that_the_node_makes_of_a_set_of_a_server_are_not_waited_for(make_member):
     member = make_member(start=False, daemonSets="node")
-    for plural in ("daemonsets", "leases"):
-        member.api.api.grant("system:nodes", plural, "get", "list", "watch")
+    may_place(member.api)
     daemons = specs.daemonset("theirs", specs.container(**NEVER_READY))
     daemons["metadata"]["namespace"] = "default"
     for source in "file", "api":
