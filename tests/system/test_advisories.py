@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
 import tarfile
@@ -285,14 +284,9 @@ def test_cve_2023_25153_a_document_of_an_archive_is_limited(node):
             layout.size = len(b'{"imageLayoutVersion":"1.0.0"}')
             file.write(layout.tobuf() + b'{"imageLayoutVersion":"1.0.0"}'.ljust(512, b"\0") + info.tobuf())
             file.truncate(1024 + 512 + info.size + 1024)
-        with subprocess.Popen([harness.program("mainstay-image"), "index", "--store", f"{node.data}/store", path],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              env=node.environment()) as process:
-            said = process.stderr.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode not in (0, -signal.SIGKILL), said
-        assert name in said and usage.ru_maxrss < 256 * 1024, (said, usage.ru_maxrss)
+        done = subprocess.run([harness.program("mainstay-image"), "index", "--store", f"{node.data}/store", path], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, env=node.environment())
+        assert done.returncode > 0 and f"'{name}' is larger than" in done.stderr, done
 
 
 def test_cve_2023_25173_and_2022_2995_the_primary_group_is_one_of_the_supplementary_groups(shared_node):
