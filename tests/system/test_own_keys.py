@@ -76,14 +76,14 @@ def test_pods_of_manifests_are_waited_for(make_node, where):
 def test_pods_that_the_node_makes_of_a_set_of_a_server_are_not_waited_for(make_member):
     member = make_member(start=False, daemonSets="node")
     may_place(member.api)
-    daemons = specs.daemonset("theirs", specs.container(**NEVER_READY))
-    daemons["metadata"]["namespace"] = "default"
     for source in "file", "api":
-        daemons["metadata"]["name"] = f"theirs-{source}"
+        daemons = specs.daemonset(f"theirs-{source}", specs.container(**NEVER_READY))
+        daemons["metadata"]["namespace"] = "default"
         daemons["spec"]["template"]["metadata"]["annotations"] = {**forged(), "kubernetes.io/config.source": source}
         member.api.create("daemonsets", daemons)
     member.start()
-    wait(lambda: len([pod for pod in member.pods() if pod["status"].get("phase") == "Running"]) == 2, "the pods run")
+    wait(lambda: len([pod for pod in member.pods() if pod["status"].get("phase") == "Running"]) == 2,
+         lambda: f"the pods run: {member.pods()}\n{member.said()[-4000:]}")
     for _ in range(2):
         for pod in member.pods():
             annotations = pod["metadata"]["annotations"]
