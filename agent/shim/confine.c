@@ -54,12 +54,16 @@ static void find_own_user(uid_t *ret_uid, gid_t *ret_gid) {
                 *ret_uid = *ret_gid = NOBODY;
 }
 
-/* -EINVAL: the ID does not exist in the user namespace of the node. */
-static int set_ids(uid_t uid, gid_t gid) {
+int confine_set_ids(uid_t uid, gid_t gid) {
         if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
             syscall(SYS_setresuid, uid, uid, uid) < 0)
                 return -errno;
         return 0;
+}
+
+void confine_drop_bounding_set(void) {
+        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
+                ;
 }
 
 static int drop_copier_privileges(void) {
@@ -70,9 +74,8 @@ static int drop_copier_privileges(void) {
         int r;
 
         find_own_user(&uid, &gid);
-        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
-                ;
-        r = set_ids(uid, gid);
+        confine_drop_bounding_set();
+        r = confine_set_ids(uid, gid);
         if (r < 0 && r != -EINVAL)
                 return r;
         if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

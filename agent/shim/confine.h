@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes from a process that handles what containers write all that it does not need. */
+/* Takes from a child of the shim all that it does not need: the log copier, and the first process
+ * of a shared PID namespace. */
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -9,6 +10,13 @@
 /* Closes all descriptors but 'kept' (which is sorted; negative ones are ignored) and 0 to 2, which
  * become /dev/null: standard input is that already. 0 or -errno. */
 int confine_descriptors(int *kept, size_t n);
+
+/* Becomes this user and group, without supplementary groups. 0 or -errno; -EINVAL: the user
+ * namespace has no such ID. By system calls: the C library would do it for all of its threads. */
+int confine_set_ids(uid_t uid, gid_t gid);
+
+/* Nothing that is executed from now on gets a capability. */
+void confine_drop_bounding_set(void);
 
 /* For a child of 'parent', with which it dies from now on: a user of its own ("mainstay-log", or
  * nobody) without capabilities, little memory, and only system calls that act on descriptors that

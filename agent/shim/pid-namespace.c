@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/pid-namespace.h"
 
+#include "agent/shim/confine.h"
 #include "agent/shim/pause-program.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -31,30 +32,18 @@ static int enter_empty_root(void) {
         return 0;
 }
 
-static int become_user(uid_t id) {
-        if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 ||
-            syscall(SYS_setresuid, id, id, id) < 0)
-                return -errno;
-        return 0;
-}
-
-static void drop_bounding_set(void) {
-        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
-                ;
-}
-
 /* A container that may trace the processes of its pod may make this one do what it wants, and read
  * what it has. So it is an unknown user, without capabilities, files and memory of the node. */
 static int confine_pause_process(bool in_user_namespace) {
-        int r = in_user_namespace ? become_user(0) : 0;
+        int r = in_user_namespace ? confine_set_ids(0, 0) : 0;
 
         if (r < 0)
                 return r;
         r = enter_empty_root();
         if (r < 0)
                 return r;
-        drop_bounding_set();
-        r = become_user(OVERFLOW_ID);
+        confine_drop_bounding_set();
+        r = confine_set_ids(OVERFLOW_ID, OVERFLOW_ID);
         if (r < 0)
                 return r;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

@@ -4,6 +4,7 @@
 
 #include "agent/shim/user-namespace.h"
 
+#include "agent/shim/confine.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -40,11 +41,9 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
 }
 
 /* In the pod's user namespace, our IDs are unmapped, and so would be the owners of what we create,
- * such as the roots of its message queues. By system calls: the C library's functions would
- * synchronize threads. */
+ * such as the roots of its message queues. */
 static int become_root(void) {
-        if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-            syscall(SYS_setresuid, 0, 0, 0) < 0)
+        if (confine_set_ids(0, 0) < 0)
                 return -1;
         /* The change of IDs has reset it. */
         return prctl(PR_SET_PDEATHSIG, SIGKILL);
