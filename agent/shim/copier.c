@@ -231,6 +231,8 @@ static int start_copier(Copier *copier) {
                 r = watch_copier(copier);
         if (r < 0) {
                 copier_replace(copier);
+                if (copier->pid == 0) /* no SIGCHLD comes */
+                        copier->start_at = copier->started_at + LIFE_USEC_MIN;
                 return r;
         }
         copier_set_log_limit(copier, copier->file_size_max);
@@ -248,7 +250,6 @@ int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations
                 return r;
         /* The limit of processes: what starts a container says so to the agent. */
         (void) log_warning_errno(r, "Cannot start the log copier");
-        copier->start_at = copier->started_at + LIFE_USEC_MIN;
         return 0;
 }
 
@@ -277,8 +278,6 @@ void copier_continue(Copier *copier, uint64_t now_awake) {
         r = start_copier(copier);
         if (r < 0)
                 (void) log_warning_errno(r, "Cannot start the log copier");
-        if (r < 0 && copier->pid == 0)
-                copier->start_at = now_awake + LIFE_USEC_MIN;
 }
 
 void copier_done(Copier *copier) {
