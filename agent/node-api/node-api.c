@@ -139,7 +139,7 @@ static void on_signer_reply(const AgentReply *reply, void *userdata) {
                 retry_settings_later(server);
                 return;
         }
-        (void) signer_client_connect(&server->signer, reply->fd);
+        signer_client_connect(&server->signer, reply->fd);
         if (sd_event_add_io(server->event, &server->signer_source, reply->fd, 0, on_signer_gone,
                             server) < 0)
                 leave_signer(server);

@@ -11,10 +11,9 @@ enum {
         REPLY_MSEC = 5000
 };
 
-int signer_client_connect(SignerClient *client, int fd_consume) {
+void signer_client_connect(SignerClient *client, int fd_consume) {
         signer_client_disconnect(client);
         client->fd = fd_consume;
-        return 0;
 }
 
 void signer_client_disconnect(SignerClient *client) {

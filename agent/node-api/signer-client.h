@@ -11,7 +11,7 @@ typedef struct SignerClient {
 } SignerClient;
 
 /* 'fd' is owned from the call on. */
-int signer_client_connect(SignerClient *client, int fd_consume);
+void signer_client_connect(SignerClient *client, int fd_consume);
 void signer_client_disconnect(SignerClient *client);
 
 /* A TlsSigner's function: 'userdata' is a SignerClient. -EACCES with the signer's message; another

@@ -167,9 +167,8 @@ TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
         return NULL;
 }
 
-int signer_client_connect(SignerClient *client, int fd_consume) {
+void signer_client_connect(SignerClient *client, int fd_consume) {
         client->fd = fd_consume;
-        return 0;
 }
 
 void signer_client_disconnect(SignerClient *client) {
