@@ -400,6 +400,6 @@ int authorizer_check(Authorizer *authorizer, const AccessQuestion *question,
         *ret = check;
         authenticate(check, question);
         if (*ret)
-                (*ret)->ret = NULL; /* the caller's variable is not ours any longer */
+                (*ret)->ret = NULL; /* the caller's variable is no longer ours */
         return 0;
 }

@@ -22,7 +22,7 @@ static int check_review_error(const json_t *review, Error *reterr) {
         return message ? error_setf(reterr, EBADMSG, "%s", message) : 0;
 }
 
-/* What is not a list of strings would make the API server refuse the review of access. */
+/* The API server refuses a review of access in which a value is not a list of strings. */
 static json_t *copy_extra_values(const json_t *values) {
         json_t *copy = json_array();
         const json_t *value;

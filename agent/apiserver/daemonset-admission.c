@@ -23,7 +23,7 @@ static bool has_all_of(const StringMap *map, const StringMap *expected) {
         return true;
 }
 
-/* What admission sets in a pod, so that it says nothing of the template. */
+/* Admission sets these fields in a pod, so they say nothing about the template. */
 static bool is_change_by_admission(const EditChange *change) {
         static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
                                              "spec.overhead", "spec.schedulerName",

@@ -49,7 +49,7 @@ static int add_node_status(const NodeObjectSpec *spec, json_t *node) {
         return 0;
 }
 
-/* What of the machine `describe node` warns of. */
+/* Properties of the machine that `describe node` warns about. */
 static int add_machine_annotations(const MachineInfo *machine, json_t *metadata) {
         json_t *annotations = json_object_get(metadata, "annotations");
 

@@ -52,7 +52,7 @@ typedef struct HttpExecOptions {
         bool is_held; /* the command starts with the client's message of CHANNEL_START */
 } HttpExecOptions;
 
-/* What a client of mainstay-api wants, and what it has shown; NULL: nothing. */
+/* A client of mainstay-api: the request and the credentials it presented; NULL: none. */
 typedef struct HttpAccessQuestion {
         const char *ticket, *token;
         const char *method, *path; /* of the agent's request, or of the kubelet's */

@@ -83,7 +83,7 @@ typedef enum RouteAccess {
         ROUTE_LOCAL,   /* no client of mainstay-api */
         ROUTE_CLIENT,  /* clients that may use the path, as one of the kubelet, by this method */
         ROUTE_SESSION, /* clients that may create something by it */
-        ROUTE_ALONE,   /* likewise, where the node has joined no API server */
+        ROUTE_ALONE,   /* likewise, if the node has joined no API server */
         ROUTE_OPEN,    /* mainstay-api itself: it grants nothing */
 } RouteAccess;
 

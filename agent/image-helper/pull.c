@@ -56,7 +56,7 @@ static void note_secret(RegistryPull *pull, int secret) {
                 pull->secret = secret;
 }
 
-/* What the registry sends of its repository, the pull may use, too. */
+/* The pull may also use images of its repository that the registry sends it. */
 static int fetch_image_document(RegistryPull *pull, RegistryObjectKind kind, const char *digest,
                                 size_t max_bytes, FetchedDocument *ret, Error *reterr) {
         int r = document_fetch(&pull->fetchers, kind, digest, max_bytes, &pull->endpoint, ret,

@@ -147,7 +147,7 @@ int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Err
         return 0;
 }
 
-/* Where it is until it is published. */
+/* The path until it is published. */
 static void arriving_path(const Store *store, const char *digest, const StoreBlob *blob,
                           char ret[static PATH_SIZE]) {
         char name[PATH_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where in a document the decoder is, for its messages. */
+/* The decoder's position in a document, for its messages. */
 
 #include "agent/model/schema.h"
 

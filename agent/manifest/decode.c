@@ -571,7 +571,7 @@ static int report_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
         const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
         char sentence[256];
 
-        /* What others add to metadata are the words that they look for. */
+        /* Unknown metadata is usually meant to be found by others. */
         bool is_metadata = streq(schema->name, object_meta_schema.name);
 
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,

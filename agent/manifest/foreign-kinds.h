@@ -14,7 +14,7 @@ typedef struct CustomKind {
         const char *kind;
 } CustomKind;
 
-/* What a file is found to have besides objects that a node runs. */
+/* The objects of a file that a node does not run. */
 typedef struct ForeignKinds {
         CustomKind *defined; /* by its CustomResourceDefinitions; sorted */
         size_t n_defined;

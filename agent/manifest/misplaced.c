@@ -113,7 +113,7 @@ static void search_below(Search *search, const Schema *schema, size_t n_down) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
 
-                /* What belongs to a container is named once. */
+                /* A field of a container is named once. */
                 if (!is_object(field) || streq(field->key, "initContainers") ||
                     streq(field->key, "ephemeralContainers"))
                         continue;

@@ -275,7 +275,7 @@ static const char *const credentials_policy_names[N_CREDENTIALS_POLICIES] = {
         [CREDENTIALS_ALWAYS] = "AlwaysVerify",
 };
 
-/* What can never be the name of an image would be a silent mistake. */
+/* A pattern that no image name can match would be a silent mistake. */
 static int check_allowlist_name(const char *value, const char *star, Error *reterr) {
         cleanup_free char *start = NULL, *normal = NULL;
         int r;

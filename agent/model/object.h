@@ -77,7 +77,7 @@ const ObjectValue *data_object_find(const DataObject *object, const char *key);
 /* "configmap default/settings", "runtimeclass kata"; the caller frees it, NULL: out of memory. */
 char *data_object_label(const DataObject *object);
 
-/* What tells an object from all others. Strings are borrowed. */
+/* Identifies one object. Strings are borrowed. */
 typedef struct ObjectKey {
         ObjectSource source;
         ObjectKind kind;

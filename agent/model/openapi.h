@@ -3,7 +3,7 @@
 
 /* The tables of fields as schemas of OpenAPI v3, for kubectl explain. Pure. */
 
-/* What the names of all schemas start with; the name of the API type follows. */
+/* The prefix of all schema names; the name of the API type follows. */
 #define OPENAPI_PREFIX "io.mainstay."
 
 /* An object of JSON that has the schema of each kind of a manifest, and of the types within them,

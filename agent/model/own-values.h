@@ -12,7 +12,7 @@ const char *own_pod_value(const Pod *pod, OwnKey key);
 /* On a DaemonSet of any source: it concerns the pods of this one only. */
 const char *own_daemonset_value(const DaemonSet *set, OwnKey key);
 
-/* What is written there, for validation: whether it counts is another question. */
+/* The value as written, for validation, whether or not it counts. */
 const char *own_value_as_written(const ObjectMeta *metadata, OwnKey key);
 
 /* The agent's own. 0 or -ENOMEM. */

@@ -155,7 +155,8 @@ static gnutls_sign_algorithm_t find_algorithm(unsigned scheme, bool is_tls13) {
         return GNUTLS_SIGN_UNKNOWN;
 }
 
-/* What a client signs in TLS 1.3, of the hash of all before. The length, or -EBADMSG. */
+/* The text that a client signs in TLS 1.3, over the hash of the transcript. The length, or
+ * -EBADMSG. */
 static int make_signed_content(gnutls_digest_algorithm_t hash, const void *transcript, size_t size,
                                unsigned char *ret) {
         static const char context[] = "TLS 1.3, client CertificateVerify"; /* with its NUL */

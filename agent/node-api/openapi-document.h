@@ -10,7 +10,8 @@
 /* /openapi/v3: the documents that there are, one for each group and version. */
 json_t *openapi_index(void);
 
-/* Where such a document is. 0; -EINVAL: the path is another one; -ENOMEM. The caller ends *ret. */
+/* The path of such a document. 0; -EINVAL: the path is another one; -ENOMEM. The caller ends *ret.
+ */
 int openapi_path_parse(const char *path, ResourcePath *ret);
 
 /* The document of a group and version, of the schemas that the agent has (/schemas). NULL: there is

@@ -26,7 +26,7 @@ enum {
         NONCE_TEXT = 16, /* its bytes before the code */
 };
 
-/* What is in use together. */
+/* The key, its certificate and the CA of clients, which are replaced together. */
 typedef struct SignerMaterial {
         char *certificate, *client_ca; /* PEM */
         gnutls_privkey_t key;

@@ -27,7 +27,7 @@ ApiSigner *api_signer_free(ApiSigner *signer);
 
 const uint8_t *api_signer_ticket_key(const ApiSigner *signer);
 
-/* What it is to use: see model/signer-protocol.h. It is taken from the call on. 0 or -errno. */
+/* Sets its material, see model/signer-protocol.h. It is taken from the call on. 0 or -errno. */
 int api_signer_set_material(ApiSigner *signer, char *json_consume);
 
 /* A connection for mainstay-api, of which this is one end. -errno. */

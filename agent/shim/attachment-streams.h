@@ -32,7 +32,7 @@ typedef struct AttachmentEnds {
 
 #define ATTACHMENT_ENDS_NULL ((AttachmentEnds){ -EBADF, -EBADF, -EBADF, -EBADF })
 
-/* What the shim adds to the eventfd at the end. */
+/* The value that the shim adds to the eventfd at the end. */
 typedef enum AttachmentNotice {
         ATTACHMENT_ENDED = 1, /* the container has ended; the rest of its output is in the pipes */
         ATTACHMENT_DROPPED = 256 /* the client did not read */

@@ -35,7 +35,7 @@ void container_output_send_all(ContainerOutput *output);
  * orphans is still read until they are gone or the ContainerOutput is freed. */
 void container_output_drain(ContainerOutput *output);
 
-/* That message has come, or is not waited for: ends the attachments. */
+/* Ends the attachments, when that message has come or is no longer waited for. */
 void container_output_end(ContainerOutput *output);
 
 /* The other messages of the copier. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Mount points in volumes that are read-only for containers, where the runtime cannot make them. */
+/* Mount points in volumes that are read-only for containers: the runtime cannot make them. */
 
 #include "common/error.h"
 

@@ -235,7 +235,7 @@ def test_image_pull_secrets_are_those_of_the_pods_source(sources):
             said = [event["message"] for event in json.loads(node.cli("get", "events", "-o", "json").stdout)["items"]
                     if event["reason"] == "FailedToRetrieveImagePullSecret" and f"pulls-{source}" in event["involvedObject"]["name"]]
             return said and {one for one in SOURCES if f"of-{one}" in said[-1]}
-        wait(lambda: missing() == set(SOURCES) - {source}, lambda: f"a pod of {source} lacks {missing()}")
+        wait(lambda: missing() == set(SOURCES) - {source}, lambda: f"a pod of {source} waits for {missing()}")
 
 
 def test_classes_are_those_of_the_pods_source(sources):

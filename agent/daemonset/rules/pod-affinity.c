@@ -58,7 +58,7 @@ static bool term_selects_pod(const PodAffinityTerm *term, const AffinityTermOwne
                match_label_keys_hold(term->mismatch_label_keys, owner_pod, labels, false);
 }
 
-/* What users of a cluster write on their pods does not keep a file's set from the node. */
+/* The labels of a cluster user's pod do not keep a file's DaemonSet off the node. */
 static bool is_peer_of_set(const DaemonSet *set, const Pod *pod) {
         return object_source_heeds(set->metadata.source, pod->metadata.source) &&
                !daemonset_controls_pod(set, pod);

@@ -13,7 +13,7 @@
 
 /* ---- findings ---- */
 
-/* What one control has found. */
+/* The findings of one control. */
 typedef struct Finding {
         PodSecurityReview *review;
         bool is_in_pod;    /* in the pod's own settings */

@@ -18,7 +18,7 @@ enum {
         POD_SECURITY_LATEST_MINOR = 36, /* of the newest version that the table has: v1.36 */
 };
 
-/* What a namespace enforces. */
+/* The level that a namespace enforces. */
 typedef struct PodSecurityPolicy {
         PodSecurityLevel level;
         unsigned minor; /* of the version 1.<minor> */

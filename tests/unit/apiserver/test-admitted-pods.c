@@ -42,7 +42,7 @@ static Pod *make_pod(const DaemonSet *set) {
         return pod;
 }
 
-/* What the server had bound for the set. */
+/* The pod that the server had bound for the set. */
 static void add_bound_pod(AdmittedPods *pods, const char *namespace, unsigned number) {
         cleanup_with(daemonset_freep) DaemonSet *set = make_set(namespace, number, "");
         cleanup_with(pod_freep) Pod *pod = make_pod(set);

@@ -96,7 +96,7 @@ static char *text_of_datum(gnutls_datum_t *datum) {
 
 static const uint8_t ticket_key[TICKET_KEY_SIZE] = "a key of tickets";
 
-/* What the last request was, and what its reply. */
+/* The last request and its reply. */
 static struct {
         char request[SIGNER_PACKET_MAX];
         size_t length;
