@@ -175,7 +175,7 @@ void signer_client_disconnect(SignerClient *client) {
         client->fd = close_fd(client->fd);
 }
 
-int signer_client_ask(void *client, const void *request, size_t length, char **ret,
+int signer_client_ask(void *userdata, const void *request, size_t length, char **ret,
                       size_t *ret_length, Error *reterr) {
         *ret = strdup("{\"certificate\":\"c\"}");
         *ret_length = strlen(*ret);

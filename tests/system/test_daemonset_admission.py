@@ -3,7 +3,6 @@
 the Pod Security level of their namespace admits."""
 
 import copy
-import itertools
 import json
 import os
 
@@ -58,16 +57,10 @@ class Cluster:
         status = json.loads(found.stdout).get("status", {}) if found.returncode == 0 else {}
         return {one["type"]: one for one in status.get("conditions", [])}
 
-    def wait_label_seen(self):
-        """Makes sets that the level of their namespace forbids until one is refused."""
-        for number in itertools.count():
-            name = f"probe-{number}"
-            self.make_evil_set(name)
-            wait(lambda name=name: "Admitted" in self.conditions(name), "the node has decided")
-            condition = self.conditions(name)["Admitted"]
-            self.api.delete("daemonsets", "team", name)
-            if condition["reason"] == "PodSecurity":
-                return
+    def wait_level_seen(self, level, name="team"):
+        """The node has read the label of the namespace."""
+        wait(lambda: f"namespace: {name}, enforces {level}\n" in self.member.cli("debug", "dump").stdout,
+             lambda: f"the node sees the level {level}: {self.member.said()[-3000:]}")
 
     def find_process(self, pod):
         return min(world.cgroup_pids(self.member.cgroup_of(pod, "main")), default=None)
@@ -280,6 +273,7 @@ def test_changed_label_holds_for_the_next_pod(make_cluster):
     cluster.label(enforce=None)
     name, pid = cluster.wait_runs("evil")
     cluster.label(enforce="baseline")
+    cluster.wait_level_seen("baseline")
     assert world.is_alive(pid), "a pod that was admitted keeps running"
     cluster.member.cli("delete", "pod", name, "-n", "team")
     wait(lambda: not world.is_alive(pid), "it stops")
@@ -293,7 +287,7 @@ def test_next_template_that_violates_the_level_leaves_the_pod_running(make_clust
     cluster.member.start()
     name, pid = cluster.wait_runs("logd")
     cluster.label(enforce="baseline")
-    cluster.wait_label_seen()
+    cluster.wait_level_seen("baseline")
     made = copy.deepcopy(cluster.api.get("daemonsets", "team", "logd"))
     made["spec"]["template"]["spec"].update(hostPID=True)
     made = cluster.api.replace("daemonsets", made)
