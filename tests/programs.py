@@ -3,7 +3,7 @@
 """Runs the tests in C of suites, as ctest knows them, several at a time. What passes is said in a line for each test,
 what fails in full. Ends with the counts.
 
-    tests/programs.py BUILD SUITE[,SUITE…] [MODULE…]      of the modules: <suite>-<module>-…
+    tests/programs.py BUILD SUITE[,SUITE…] [NAME…]      a NAME is a test, or what names begin with: unit-model
 """
 
 import concurrent.futures
@@ -26,13 +26,13 @@ SKIPPED = 77
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 
 
-def find_tests(build, suite, modules):
+def find_tests(build, suite, names):
     """Their names and commands."""
     said = subprocess.run(["ctest", "--test-dir", build, "-L", f"^{suite}$", "--show-only=json-v1"], check=True,
                           stdout=subprocess.PIPE).stdout
-    prefixes = tuple(f"{suite}-{module}-" for module in modules) or ("",)
+    prefixes = tuple(f"{name}-" for name in names)
     return {test["name"]: test["command"] for test in json.loads(said)["tests"]
-            if test["name"].startswith(prefixes)}
+            if not names or test["name"] in names or test["name"].startswith(prefixes)}
 
 
 def run_test(command, deadline=DEADLINE, **options):
@@ -74,13 +74,13 @@ def first_failure(status, output):
 
 
 def main():
-    build, suites, *modules = sys.argv[1:]
+    build, suites, *names = sys.argv[1:]
     # A shell's background job ignores SIGINT, and so would the programs that the tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     tests = {}
     for suite in suites.split(","):
-        found = find_tests(build, suite, modules)
-        if not found and not modules:
+        found = find_tests(build, suite, names)
+        if not found and not names:
             sys.exit(f"There are no tests of the suite '{suite}' in {build}")
         tests.update(found)
     durations = cache.Durations("programs")

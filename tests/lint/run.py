@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import calls
+import commits
 import gcc_analyzer
 import layers
 import names
@@ -22,6 +23,9 @@ import tools
 import units
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests"))
+
+import changed as changed_tests  # noqa: E402
 
 
 def checks(build, configured, with_analyzer):
@@ -41,6 +45,9 @@ def checks(build, configured, with_analyzer):
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("services are confined as they were", lambda: units.check(TOP)),
+        ("messages of commits say what and why", lambda: commits.check(TOP)),
+        ("each module has a row of tests that it affects",
+         lambda: changed_tests.find_problems([*layers.LAYERS, *layers.PROGRAMS])),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
         *([("cppcheck finds nothing", lambda: tools.check_cppcheck(TOP, configured)),
            ("gcc's analyzer finds nothing", lambda: gcc_analyzer.check(TOP, configured))] if with_analyzer else []),

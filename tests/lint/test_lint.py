@@ -11,6 +11,7 @@ import unittest
 import unittest.mock
 
 import calls
+import commits
 import gcc_analyzer
 import layers
 import names
@@ -52,6 +53,36 @@ class Units(Lint):
 
     def test_a_unit_that_cannot_be_rated_is_reported(self):
         self.assertIsNone(units.read_exposure("Failed to load"))
+
+
+class Commits(Lint):
+    def test_a_message_that_is_good(self):
+        for message in ("shim: copy logs in a process of its own\n\nIt reads what containers write.\n",
+                        "node-api, model: name the user\n\nA link:\nhttps://example.org/" + "x" * 80 + "\n",
+                        "http: add a route\n# a comment of the editor\n\nWhy.\n", "Merge branch 'a'", 'Revert "a: b"', "fixup! a: b"):
+            self.assertEqual(commits.find_problems(message), [], message)
+
+    def test_a_message_that_is_not(self):
+        body = "\n\nIt was wrong.\n"
+        for message, words in (("shim: copy logs\n", "the body that says why is missing"), ("copy logs" + body, "module: imperative summary"),
+                               ("shim: copies\nlogs\n", "no empty line"), ("shim: Fixed a race" + body, "imperative"),
+                               ("shim: fix a race." + body, "full stop"), ("shim: " + "x" * 67 + body, "73 columns"),
+                               ("shim: fix a race\n\n" + "why " * 20, "79 columns")):
+            self.expect(commits.find_problems(message.strip() + "\n"), words)
+
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@example.org", *words], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def test_commits_since_the_hook_are_checked(self):
+        self.git("init", "-q")
+        self.git("commit", "-q", "--allow-empty", "-m", "no module and no body")
+        self.put(commits.HOOK, "#!/bin/sh\n")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "packaging: add the hook\n\nIt checks.")
+        self.assertEqual(list(commits.check(self.root)), [])
+        self.git("commit", "-q", "--allow-empty", "-m", "shim: add nothing")
+        self.expect(list(commits.check(self.root)), "shim: add nothing")
 
 
 class Layers(Lint):
