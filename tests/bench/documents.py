@@ -63,15 +63,8 @@ class Cells:
         return found[0]
 
     def times(self, what):
-        """Ratios over runc come from the first part of the bench, in which ours was measured in turns with it, and from
-        the part in which the other agent was measured in turns with ours."""
-        ours = self.find(f"{what}, over runc run")
-        cells = [f"{span(ours['ours_ms'])} ({ours['value']:.1f} × runc)"]
-        for other in (KUBELET, PODMAN):
-            theirs = self.find(f"{what}, over {other}")
-            ratio = theirs["bare_ms"] / theirs["ours_ms"] * ours["ours_ms"] / ours["bare_ms"]
-            cells.append(f"{span(theirs['bare_ms'])} ({ratio:.0f} × runc)")
-        return cells
+        others = [self.find(f"{what}, over {other}")["bare_ms"] for other in (KUBELET, PODMAN)]
+        return [span(milliseconds) for milliseconds in (self.find(f"{what}, over runc run")["ours_ms"], *others)]
 
     def pairs(self, prefix, form):
         kubelet, podman = (self.find(f"{prefix}, beside {other}") for other in (KUBELET, PODMAN))
@@ -79,7 +72,7 @@ class Cells:
 
     def edit(self):
         figure = self.find("pods that a broken edit stops")
-        return ["pod stops" if stopped else "pod continues" for stopped in (figure["value"], figure["goal"])] + ["–"]
+        return [f"{stopped:g}" for stopped in (figure["value"], figure["goal"])] + ["–"]
 
     def all(self):
         memory, cpu = ([figure["name"] for figure in self.figures if figure["name"].startswith(prefix)]
@@ -89,7 +82,7 @@ class Cells:
                 "crash to restart": self.times("exit -> restarted process runs"),
                 f"memory, {memory.split(', ')[1]}": self.pairs(memory, lambda value: f"{value:.3g} MiB"),
                 cpu: self.pairs(cpu, lambda value: f"{value:g} ticks"),
-                "a broken edit": self.edit()}
+                "pods stopped by a broken edit": self.edit()}
 
 
 def runtime_version(machine):
@@ -120,7 +113,7 @@ def format_readme(text, document):
              f"{version('podman', '--version')}, {runtime_version(machine)} (a bare `runc run` takes {span(bare)}), "
              f"{machine['cores']} cores of {machine['cpu']}, Linux {machine['kernel']}, {machine['system']}, "
              f"cgroup {machine['cgroup']}. Memory is PSS of agents and shims; a tick is {1000 // machine['ticks_per_second']} ms.")
-    return replace(text, "Measured in one run of ", "\n\n", textwrap.fill(place, 120, break_long_words=False, break_on_hyphens=False))
+    return replace(text, "Measured in one run of ", "\n\n", textwrap.fill(place, 100, break_long_words=False, break_on_hyphens=False))
 
 
 def write(document):

@@ -3,6 +3,7 @@
 reason, condition and event of the agent is explained."""
 
 import glob
+import html
 import os
 import re
 import subprocess
@@ -12,8 +13,8 @@ import tree
 
 MAN = os.path.join("packaging", "man")
 TROUBLESHOOTING = os.path.join(MAN, "mainstay-troubleshooting.7.md")
-README_LINES_MAX = 120
-README_COLUMNS_MAX = 120
+README_LINES_MAX = 130
+README_COLUMNS_MAX = 100
 
 # Where reasons, conditions and events are made.
 REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", "agent/*.c", "agent/model/status.c",
@@ -91,6 +92,18 @@ def check_readme(root):
     if len(lines) > README_LINES_MAX:
         problems.append(f"README.md:{README_LINES_MAX}: has {len(lines)} lines, more than {README_LINES_MAX}; "
                         "the rest belongs into packaging/man/")
+    return problems
+
+
+def check_pictures(root):
+    """A picture shows the text of its source: each label of a .dot is in the .svg beside it."""
+    problems = []
+    for path in tree.files(root, ".dot"):
+        picture = os.path.join(root, path[:-len(".dot")] + ".svg")
+        shown = html.unescape(tree.read(root, os.path.relpath(picture, root)) or "") if os.path.exists(picture) else ""
+        for label in re.findall(r'label="([^"]*)"', tree.read(root, path)):
+            problems += [f"{path}: its picture does not show '{line}': dot -Tsvg" for line in label.split("\\n")
+                         if f">{line}<" not in shown]
     return problems
 
 
@@ -189,5 +202,5 @@ def check_faults(root):
 
 
 def check(root):
-    return [*check_routes(root), *check_conformance(root), *check_faults(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
-        check_names_in_readmes(root)
+    return [*check_routes(root), *check_conformance(root), *check_faults(root), *check_manuals(root), *check_links(root), *check_readme(root),
+            *check_reasons(root), *check_names_in_readmes(root), *check_pictures(root)]

@@ -297,10 +297,15 @@ class Pages(Lint):
         self.expect(pages.check_names_in_readmes(self.root), "agent/README.md:2:", "make_c()")
 
     def test_a_readme_that_is_too_long_or_too_wide(self):
-        self.put("README.md", "x\n" * 121)
+        self.put("README.md", "x\n" * 131)
         self.expect(pages.check_readme(self.root), "121 lines")
-        self.put("README.md", "é" * 121 + "\n")
+        self.put("README.md", "é" * 101 + "\n")
         self.expect(pages.check_readme(self.root), "121 columns")
+
+    def test_a_picture_that_is_older_than_its_source(self):
+        self.put("a.dot", 'digraph a { b [label="one & two\\nthree"] }\n')
+        self.put("a.svg", "<svg><text>one &amp; two</text><text>3</text></svg>\n")
+        self.expect(pages.check_pictures(self.root), "a.dot", "'three'")
 
     def test_a_route_that_is_not_described(self):
         self.put("packaging/man/mainstayd.8.md", "`/a`\n: A.\n\n`POST /b`, `/c/`*NAME*\n: B.\n")
