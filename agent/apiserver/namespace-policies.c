@@ -170,24 +170,20 @@ static void on_namespace_watch_error(const char *error, unsigned status, void *u
 
 static int watch_namespace(WatchedNamespace *one) {
         const NamespacePolicies *owner = one->owner;
-        cleanup_free char *query = NULL;
 
         if (!owner->client || one->reflector)
                 return 0;
-        if (asprintf(&query, "fieldSelector=metadata.name%%3D%s", one->name) < 0) {
-                query = NULL;
-                return -ENOMEM;
-        }
-        return kube_reflector_new(owner->spec.event,
-                                  &(KubeReflectorSpec){ .client = owner->client,
-                                                        .path = "/api/v1/namespaces",
-                                                        .query = query,
-                                                        .on_object = on_namespace_object,
-                                                        .on_list_begin = on_namespace_list_begin,
-                                                        .on_list_end = on_namespace_list_end,
-                                                        .on_error = on_namespace_watch_error,
-                                                        .userdata = one },
-                                  &one->reflector);
+        return kube_reflector_new(
+                owner->spec.event,
+                &(KubeReflectorSpec){ .client = owner->client,
+                                      .path = "/api/v1/namespaces",
+                                      .field_selector = { "metadata.name", one->name },
+                                      .on_object = on_namespace_object,
+                                      .on_list_begin = on_namespace_list_begin,
+                                      .on_list_end = on_namespace_list_end,
+                                      .on_error = on_namespace_watch_error,
+                                      .userdata = one },
+                &one->reflector);
 }
 
 /* ---- all of them ---- */

@@ -264,22 +264,17 @@ RemotePodWatch *pod_watch_free(RemotePodWatch *watch) {
 }
 
 int pod_watch_start(RemotePodWatch *watch, KubeClient *client) {
-        cleanup_free char *query = NULL;
-
-        if (asprintf(&query, "fieldSelector=spec.nodeName%%3D%s", watch->spec.node_name) < 0) {
-                query = NULL;
-                return -ENOMEM;
-        }
-        return kube_reflector_new(watch->spec.event,
-                                  &(KubeReflectorSpec){ .client = client,
-                                                        .path = "/api/v1/pods",
-                                                        .query = query,
-                                                        .on_object = on_watched_pod,
-                                                        .on_list_begin = on_pod_list_begin,
-                                                        .on_list_end = on_pod_list_end,
-                                                        .on_error = on_pod_watch_error,
-                                                        .userdata = watch },
-                                  &watch->reflector);
+        return kube_reflector_new(
+                watch->spec.event,
+                &(KubeReflectorSpec){ .client = client,
+                                      .path = "/api/v1/pods",
+                                      .field_selector = { "spec.nodeName", watch->spec.node_name },
+                                      .on_object = on_watched_pod,
+                                      .on_list_begin = on_pod_list_begin,
+                                      .on_list_end = on_pod_list_end,
+                                      .on_error = on_pod_watch_error,
+                                      .userdata = watch },
+                &watch->reflector);
 }
 
 bool pod_watch_is_synced(const RemotePodWatch *watch) {

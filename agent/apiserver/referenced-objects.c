@@ -200,19 +200,17 @@ static char *format_collection_path(ObjectKind kind, const char *namespace) {
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
         ReferencedObjects *owner = object->owner;
-        cleanup_free char *path = NULL, *query = NULL;
+        cleanup_free char *path = NULL;
 
         if (!owner->client || object->reflector)
                 return 0;
         path = format_collection_path(object->kind, namespace);
-        if (asprintf(&query, "fieldSelector=metadata.name%%3D%s", name) < 0)
-                query = NULL;
-        if (!path || !query)
+        if (!path)
                 return -ENOMEM;
         return kube_reflector_new(owner->spec.event,
                                   &(KubeReflectorSpec){ .client = owner->client,
                                                         .path = path,
-                                                        .query = query,
+                                                        .field_selector = { "metadata.name", name },
                                                         .may_soon_be_allowed = true,
                                                         .on_object = on_referenced_object,
                                                         .on_list_begin = on_referenced_list_begin,

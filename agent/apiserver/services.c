@@ -316,17 +316,17 @@ int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices 
 }
 
 int apiserver_services_watch(ApiServerServices *services, KubeClient *client) {
-        return kube_reflector_new(services->spec.event,
-                                  &(KubeReflectorSpec){ .client = client,
-                                                        .path = "/api/v1/services",
-                                                        .query = "fieldSelector=spec.clusterIP"
-                                                                 "%21%3DNone",
-                                                        .on_object = on_service_object,
-                                                        .on_list_begin = on_service_list_begin,
-                                                        .on_list_end = on_service_list_end,
-                                                        .on_error = on_service_watch_error,
-                                                        .userdata = services },
-                                  &services->reflector);
+        return kube_reflector_new(
+                services->spec.event,
+                &(KubeReflectorSpec){ .client = client,
+                                      .path = "/api/v1/services",
+                                      .field_selector = { "spec.clusterIP", "None", true },
+                                      .on_object = on_service_object,
+                                      .on_list_begin = on_service_list_begin,
+                                      .on_list_end = on_service_list_end,
+                                      .on_error = on_service_watch_error,
+                                      .userdata = services },
+                &services->reflector);
 }
 
 ApiServerServices *apiserver_services_free(ApiServerServices *services) {

@@ -365,19 +365,13 @@ static void on_csr_watch_error(const char *error, unsigned status, void *userdat
 }
 
 static void watch_csr(CertificateRequest *c) {
-        cleanup_free char *query = NULL;
         int r;
 
         c->is_seen = false;
-        if (asprintf(&query, "fieldSelector=metadata.name%%3D%s", c->name) < 0) {
-                query = NULL;
-                retry_csr_step(c, "no memory", post_csr, &kube_back_off_default);
-                return;
-        }
         r = kube_reflector_new(c->spec.event,
                                &(KubeReflectorSpec){ .client = c->client,
                                                      .path = REQUESTS,
-                                                     .query = query,
+                                                     .field_selector = { "metadata.name", c->name },
                                                      .on_object = on_csr_object,
                                                      .on_list_end = on_csr_list_end,
                                                      .on_error = on_csr_watch_error,

@@ -18,10 +18,9 @@
  * have decides the request: unknown, it is read; absent, it is created; present, it is patched
  * where it differs. A response that contradicts the belief changes it. */
 
-#define NODES        "/api/v1/nodes"
-#define PATCH_TYPE   "application/strategic-merge-patch+json"
-#define KEY          "node"
-#define FIELD_SELECT "fieldSelector=metadata.name%%3D"
+#define NODES      "/api/v1/nodes"
+#define PATCH_TYPE "application/strategic-merge-patch+json"
+#define KEY        "node"
 
 enum {
         DEADLINE_SEC = 10,
@@ -39,7 +38,7 @@ typedef enum NodeObjectState {
 struct NodeStatusUpdater {
         NodeStatusUpdaterSpec spec;
         char *name;
-        char *path, *status_path, *query;
+        char *path, *status_path;
         KubeReflector *reflector;
         KubeWorkQueue *queue;
         sd_event_source *heartbeat;
@@ -343,7 +342,7 @@ static int start_node_reflector(sd_event *event, NodeStatusUpdater *updater) {
         KubeReflectorSpec spec = {
                 .client = updater->spec.client,
                 .path = NODES,
-                .query = updater->query,
+                .field_selector = { "metadata.name", updater->name },
                 .on_object = on_node_object,
                 .on_list_begin = on_node_list_begin,
                 .on_list_end = on_node_list_end,
@@ -373,9 +372,7 @@ static int format_node_paths(NodeStatusUpdater *updater) {
                 updater->path = NULL;
         if (asprintf(&updater->status_path, NODES "/%s/status", name) < 0)
                 updater->status_path = NULL;
-        if (asprintf(&updater->query, FIELD_SELECT "%s", name) < 0)
-                updater->query = NULL;
-        return updater->path && updater->status_path && updater->query ? 0 : -ENOMEM;
+        return updater->path && updater->status_path ? 0 : -ENOMEM;
 }
 
 int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
@@ -422,7 +419,6 @@ NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater) {
         free(updater->name);
         free(updater->path);
         free(updater->status_path);
-        free(updater->query);
         free(updater);
         return NULL;
 }

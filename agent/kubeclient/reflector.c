@@ -9,6 +9,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/file.h"
+#include "common/url-escape.h"
 
 #include <errno.h>
 
@@ -176,6 +178,31 @@ static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
         return e;
 }
 
+/* A backslash stands before what separates terms. NULL: out of memory. */
+static char *format_selector(const KubeFieldSelector *selector) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        fprintf(out, "%s%s", selector->field, selector->is_negated ? "!=" : "=");
+        for (const char *p = selector->value; *p; p++)
+                fprintf(out, strchr("\\,=", *p) ? "\\%c" : "%c", *p);
+        return memstream_finish(out, &text);
+}
+
+static char *format_selector_query(const KubeFieldSelector *selector) {
+        cleanup_free char *text = NULL, *escaped = NULL;
+        char *query;
+
+        if (!selector->field)
+                return strdup("");
+        text = format_selector(selector);
+        escaped = text ? url_escape(text) : NULL;
+        return escaped && asprintf(&query, "fieldSelector=%s", escaped) >= 0 ? query : NULL;
+}
+
 int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeReflector **ret) {
         cleanup_with(kube_reflector_freep) KubeReflector *r = calloc(1, sizeof(*r));
         int e;
@@ -190,7 +217,7 @@ int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeRefle
                 (KubeReconnectListener){ .on_reached = on_reflector_reconnect, .userdata = r };
         kube_client_add_listener(spec->client, &r->listener);
         r->path = strdup(spec->path);
-        r->query = strdup(strna(spec->query));
+        r->query = format_selector_query(&spec->field_selector);
         if (!r->path || !r->query)
                 return -ENOMEM;
         e = add_reflector_timer(r, &r->timer, on_reflector_timer, SD_EVENT_ONESHOT);

@@ -23,10 +23,17 @@ typedef enum KubeWatchEvent {
         N_KUBE_WATCH_EVENTS,
 } KubeWatchEvent;
 
+/* Objects with this field: "spec.nodeName" and the name of a node, which is escaped as needed. */
+typedef struct KubeFieldSelector {
+        const char *field; /* NULL: all objects */
+        const char *value;
+        bool is_negated; /* objects without it */
+} KubeFieldSelector;
+
 typedef struct KubeReflectorSpec {
         KubeClient *client;
-        const char *path;         /* "/api/v1/pods" */
-        const char *query;        /* "fieldSelector=spec.nodeName%3Dnode1", escaped; NULL: none */
+        const char *path; /* "/api/v1/pods" */
+        KubeFieldSelector field_selector;
         unsigned page_size;       /* objects per page; 0: 500 */
         bool may_soon_be_allowed; /* a refusal is retried like any other error */
 

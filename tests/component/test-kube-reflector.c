@@ -66,7 +66,7 @@ static void start_reflector(Follower *f, const char *path) {
         REQUIRE(kube_reflector_new(f->world.event,
                                    &(KubeReflectorSpec){ .client = f->world.client,
                                                          .path = path,
-                                                         .query = "fieldSelector=a%3Db",
+                                                         .field_selector = { "a", "b," },
                                                          .page_size = 2,
                                                          .on_object = on_object,
                                                          .on_list_begin = on_list_begin,
@@ -157,10 +157,13 @@ TEST(first_list_may_be_cached_and_the_watch_continues_from_it)
 
         follower_init(&f, "/c/plain");
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13");
-        EXPECT_EQ(count_requests(&f, "GET /c/plain?fieldSelector=a%3Db&limit=2&resourceVersion=0",
+        EXPECT_EQ(count_requests(&f,
+                                 "GET /c/plain?fieldSelector=a%3Db%5C%2C&limit=2&"
+                                 "resourceVersion=0",
                                  ""),
                   1);
-        EXPECT_EQ(count_requests(&f, "/c/plain?fieldSelector=a%3Db&", "&resourceVersion=10&"), 1);
+        EXPECT_EQ(count_requests(&f, "/c/plain?fieldSelector=a%3Db%5C%2C&", "&resourceVersion=10&"),
+                  1);
         EXPECT_EQ(count_watches(&f), 1);
         EXPECT_EQ(f.n_errors, 0);
         follower_done(&f);
@@ -184,8 +187,8 @@ TEST(expired_continue_token_is_followed_by_an_unpaged_list)
 
         follower_init(&f, "/c/expired-page");
         expect_heard(&f, "[ a:3 ! [ a:3 b:12 ]");
-        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db", "limit"), 2);
-        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db", ""),
+        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db%5C%2C", "limit"), 2);
+        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db%5C%2C", ""),
                   3 + count_watches(&f));
         follower_done(&f);
 }
