@@ -4,9 +4,9 @@
 #include "agent/image-helper/landlock.h"
 #include "agent/image-helper/priority.h"
 #include "agent/image-helper/seccomp-filter.h"
+#include "common/privileges.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
 #include <sched.h>
@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A zstd window of 128 MiB is the largest that decoders must support, and libarchive does. */
@@ -56,23 +55,9 @@ void confine_process(void) {
 }
 
 static int drop_capabilities(uint64_t keep, Error *reterr) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        int r = privileges_keep_capabilities(keep);
 
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return error_setf(reterr, errno, "cannot drop privileges: %s", strerror(errno));
-        if (syscall(SYS_capget, &header, data) < 0)
-                return error_setf(reterr, errno, "cannot read capabilities: %s", strerror(errno));
-        for (size_t i = 0; i < N_ELEMENTS(data); i++) {
-                uint32_t part = (uint32_t) (keep >> (32 * i));
-
-                data[i].permitted &= part;
-                data[i].effective = data[i].permitted;
-                data[i].inheritable = 0;
-        }
-        if (syscall(SYS_capset, &header, data) < 0)
-                return error_setf(reterr, errno, "cannot drop capabilities: %s", strerror(errno));
-        return 0;
+        return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }
 
 /* Landlock knows no owners, modes and attributes: they could be changed by an absolute path. Where
@@ -122,6 +107,7 @@ static int drop_to_helper_user(Error *reterr) {
         const struct passwd *entry;
         uid_t uid = NOBODY;
         gid_t gid = NOBODY;
+        int r;
 
         if (geteuid() != 0)
                 return 0;
@@ -130,10 +116,10 @@ static int drop_to_helper_user(Error *reterr) {
                 uid = entry->pw_uid;
                 gid = entry->pw_gid;
         }
-        if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-                return error_setf(reterr, errno, "cannot switch to an unprivileged user: %s",
-                                  strerror(errno));
-        return 0;
+        r = privileges_set_ids(uid, gid);
+        return r < 0 ? error_setf(reterr, -r, "cannot switch to an unprivileged user: %s",
+                                  strerror(-r))
+                     : 0;
 }
 
 int confine_fetcher(Error *reterr) {

@@ -2,26 +2,24 @@
 #include "agent/node-api/confine.h"
 
 #include "common/cleanup.h"
+#include "common/privileges.h"
 #include "common/seccomp-rules.h"
 
-#include <grp.h>
-#include <linux/capability.h>
 #include <linux/net.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 enum {
         NOBODY = 65534
 };
 
 static int become_ids(const char *name, uid_t uid, gid_t gid, Error *reterr) {
-        if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-                return error_setf(reterr, errno, "cannot become the user '%s': %s", name,
-                                  strerror(errno));
-        return 0;
+        int r = privileges_set_ids(uid, gid);
+
+        return r < 0 ? error_setf(reterr, -r, "cannot become the user '%s': %s", name, strerror(-r))
+                     : 0;
 }
 
 static int become_api_user(const char *name, bool is_required, Error *reterr) {
@@ -36,34 +34,15 @@ static int become_api_user(const char *name, bool is_required, Error *reterr) {
                     : become_ids("nobody", NOBODY, NOBODY, reterr);
 }
 
-/* A unit without any may not even call capset(2). */
-static int clear_capabilities(void) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
-        struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
-
-        if (syscall(SYS_capget, &header, held) < 0)
-                return -errno;
-        if (memcmp(held, none, sizeof(held)) == 0)
-                return 0;
-        return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
-}
-
-static int drop_all_capabilities(Error *reterr) {
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || clear_capabilities() < 0)
-                return error_setf(reterr, errno, "cannot drop privileges: %s", strerror(errno));
-        return 0;
-}
-
 static int drop_privileges(const char *user, bool is_required, Error *reterr) {
         static const struct rlimit no_core = { 0, 0 };
         int r = become_api_user(user, is_required, reterr);
 
         if (r < 0)
                 return r;
-        r = drop_all_capabilities(reterr);
+        r = privileges_keep_capabilities(0);
         if (r < 0)
-                return r;
+                return error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r));
         (void) setrlimit(RLIMIT_CORE, &no_core);
         return 0;
 }

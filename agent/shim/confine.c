@@ -5,15 +5,14 @@
 #include "common/account-file.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/privileges.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #define OWN_USER   "mainstay-log"
 #define MEMORY_MAX (64 * MIB) /* of the address space, with the libraries */
@@ -54,33 +53,17 @@ static void find_own_user(uid_t *ret_uid, gid_t *ret_gid) {
                 *ret_uid = *ret_gid = NOBODY;
 }
 
-int confine_set_ids(uid_t uid, gid_t gid) {
-        if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
-            syscall(SYS_setresuid, uid, uid, uid) < 0)
-                return -errno;
-        return 0;
-}
-
-void confine_drop_bounding_set(void) {
-        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
-                ;
-}
-
 static int drop_copier_privileges(void) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
         uid_t uid = 0;
         gid_t gid = 0;
         int r;
 
         find_own_user(&uid, &gid);
-        confine_drop_bounding_set();
-        r = confine_set_ids(uid, gid);
+        privileges_drop_bounding_set();
+        r = privileges_set_ids(uid, gid);
         if (r < 0 && r != -EINVAL)
                 return r;
-        if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return -errno;
-        return 0;
+        return privileges_keep_capabilities(0);
 }
 
 static void limit_resources(void) {

@@ -11,13 +11,6 @@
  * become /dev/null: standard input is that already. 0 or -errno. */
 int confine_descriptors(int *kept, size_t n);
 
-/* Becomes this user and group, without supplementary groups. 0 or -errno; -EINVAL: the user
- * namespace has no such ID. By system calls: the C library would do it for all of its threads. */
-int confine_set_ids(uid_t uid, gid_t gid);
-
-/* Nothing that is executed from now on gets a capability. */
-void confine_drop_bounding_set(void);
-
 /* For a child of 'parent', with which it dies from now on: a user of its own ("mainstay-log", or
  * nobody) without capabilities, little memory, and only system calls that act on descriptors that
  * it has. 0 or -errno: it must exit. */

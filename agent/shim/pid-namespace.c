@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/pid-namespace.h"
 
-#include "agent/shim/confine.h"
 #include "agent/shim/pause-program.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/privileges.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -35,15 +35,15 @@ static int enter_empty_root(void) {
 /* A container that may trace the processes of its pod may make this one do what it wants, and read
  * what it has. So it is an unknown user, without capabilities, files and memory of the node. */
 static int confine_pause_process(bool in_user_namespace) {
-        int r = in_user_namespace ? confine_set_ids(0, 0) : 0;
+        int r = in_user_namespace ? privileges_set_ids(0, 0) : 0;
 
         if (r < 0)
                 return r;
         r = enter_empty_root();
         if (r < 0)
                 return r;
-        confine_drop_bounding_set();
-        r = confine_set_ids(OVERFLOW_ID, OVERFLOW_ID);
+        privileges_drop_bounding_set();
+        r = privileges_set_ids(OVERFLOW_ID, OVERFLOW_ID);
         if (r < 0)
                 return r;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

@@ -4,9 +4,9 @@
 
 #include "agent/shim/user-namespace.h"
 
-#include "agent/shim/confine.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/privileges.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
 /* In the pod's user namespace, our IDs are unmapped, and so would be the owners of what we create,
  * such as the roots of its message queues. */
 static int become_root(void) {
-        if (confine_set_ids(0, 0) < 0)
+        if (privileges_set_ids(0, 0) < 0)
                 return -1;
         /* The change of IDs has reset it. */
         return prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/privileges.h"
+
+#include "common/macros.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* On older 32-bit architectures the plain names are calls with IDs of 16 bits. */
+#ifdef SYS_setresuid32
+#define CALL_SETGROUPS SYS_setgroups32
+#define CALL_SETRESGID SYS_setresgid32
+#define CALL_SETRESUID SYS_setresuid32
+#else
+#define CALL_SETGROUPS SYS_setgroups
+#define CALL_SETRESGID SYS_setresgid
+#define CALL_SETRESUID SYS_setresuid
+#endif
+
+int privileges_set_ids(uid_t uid, gid_t gid) {
+        if (syscall(CALL_SETGROUPS, 0, NULL) < 0 || syscall(CALL_SETRESGID, gid, gid, gid) < 0 ||
+            syscall(CALL_SETRESUID, uid, uid, uid) < 0)
+                return -errno;
+        return 0;
+}
+
+/* A unit without any may not even call capset(2). */
+int privileges_keep_capabilities(uint64_t keep) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capget, &header, held) < 0)
+                return -errno;
+        for (size_t i = 0; i < N_ELEMENTS(kept); i++)
+                kept[i].permitted = kept[i].effective =
+                        held[i].permitted & (uint32_t) (keep >> (32 * i));
+        if (memcmp(held, kept, sizeof(held)) == 0)
+                return 0;
+        return syscall(SYS_capset, &header, kept) < 0 ? -errno : 0;
+}
+
+void privileges_drop_bounding_set(void) {
+        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
+                ;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a process gives up before it reads what strangers send: its user, its capabilities. By
+ * system calls, which concern the calling thread: the C library would change all of its threads. */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Becomes this user and group, without supplementary groups. 0 or -errno; -EINVAL: the user
+ * namespace has no such ID. */
+int privileges_set_ids(uid_t uid, gid_t gid);
+
+/* Keeps, of the capabilities that it has, those with a bit in 'keep' (1 << CAP_CHOWN), and gains
+ * none by what it executes from now on. 0 or -errno. */
+int privileges_keep_capabilities(uint64_t keep);
+
+/* Nothing that is executed from now on gets a capability. */
+void privileges_drop_bounding_set(void);
