@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/privileges.h"
+
+#include "common/macros.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t permitted(void) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (syscall(SYS_capget, &header, data) < 0 || data[0].permitted != data[0].effective)
+                return UINT64_MAX;
+        return (uint64_t) data[1].permitted << 32 | data[0].permitted;
+}
+
+/* What it returns is the exit code of a process of its own. */
+static int run_in_child(int (*function)(void)) {
+        int status = -1;
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(function());
+        REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+static int keep_one(void) {
+        const uint64_t keep = UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_BPF;
+        uint64_t before = permitted();
+
+        if (privileges_keep_capabilities(keep) < 0)
+                return 1;
+        if (permitted() != (before & keep) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+                return 2;
+        return privileges_keep_capabilities(0) < 0 || permitted() != 0 ? 3 : 0;
+}
+
+/* The next one is 0 when only its low half is kept. */
+static int become_large_ids(void) {
+        const uid_t id = 0x10000;
+
+        if (geteuid() != 0)
+                return 0;
+        privileges_drop_bounding_set();
+        if (prctl(PR_CAPBSET_READ, CAP_CHOWN, 0, 0, 0) != 0)
+                return 1;
+        if (privileges_set_ids(id, id) < 0)
+                return errno == EINVAL ? 0 : 2;
+        return getuid() != id || geteuid() != id || getgid() != id || getgroups(0, NULL) != 0 ? 3
+                                                                                              : 0;
+}
+
+TEST(only_the_capabilities_that_are_kept_remain)
+{ EXPECT_EQ(run_in_child(keep_one), 0); }
+
+TEST(ids_of_more_than_16_bits_are_taken_whole)
+{ EXPECT_EQ(run_in_child(become_large_ids), 0); }
