@@ -389,16 +389,12 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
-static int stop_at_reference(const ObjectKey *key, void *userdata) {
-        return -EEXIST;
-}
-
-/* Its references mean objects of another source now, with which no container has started. */
-static bool sees_other_objects(const Pod *running, const Pod *desired) {
+/* What another source wrote is another pod, though nothing else of it differs: it gets neither the
+ * sandbox nor the volumes of the one before. */
+static bool is_of_another_source(const Pod *running, const Pod *desired) {
         ObjectSource from = running->metadata.source, to = desired->metadata.source;
 
-        return from != to && from != OBJECT_SOURCE_NONE && to != OBJECT_SOURCE_NONE &&
-               pod_foreach_reference(desired, stop_at_reference, NULL) < 0;
+        return from != to && from != OBJECT_SOURCE_NONE && to != OBJECT_SOURCE_NONE;
 }
 
 int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
@@ -426,7 +422,7 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
             !streq(running->metadata.uid, desired->metadata.uid))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
                                     desired->metadata.uid);
-        if (r >= 0 && sees_other_objects(running, desired))
+        if (r >= 0 && is_of_another_source(running, desired))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "source",
                                     object_source_names[running->metadata.source],
                                     object_source_names[desired->metadata.source]);
