@@ -5,6 +5,7 @@
 #include "agent/daemonset/claimed-pods.h"
 
 #include "agent/daemonset/rules/rules.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -18,9 +19,13 @@ void claimed_pods_done(ClaimedPods *claimed) {
 }
 
 static bool can_claim_pod(const PodClaim *claim, const ObservedPod *observed) {
+        const ObjectIdentity set = object_identity(&claim->set->metadata);
+
+        /* The selector changes only of a set without pods, or while no agent runs. */
         if (object_controller(&observed->pod->metadata))
-                return local_pod_is_owned_by_uid(observed->pod, claim->set->metadata.uid) ||
-                       daemonset_controls_pod(claim->set, observed->pod);
+                return pod_is_of_api(observed->pod)
+                               ? daemonset_controls_pod(claim->set, observed->pod)
+                               : object_is_controlled_by_daemonset(&observed->pod->metadata, &set);
         return claim->adopts_orphans && observed->is_orphan && !observed->is_terminating &&
                observed->pod->metadata.source == claim->set->metadata.source &&
                daemonset_selects_pod(claim->set, observed->pod);

@@ -211,6 +211,14 @@ static int sync_daemonset(DaemonSetController *controller, const PodSource *sour
                 state = add_daemonset(controller, set->metadata.uid);
         if (!state)
                 return -ENOMEM;
+        if (daemonset_state_is_desired(state, controller->pass.generation)) {
+                log_warning("Ignoring DaemonSet '%s/%s' of %s: its UID is that of a DaemonSet of "
+                            "%s",
+                            set->metadata.namespace, set->metadata.name,
+                            pod_source_describe(source),
+                            pod_source_describe(daemonset_state_source(state)));
+                return 0;
+        }
         r = daemonset_state_set_desired(state, source, set, controller->pass.generation);
         if (r < 0)
                 return r;

@@ -99,8 +99,7 @@ static int replace_daemonset_source(DaemonSetState *state, const PodSource *sour
 static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         cleanup_with(daemonset_freep) DaemonSet *copy = NULL;
 
-        if (state->set && state->set->metadata.source == set->metadata.source &&
-            schema_equal(&daemonset_schema, state->set, set))
+        if (state->set && schema_equal(&daemonset_schema, state->set, set))
                 return 0;
         if (daemonset_copy(set, &copy) < 0)
                 return -ENOMEM;
@@ -112,10 +111,34 @@ static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         return 0;
 }
 
+/* The UID of a set in a manifest is computed of its name: of that of another source it inherits
+ * nothing. Without revisions of the other one no rollback, and no undo, brings its templates back.
+ */
+static int forget_foreign_history(DaemonSetState *state, const PodSource *source) {
+        cleanup_with(pod_source_done) PodSource recorded = { 0 };
+
+        if (!state->history.source)
+                return 0;
+        if (pod_source_parse(state->history.source, &recorded) < 0)
+                return -ENOMEM;
+        if (pod_source_origin(&recorded) == pod_source_origin(source))
+                return 0;
+        daemonset_history_done(&state->history);
+        daemonset_state_drop_set(state);
+        state->is_removed = false;
+        state->current_ready = (PodReadyTime){ 0 };
+        state->back_off = (FailedPodsBackOff){ 0 };
+        state->plan = (DaemonSetPlan){ 0 };
+        return 0;
+}
+
 int daemonset_state_set_desired(DaemonSetState *state, const PodSource *source,
                                 const DaemonSet *set, unsigned generation) {
         int r;
 
+        r = forget_foreign_history(state, source);
+        if (r < 0)
+                return r;
         state->is_removed = false;
         r = replace_daemonset_source(state, source);
         if (r < 0)

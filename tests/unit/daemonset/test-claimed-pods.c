@@ -22,13 +22,15 @@ static Pod make_pod(const char *owner_uid, const char *app) {
 /* How many of one pod, of this source, a DaemonSet of files with the selector app=d claims. */
 static size_t count_claimed_by(bool adopts_orphans, ObjectSource source, const char *owner_uid,
                                const char *app, bool is_orphan, bool is_terminating) {
-        static char namespace[] = "default", uid[] = UID_A, key[] = "app", value[] = "d";
+        static char namespace[] = "default", name[] = "a", uid[] = UID_A, key[] = "app",
+                    value[] = "d";
         KeyValue label = { key, value };
         LabelSelector selector = { .match_labels = { &label, 1 } };
-        const DaemonSet set = {
-                .metadata = { .namespace = namespace, .uid = uid, .source = OBJECT_SOURCE_FILE },
-                .spec.selector = &selector
-        };
+        const DaemonSet set = { .metadata = { .namespace = namespace,
+                                              .name = name,
+                                              .uid = uid,
+                                              .source = OBJECT_SOURCE_FILE },
+                                .spec.selector = &selector };
         const SteadyClock clock = steady_clock_start();
         PodReadyTime ready = { 0 };
         const PodClaim claim = { &set, "hash", &clock, &ready, adopts_orphans };
@@ -59,8 +61,8 @@ TEST(daemonset_claims_no_pod_of_another_source)
                 bool is_own = source == OBJECT_SOURCE_FILE;
 
                 EXPECT_EQ(count_claimed_by(true, source, "", "d", true, false), is_own);
-                if (source == OBJECT_SOURCE_APISERVER)
-                        EXPECT_EQ(count_claimed_by(true, source, UID_A, "d", false, false), 0);
+                /* Of manifests the UID of a set is computed of its name, whatever its source. */
+                EXPECT_EQ(count_claimed_by(true, source, UID_A, "d", false, false), is_own);
         }
 }
 
@@ -107,9 +109,12 @@ TEST(oldest_pod_counts_and_is_available_after_min_ready_seconds)
 
 TEST(stamp_of_the_current_pod_is_translated_once)
 {
-        static char namespace[] = "default", uid[] = UID_A;
+        static char namespace[] = "default", name[] = "a", uid[] = UID_A;
         LabelSelector selector = { 0 };
-        const DaemonSet set = { .metadata = { .namespace = namespace, .uid = uid },
+        const DaemonSet set = { .metadata = { .namespace = namespace,
+                                              .name = name,
+                                              .uid = uid,
+                                              .source = OBJECT_SOURCE_FILE },
                                 .spec.selector = &selector };
         SteadyClock clock = steady_clock_start();
         PodReadyTime ready = { 0 };
@@ -118,6 +123,7 @@ TEST(stamp_of_the_current_pod_is_translated_once)
         Pod pod = make_pod(UID_A, "d");
         uint64_t since = 0;
 
+        pod.metadata.source = OBJECT_SOURCE_FILE;
         status.conditions[CONDITION_READY] =
                 (PodCondition){ .is_true = true, .last_transition = 5 };
         for (unsigned i = 0; i < 2; i++) {
