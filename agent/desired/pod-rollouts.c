@@ -84,18 +84,38 @@ static int add_rollout_take(PodRollouts *rollouts, PodRollout *rollout) {
         return 0;
 }
 
-static int get_rollout(PodRollouts *rollouts, const ObjectMeta *metadata, PodRollout **ret) {
-        cleanup_with(pod_rollout_freep) PodRollout *rollout = NULL;
-
-        *ret = find_rollout(rollouts, metadata);
-        if (*ret)
-                return 0;
-        rollout = calloc(1, sizeof(*rollout));
-        if (!rollout)
-                return -ENOMEM;
+static int begin_rollout(PodRollout *rollout, const ObjectMeta *metadata) {
         rollout->history.namespace = strdup(metadata->namespace);
         rollout->history.name = strdup(metadata->name);
-        if (!rollout->history.namespace || !rollout->history.name)
+        rollout->history.source = metadata->source;
+        return rollout->history.namespace && rollout->history.name ? 0 : -ENOMEM;
+}
+
+/* A pod of another source that has the name now does not go back to a revision of this one. */
+static int take_rollout_over(PodRollout *rollout, const ObjectMeta *metadata) {
+        cleanup_with(pod_rollout_freep) PodRollout *other = calloc(1, sizeof(*other));
+        PodRollout old = *rollout;
+        int r = other ? begin_rollout(other, metadata) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        *rollout = *other;
+        *other = old;
+        return 0;
+}
+
+static int get_rollout(PodRollouts *rollouts, const ObjectMeta *metadata, PodRollout **ret) {
+        cleanup_with(pod_rollout_freep) PodRollout *rollout = find_rollout(rollouts, metadata);
+
+        *ret = TAKE_PTR(rollout);
+        if (*ret && (*ret)->history.source == OBJECT_SOURCE_NONE)
+                (*ret)->history.source = metadata->source;
+        if (*ret)
+                return (*ret)->history.source == metadata->source
+                               ? 0
+                               : take_rollout_over(*ret, metadata);
+        rollout = calloc(1, sizeof(*rollout));
+        if (!rollout || begin_rollout(rollout, metadata) < 0)
                 return -ENOMEM;
         *ret = rollout;
         return add_rollout_take(rollouts, TAKE_PTR(rollout));
@@ -194,6 +214,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
  */
 static bool runs_tried_revision(const RolloutPass *pass) {
         return pass->actual && actual_pod_is_current(pass->actual) && !pass->actual->successor &&
+               pod_source_origin(pass->actual->source) == pass->rollout->history.source &&
                streq(rollout_hash_of(pass->actual->pod), pass->rollout->history.tried);
 }
 
@@ -300,7 +321,7 @@ static int keep_running_as_good(const RolloutPass *pass) {
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
 
         if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) ||
-            !hash[0] || streq(hash, rollout_hash_of(pass->desired->pod)))
+            pod_source_origin(pass->actual->source) != pass->rollout->history.source || !hash[0] || streq(hash, rollout_hash_of(pass->desired->pod)))
                 return 0;
         if (!pass->rollout->history.tried[0])
                 pass->rollout->history.number++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text form is a line "mainstay-rollout 1" and one line for each member, in their order;
- * earlier versions neither wrote nor read the last one. */
+/* The text form is a line "mainstay-rollout 1" and one line for each member, in their order, the
+ * source last; earlier versions neither wrote nor read good_images and the source. */
 
 #include "agent/desired/rollout-history.h"
 
@@ -112,10 +112,11 @@ RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at
 char *rollout_history_format(const RolloutHistory *history) {
         char *text;
 
-        return asprintf(&text, "%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n%s\n",
+        return asprintf(&text, "%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n%s\n%s\n",
                         rollout_header, history->namespace, history->name, history->number,
                         history->tried, history->since, history->good, strna(history->good_pod),
-                        history->failed, strna(history->reason), strna(history->good_images)) < 0
+                        history->failed, strna(history->reason), strna(history->good_images),
+                        strna(object_source_names[history->source])) < 0
                        ? NULL
                        : text;
 }
@@ -168,6 +169,16 @@ static int take_optional_line(const char **text, char **ret) {
         return 0;
 }
 
+static int take_source(const char **text, ObjectSource *ret) {
+        cleanup_free char *line = NULL;
+        int r = take_history_line(text, &line);
+
+        for (ObjectSource source = 0; r >= 0 && source < N_OBJECT_SOURCES; source++)
+                if (streq_ptr(object_source_names[source], line))
+                        *ret = source;
+        return r;
+}
+
 int rollout_history_parse(const char *text, RolloutHistory *ret) {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
         cleanup_free char *header = NULL;
@@ -205,6 +216,10 @@ int rollout_history_parse(const char *text, RolloutHistory *ret) {
         r = take_optional_line(&text, &history.reason);
         if (r >= 0 && *text) /* of a version that knows images */
                 r = take_optional_line(&text, &history.good_images);
+        if (r < 0)
+                return r;
+        if (*text)
+                r = take_source(&text, &history.source);
         if (r < 0)
                 return r;
         history.number = (int64_t) MIN(number, (uint64_t) INT64_MAX);

@@ -15,6 +15,7 @@ enum {
 typedef struct RolloutHistory {
         char *namespace;
         char *name;                     /* of the pod, with the node's */
+        ObjectSource source;            /* NONE: of a version that did not write it */
         int64_t number;                 /* of the revision in the manifest; the first is 1 */
         char tried[ROLLOUT_HASH_SIZE];  /* that revision; "": none yet */
         uint64_t since;                 /* since when it is that: realtime, microseconds */

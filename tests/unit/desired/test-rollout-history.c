@@ -146,8 +146,10 @@ TEST(the_text_form_is_read_as_it_was_written)
         cleanup_free char *text = NULL, *again = NULL;
 
         make_failed(&history);
+        history.source = OBJECT_SOURCE_URL;
         text = rollout_history_format(&history);
         REQUIRE(text && rollout_history_parse(text, &copy) == 0);
+        EXPECT_EQ(copy.source, OBJECT_SOURCE_URL);
         again = rollout_history_format(&copy);
         EXPECT_STREQ(again, text);
         EXPECT_STREQ(copy.reason, "it did not become ready");
@@ -171,22 +173,26 @@ TEST(text_of_another_form_is_refused)
         }
 }
 
-/* The text of an earlier version lacks the last line. */
+/* The texts of earlier versions lack the last line, or the last two. */
 TEST(damaged_text_is_refused_wherever_it_ends)
 {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
         cleanup_free char *text = NULL;
 
-        size_t earlier;
+        size_t earlier, earliest;
 
         make_failed(&history);
+        history.source = OBJECT_SOURCE_INDEX;
         text = rollout_history_format(&history);
         REQUIRE(text);
-        earlier = strlen(text) - strlen("sha256:12 -\n");
+        earlier = strlen(text) - strlen("index\n");
+        earliest = earlier - strlen("sha256:12 -\n");
         for (size_t n = strlen(text); n-- > 0;) {
                 cleanup_with(rollout_history_done) RolloutHistory copy = { 0 };
 
                 text[n] = '\0';
-                EXPECT_EQ(rollout_history_parse(text, &copy), n == earlier ? 0 : -EBADMSG);
+                EXPECT_EQ(rollout_history_parse(text, &copy),
+                          n == earlier || n == earliest ? 0 : -EBADMSG);
+                EXPECT_EQ(copy.source, OBJECT_SOURCE_NONE);
         }
 }
