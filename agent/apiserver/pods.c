@@ -257,14 +257,15 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
 }
 
 /* For good: a pod that has failed never runs. */
-static int reject_taken_name(const ApiServerPods *pods, ApiServerPod *pod) {
-        int r = bound_pod_reject(&pod->bound, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
+static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const char *reason,
+                           const char *message) {
+        int r = bound_pod_reject(&pod->bound, reason, message);
 
         if (r < 0)
                 return r;
         log_warning("Rejecting pod '%s' of the API server: %s; it is reported as failed, and there "
                     "is no mirror pod until it is deleted",
-                    pod->key, NAME_CONFLICT_MESSAGE);
+                    pod->key, message);
         pod_status_writer_mark(pods->writer, pod);
         return 0;
 }
@@ -277,7 +278,11 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
         int r;
 
         if (desired_pods_find(desired, metadata->namespace, metadata->name))
-                return pod->remote.exists ? reject_taken_name(pods, pod) : 0;
+                return pod->remote.exists ? reject_squatter(pods, pod, NAME_CONFLICT_REASON,
+                                                            NAME_CONFLICT_MESSAGE)
+                                          : 0;
+        if (desired_pods_have_uid(desired, metadata->uid))
+                return reject_squatter(pods, pod, UID_CONFLICT_REASON, UID_CONFLICT_MESSAGE);
         r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)
                 return r;

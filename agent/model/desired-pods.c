@@ -36,6 +36,13 @@ DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace,
         return &desired->pods.items[i];
 }
 
+bool desired_pods_have_uid(const DesiredPods *desired, const char *uid) {
+        for (size_t i = 0; i < desired->pods.n; i++)
+                if (streq_ptr(desired->pods.items[i].pod->metadata.uid, uid))
+                        return true;
+        return false;
+}
+
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod) {
         const ObjectMeta *metadata = &pod->metadata;
         size_t i = find_pod_index(desired, metadata->namespace, metadata->name);

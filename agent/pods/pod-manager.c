@@ -580,21 +580,32 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
 }
 
 /* Cgroups, directories and the shim's socket are those of the UID: it is one pod's. */
-static const PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+static PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
                         return entry;
         return NULL;
 }
 
+/* A pod of lower trust does not keep one of higher trust from its UID. */
+static int refuse_held_uid(const PodEntry *entry, PodEntry *holder, Error *reterr) {
+        if (pod_source_outranks(&entry->next_source, &holder->source)) {
+                pod_worker_displace(holder->worker, UID_CONFLICT_REASON, UID_CONFLICT_MESSAGE);
+                if (pod_worker_is_desired(holder->worker))
+                        pod_worker_delete(holder->worker, -1, UID_CONFLICT_MESSAGE);
+                pod_entry_mark_dirty(holder);
+        }
+        return error_setf(reterr, EEXIST, "its UID is that of pod %s", holder->description);
+}
+
 static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr) {
-        const PodEntry *holder = find_uid_holder(manager, entry->next->metadata.uid);
+        PodEntry *holder = find_uid_holder(manager, entry->next->metadata.uid);
         bool was_recorded = pod_record_has_companions(manager->context.bundle->state_dir,
                                                       entry->next->metadata.uid);
         int r;
 
         if (holder)
-                return error_setf(reterr, EEXIST, "its UID is that of pod %s", holder->description);
+                return refuse_held_uid(entry, holder, reterr);
         if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "an earlier instance is still being cleaned up");
         r = pod_reset_config_seen(entry->next);

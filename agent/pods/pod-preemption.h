@@ -14,10 +14,12 @@
 /* The message of its condition DisruptionTarget. */
 #define PREEMPTION_DISRUPTION "Pod was preempted by Kubelet to accommodate a critical pod."
 
-/* Status and event of a pod of lower trust (pod_source_outranks()) whose name a pod of this node's
- * own has. */
+/* Status and event of a pod of lower trust (pod_source_outranks()) whose name, or UID, a pod of
+ * this node's own has. */
 #define NAME_CONFLICT_REASON  "NameConflict"
 #define NAME_CONFLICT_MESSAGE "this node has a pod of its own of that name"
+#define UID_CONFLICT_REASON   "UIDConflict"
+#define UID_CONFLICT_MESSAGE  "this node has a pod of its own with that UID"
 
 typedef struct PreemptionCandidate {
         QosClass qos;

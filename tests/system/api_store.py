@@ -76,6 +76,7 @@ class Store:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.version = version
+        self.chosen_uids = {}  # of plural and name: no server gives UIDs that are known elsewhere
         self.oldest = version  # a watch from before it has expired
         self.objects = {plural: {} for plural in KINDS}
         self.history = {plural: [] for plural in KINDS}
@@ -109,7 +110,8 @@ class Store:
     def create(self, kind, obj):
         with self.lock:
             self.version += 1
-            metadata = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now()}
+            uid = self.chosen_uids.get((kind.plural, obj["metadata"]["name"])) or str(uuid.uuid4())
+            metadata = {**obj["metadata"], "uid": uid, "creationTimestamp": now()}
             if kind.has_generation:
                 metadata["generation"] = 1
             new = self.complete(kind, {**obj, "metadata": metadata})
