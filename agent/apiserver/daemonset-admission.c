@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* ---- the same template ---- */
@@ -96,12 +97,53 @@ static int refuse_unproven_set(const DaemonSet *set, DaemonSetRefusal *ret) {
 }
 
 /* In the words of the DaemonSet controller, which gets them from an API server. */
-static int refuse_violation(const Pod *pod, const char *violations, DaemonSetRefusal *ret) {
+static int refuse_violation(const Pod *pod, const char *reason, const char *violations,
+                            DaemonSetRefusal *ret) {
         char *message;
 
         if (asprintf(&message, "pods \"%s\" is forbidden: %s", pod->metadata.name, violations) < 0)
                 message = NULL;
-        return refuse(ret, "PodSecurity", message);
+        return refuse(ret, reason, message);
+}
+
+/* The API server has computed the same one for a pod of the same template. 1, 0 or -ENOMEM. */
+static int was_priority_computed(const DaemonSetAdmission *admission, const DaemonSet *set,
+                                 const Pod *pod) {
+        cleanup_with(pod_freep) Pod *admitted = NULL;
+        int r = admitted_pods_find(admission->admitted, set, &admitted);
+
+        if (r <= 0)
+                return r;
+        return admitted->spec.priority.is_set &&
+                               admitted->spec.priority.value == pod->spec.priority.value
+                       ? is_pod_made_alike(pod, admitted)
+                       : 0;
+}
+
+/* Its Priority admission computes the priority from the class, and takes no other one. Of the
+ * classes the node knows only those of the system. 1, 0 with the refusal, or -ENOMEM. */
+static int check_computed_priority(const DaemonSetAdmission *admission, const DaemonSet *set,
+                                   const Pod *pod, DaemonSetRefusal *ret) {
+        const PodSpec *spec = &pod->spec;
+        const char *class = spec->priority_class_name;
+        int64_t computed = class ? system_priority_class_value(class) : 0;
+        cleanup_free char *why = NULL;
+        int r;
+
+        if (!spec->priority.is_set || (spec->priority.value == computed && (!class || computed)))
+                return 1;
+        r = was_priority_computed(admission, set, pod);
+        if (r != 0)
+                return r;
+        if (asprintf(
+                    &why,
+                    "the integer value of priority (%" PRId64
+                    ") must not be provided in pod spec; it is computed from the PriorityClass%s%s",
+                    spec->priority.value, class ? " " : "", strna(class)) < 0) {
+                why = NULL;
+                return -ENOMEM;
+        }
+        return refuse_violation(pod, "Priority", why, ret);
 }
 
 static int refuse_unknown_namespace(const Error *error, int r, DaemonSetRefusal *ret) {
@@ -129,5 +171,7 @@ int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonS
         if (r == 0)
                 return refuse(ret, NULL, strdup("its namespace is being read"));
         r = pod_security_check(&policy, pod, &violations);
-        return r != 0 ? r : refuse_violation(pod, violations, ret);
+        if (r == 0)
+                return refuse_violation(pod, "PodSecurity", violations, ret);
+        return r < 0 ? r : check_computed_priority(admission, set, pod, ret);
 }

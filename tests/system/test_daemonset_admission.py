@@ -255,6 +255,22 @@ def test_set_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster
     cluster.wait_refused("evil", "PodSecurity", "privileged")
 
 
+@pytest.mark.parametrize("template", [{"priority": 2000001000}, {"priority": 1, "priorityClassName": "system-node-critical"},
+                                      {"priority": 1, "priorityClassName": "unknown"}], ids=["none", "system", "other"])
+def test_priority_that_no_class_has_given_is_refused(make_cluster, template):
+    cluster = make_cluster(daemonSetNamespaces=["team"])
+    cluster.make_namespace()
+    cluster.make_set("logd", **template)
+    cluster.make_set("plain", priority=0)
+    cluster.make_set("system", priority=2000001000, priorityClassName="system-node-critical")
+    cluster.member.start()
+    cluster.wait_refused("logd", "Priority", f"the integer value of priority ({template['priority']}) must not be provided in pod spec")
+    cluster.wait_runs("plain")
+    cluster.wait_runs("system")
+    cluster.member.restart()
+    cluster.wait_refused("logd", "Priority", "PriorityClass")
+
+
 def test_proven_set_is_still_checked(make_cluster):
     cluster, _ = run_bound_pod(make_cluster)
     cluster.label(enforce="restricted")
