@@ -52,6 +52,11 @@ AdmittedPods *admitted_pods_free(AdmittedPods *pods) {
         return NULL;
 }
 
+void admitted_pods_forget(AdmittedPods *pods) {
+        pods->names = strv_free(pods->names);
+        apiserver_cache_empty(pods->cache, admitted_pods_directory);
+}
+
 /* ---- the limit ---- */
 
 static size_t namespace_length(const char *name) {

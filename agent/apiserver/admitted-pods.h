@@ -28,3 +28,6 @@ int admitted_pods_find(const AdmittedPods *pods, const DaemonSet *set, Pod **ret
 /* Forgets the pods of the sets that are not needed. */
 void admitted_pods_retain(AdmittedPods *pods, bool (*is_needed)(const char *uid, void *userdata),
                           void *userdata);
+
+/* They are of another cluster. */
+void admitted_pods_forget(AdmittedPods *pods);

@@ -5,6 +5,7 @@
 #include "agent/apiserver/apiserver.h"
 
 #include "agent/apiserver/cache.h"
+#include "agent/apiserver/cluster-identity.h"
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/credentials.h"
 #include "agent/apiserver/daemonsets.h"
@@ -21,6 +22,9 @@
 struct ApiServerSync {
         ApiServerConfig config;
         KubeClient *client; /* NULL: no kubeconfig was read yet */
+        KubeClient *trial;  /* of 'next', whose cluster is being asked for; NULL: none */
+        Kubeconfig next;
+        ClusterIdentity *cluster;
         ApiServerCache *cache, *run_cache;
         ConnectionStatus *connection;
         ObjectUpdates *updates;
@@ -165,6 +169,79 @@ static int start_parts(ApiServerSync *api) {
         return apiserver_pods_start(api->pods, api->client);
 }
 
+/* Where it is only likely, its list of pods decides about pods. */
+static void forget_cluster(ApiServerSync *api, bool is_certain) {
+        log_warning("The kubeconfig %s %s of another cluster than before: the cache of objects and "
+                    "tokens is dropped%s",
+                    api->config.kubeconfig, is_certain ? "is" : "seems to be",
+                    is_certain ? ", and the pods of the other cluster are stopped" : "");
+        referenced_objects_forget_cached(api->objects);
+        service_account_tokens_forget_cached(api->tokens);
+        apiserver_services_forget_cached(api->services);
+        namespace_policies_forget_cached(api->policies);
+        admitted_pods_forget(api->admitted);
+        if (is_certain)
+                apiserver_pods_forget_bound(api->pods);
+}
+
+static void drop_trial(ApiServerSync *api) {
+        cluster_identity_cancel(api->cluster);
+        api->trial = kube_client_free(api->trial);
+        kubeconfig_done(&api->next);
+}
+
+/* While the agent runs, its pods and objects are those of one cluster. */
+static void finish_trial(ApiServerSync *api, ClusterVerdict verdict) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = verdict != CLUSTER_SAME ? -EXDEV
+                                        : kube_client_reload(api->client, &api->next, &error);
+
+        if (r >= 0)
+                cluster_identity_accept(api->cluster);
+        else if (r == -EXDEV)
+                log_error("The kubeconfig %s is of another cluster now; the last one stays in use "
+                          "until mainstayd is restarted",
+                          api->config.kubeconfig);
+        else
+                log_error("Cannot use the kubeconfig %s: %s; the last one stays in use",
+                          api->config.kubeconfig, error_message(&error, r));
+        drop_trial(api);
+}
+
+static void on_cluster_decided(ClusterVerdict verdict, void *userdata) {
+        ApiServerSync *api = userdata;
+        int r;
+
+        if (api->trial) {
+                finish_trial(api, verdict);
+                return;
+        }
+        if (verdict != CLUSTER_SAME)
+                forget_cluster(api, verdict == CLUSTER_OTHER);
+        cluster_identity_accept(api->cluster);
+        r = start_parts(api);
+        if (r < 0)
+                log_error("Cannot use the API server: %s; restart mainstayd", strerror(-r));
+        schedule_recompute(api);
+}
+
+/* Of another address or authority nothing is used before it is known whose it is. */
+static int try_kubeconfig(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
+        int r = cluster_identity_is_doubtful(api->cluster, kubeconfig);
+
+        if (r <= 0)
+                return r < 0 ? r : kube_client_reload(api->client, kubeconfig, reterr);
+        drop_trial(api);
+        r = kubeconfig_copy(kubeconfig, &api->next);
+        if (r >= 0)
+                r = kube_client_new(api->config.event, kubeconfig, &api->trial, reterr);
+        if (r >= 0)
+                r = cluster_identity_ask(api->cluster, api->trial, kubeconfig);
+        if (r < 0)
+                drop_trial(api);
+        return r;
+}
+
 static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
         const char *credentials_error;
         int r = kube_client_new(api->config.event, kubeconfig, &api->client, reterr);
@@ -172,7 +249,9 @@ static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, E
         if (r < 0)
                 return r;
         kube_client_set_state_callback(api->client, on_client_state_changed, api);
-        r = start_parts(api);
+        r = cluster_identity_ask(api->cluster, api->client, kubeconfig);
+        if (r > 0)
+                r = start_parts(api);
         if (r < 0)
                 return r;
         log_info("Using the API server %s of %s", kubeconfig->server, api->config.kubeconfig);
@@ -188,7 +267,7 @@ static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, E
 static int use_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
         ApiServerSync *api = userdata;
 
-        return api->client ? kube_client_reload(api->client, kubeconfig, reterr)
+        return api->client ? try_kubeconfig(api, kubeconfig, reterr)
                            : connect_apiserver(api, kubeconfig, reterr);
 }
 
@@ -313,6 +392,12 @@ static int build_apiserver_parts(ApiServerSync *api) {
 
         if (r >= 0)
                 r = apiserver_cache_new(config->event, config->run_dir, &api->run_cache);
+        if (r >= 0)
+                r = cluster_identity_new(&(ClusterIdentitySpec){ .event = config->event,
+                                                                 .cache = api->cache,
+                                                                 .on_decided = on_cluster_decided,
+                                                                 .userdata = api },
+                                         &api->cluster);
         if (r < 0)
                 return r;
         r = connection_status_new(
@@ -361,6 +446,9 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         admitted_pods_free(api->admitted);
         referenced_objects_free(api->objects);
         object_updates_free(api->updates);
+        cluster_identity_free(api->cluster);
+        kube_client_free(api->trial);
+        kubeconfig_done(&api->next);
         apiserver_cache_free(api->cache);
         apiserver_cache_free(api->run_cache);
         kube_client_free(api->client);
@@ -517,6 +605,7 @@ void apiserver_dump(const ApiServerSync *api, FILE *out) {
                 kube_client_dump(api->client, out);
         else
                 dump_line(out, 1, "connection: none, no kubeconfig was read yet");
+        cluster_identity_dump(api->cluster, out);
         connection_status_dump(api->connection, out);
         apiserver_credentials_dump(api->credentials, out);
         node_registration_dump(api->node, out);

@@ -278,6 +278,20 @@ int apiserver_cache_list(const ApiServerCache *cache, const char *directory, cha
         return r;
 }
 
+void apiserver_cache_empty(ApiServerCache *cache, const char *directory) {
+        cleanup_strv char **names = NULL;
+        int r = apiserver_cache_list(cache, directory, &names);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot list %s/%s", cache->directory, directory);
+        for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next)
+                if (streq(entry->directory, directory) && strv_append(&names, entry->file) < 0)
+                        (void) log_error_errno(-ENOMEM, "Cannot empty %s/%s", cache->directory,
+                                               directory);
+        strv_foreach(name, names)
+                apiserver_cache_write(cache, directory, *name, NULL);
+}
+
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name) {
         cleanup_close int fd = open_cache_directory(cache, directory);

@@ -32,5 +32,8 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
  * names of at most DURABLE_WRITE_NAME_MAX characters, before anything is written to it. 0 or
  * -errno. */
 int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret);
+/* Removes all that the directory has, and what is queued for it. Before anything is being written
+ * to it. */
+void apiserver_cache_empty(ApiServerCache *cache, const char *directory);
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name);

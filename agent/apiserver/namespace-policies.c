@@ -198,15 +198,24 @@ int namespace_policies_new(const NamespacePoliciesSpec *spec, NamespacePolicies 
         return 0;
 }
 
-NamespacePolicies *namespace_policies_free(NamespacePolicies *policies) {
-        if (!policies)
-                return NULL;
+static void free_watched_namespaces(NamespacePolicies *policies) {
         while (policies->first) {
                 WatchedNamespace *one = policies->first;
 
                 policies->first = one->next;
                 watched_namespace_free(one);
         }
+}
+
+void namespace_policies_forget_cached(NamespacePolicies *policies) {
+        free_watched_namespaces(policies);
+        apiserver_cache_empty(policies->spec.cache, namespaces_directory);
+}
+
+NamespacePolicies *namespace_policies_free(NamespacePolicies *policies) {
+        if (!policies)
+                return NULL;
+        free_watched_namespaces(policies);
         free(policies);
         return NULL;
 }

@@ -43,3 +43,6 @@ void namespace_policies_retain(NamespacePolicies *policies,
                                void *userdata);
 
 void namespace_policies_dump(const NamespacePolicies *policies, FILE *out);
+
+/* What the cache has is of another cluster. Before there is a client. */
+void namespace_policies_forget_cached(NamespacePolicies *policies);

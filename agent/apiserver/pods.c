@@ -17,6 +17,7 @@
 #include "common/log.h"
 
 struct ApiServerPods {
+        bool is_of_other_cluster; /* so pods of an earlier agent have been forgotten */
         ApiServerPodsSpec spec;
         PodTable table;
         RemotePodWatch *watch;
@@ -290,6 +291,17 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
         return r < 0 ? r : 0;
 }
 
+void apiserver_pods_forget_bound(ApiServerPods *pods) {
+        for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
+                if (pod->bound.adopted) /* this node's DaemonSet may want the same name again */
+                        local_pod_delete(&pod->local, pod->namespace, /* grace= */ -1,
+                                         pods->spec.pod_manager);
+                bound_pod_clear(&pod->bound);
+        }
+        pods->is_of_other_cluster = true;
+        request_recompute(pods);
+}
+
 int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         ReferencedObjects *objects = pods->spec.objects;
         int result = referenced_objects_begin(objects);
@@ -368,7 +380,9 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
         if (streq_ptr(pod->local.final_uid, local_pod->metadata.uid))
                 return strdup("it has terminated (its final status is cached)");
         if (!pod->bound.desired)
-                return strdup("the API server deleted it");
+                return strdup(pods->is_of_other_cluster && !pod->remote.exists
+                                      ? "the kubeconfig is of another cluster now"
+                                      : "the API server deleted it");
         if (pod->bound.rejection)
                 return strdup(strna(pod->bound.rejection->message));
         if (remote_pod_has_terminated(&pod->remote) && !pod->local.uid)

@@ -59,3 +59,7 @@ char *apiserver_pods_print_refused(const ApiServerPods *pods);
 
 /* Prints bound pods, their watch and the status writer for `mainstay debug dump`. */
 void apiserver_pods_dump(const ApiServerPods *pods, FILE *out);
+
+/* The pods of an earlier agent are of another cluster: none of them is desired. Before the start.
+ */
+void apiserver_pods_forget_bound(ApiServerPods *pods);

@@ -241,16 +241,25 @@ int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects 
         return 0;
 }
 
-ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
-        if (!objects)
-                return NULL;
-        kube_work_queue_free(objects->fetches);
+static void free_referenced_objects(ReferencedObjects *objects) {
         while (objects->first) {
                 ReferencedObject *object = objects->first;
 
                 objects->first = object->next;
                 referenced_object_free(object);
         }
+}
+
+void referenced_objects_forget_cached(ReferencedObjects *objects) {
+        free_referenced_objects(objects);
+        apiserver_cache_empty(objects->spec.cache, objects_directory);
+}
+
+ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
+        if (!objects)
+                return NULL;
+        kube_work_queue_free(objects->fetches);
+        free_referenced_objects(objects);
         free(objects);
         return NULL;
 }

@@ -44,3 +44,6 @@ bool referenced_objects_is_pending(const ReferencedObjects *objects, const Objec
 
 /* Prints names and reflectors, not contents, for `mainstay debug dump`. */
 void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);
+
+/* What the cache has is of another cluster. Before there is a client. */
+void referenced_objects_forget_cached(ReferencedObjects *objects);

@@ -193,6 +193,13 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
         }
 }
 
+void service_account_tokens_forget_cached(ServiceAccountTokens *tokens) {
+        while (tokens->first)
+                service_account_tokens_forget(tokens, tokens->first->pod_uid);
+        apiserver_cache_empty(tokens->spec.cache, tokens_directory);
+        apiserver_cache_empty(tokens->spec.run_cache, tokens_directory);
+}
+
 /* ---- refresh ---- */
 
 /* Without a client the token stays due until there is one. */

@@ -315,6 +315,13 @@ int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices 
         return 0;
 }
 
+void apiserver_services_forget_cached(ApiServerServices *services) {
+        while (services->entries.n > 0)
+                remove_service_at(services, services->entries.n - 1);
+        services->is_known = false;
+        apiserver_cache_write(services->spec.cache, ".", services_file_name, NULL);
+}
+
 int apiserver_services_watch(ApiServerServices *services, KubeClient *client) {
         return kube_reflector_new(
                 services->spec.event,

@@ -33,3 +33,6 @@ int apiserver_services_add_variables(const ApiServerServices *services, const Po
 
 /* Prints the count and the reflector for `mainstay debug dump`. */
 void apiserver_services_dump(const ApiServerServices *services, FILE *out);
+
+/* What the cache has is of another cluster. Before it is watched. */
+void apiserver_services_forget_cached(ApiServerServices *services);

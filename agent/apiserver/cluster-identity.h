@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whether an API server is that of the cluster of which the cache is: by the UID of the namespace
+ * kube-system, where the node may list it. The UID is learned once, and asked for again only where
+ * the kubeconfig has another address or another certificate authority than the last one: the same
+ * cluster may change both. */
+
+#include "agent/apiserver/cache.h"
+#include "agent/kubeclient/client.h"
+#include "common/macros.h"
+
+typedef struct ClusterIdentity ClusterIdentity;
+
+typedef enum ClusterVerdict {
+        CLUSTER_SAME,          /* or nothing speaks against it */
+        CLUSTER_OTHER,         /* its UID is another one */
+        CLUSTER_PERHAPS_OTHER, /* it shows no UID, and both address and authority are others */
+} ClusterVerdict;
+
+typedef struct ClusterIdentitySpec {
+        sd_event *event;
+        ApiServerCache *cache;
+        /* Once after cluster_identity_ask() has given 0. */
+        void (*on_decided)(ClusterVerdict verdict, void *userdata);
+        void *userdata;
+} ClusterIdentitySpec;
+
+int cluster_identity_new(const ClusterIdentitySpec *spec, ClusterIdentity **ret);
+ClusterIdentity *cluster_identity_free(ClusterIdentity *identity);
+
+/* Its address or its authority are not those of the last one: 1, 0 or -ENOMEM. */
+int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig);
+
+/* 1: the server of this kubeconfig may be used at once, and its UID is learned meanwhile where it
+ * is not known. 0: its server is asked by this client, which is borrowed until it is decided, for
+ * as long as there is no answer. -ENOMEM. An earlier question is given up. */
+int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
+                         const Kubeconfig *kubeconfig);
+
+/* The cluster that was decided about last is the one of the cache from now on. */
+void cluster_identity_accept(ClusterIdentity *identity);
+
+/* Prints them for `mainstay debug dump`. */
+void cluster_identity_dump(const ClusterIdentity *identity, FILE *out);
+
+/* The borrowed client is about to go. */
+void cluster_identity_cancel(ClusterIdentity *identity);

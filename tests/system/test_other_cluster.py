@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kubeconfig of another cluster: the cache of the one before is dropped. The same cluster may change its address and its authority."""
+
+import os
+import shutil
+import tempfile
+
+import apiserver
+import pytest
+import specs
+import world
+from harness import NODE_NAME
+from test_apiserver_objects import inside
+from world import wait
+
+SECRET = {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "login", "key": "word"}}}
+
+
+@pytest.fixture(name="other")
+def fixture_other():
+    directory = tempfile.mkdtemp(prefix="mainstay-api-")
+    server = apiserver.make(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+def container(node):
+    """It notes the word of the Secret at each of its starts."""
+    return specs.container(script=f"echo $WORD >>/v/words; {specs.IDLE}", env=[SECRET], volumeMounts=[specs.mount("v", "/v")])
+
+
+def words(node):
+    return world.read(os.path.join(node.data, "words")).split()
+
+
+def fill(api, word, readable):
+    api.create("secrets", {"metadata": {"name": "login"}, "stringData": {"word": word}})
+    if readable:
+        api.api.grant("system:nodes", "namespaces", "list", "watch")
+
+
+def bind(member, api, name="web"):
+    pod = specs.pod(name, container(member), volumes=[specs.host_path("v", member.data)])
+    return api.pod(name, NODE_NAME, specs.IMAGE, **{key: value for key, value in pod["spec"].items() if key != "nodeName"})
+
+
+def run_first(make_member, readable):
+    member = make_member(start=False)
+    fill(member.api, "one", readable)
+    bind(member, member.api)
+    member.start()
+    member.wait_reported_phase("web", "Running")
+    wait(lambda: words(member) == ["one"], lambda: f"it has noted the word: {words(member)}")
+    wait(lambda: len(identity(member)) == 3 and bool(identity(member)[2]) == readable, lambda: f"it is known: {identity(member)}")
+    return member
+
+
+def identity(member):
+    """Address, authority, UID."""
+    return (world.read(f"{member.state}/cluster/identity") or "").split("\n")[:3]
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["readable", "unreadable"])
+def test_cache_of_another_cluster_is_not_used(make_member, other, readable):
+    member = run_first(make_member, readable)
+    pid = member.init("web")
+    member.stop()
+    fill(other, "two", readable)
+    other.kubeconfig(member.kubeconfig, node=NODE_NAME)
+    bind(member, other, "later")
+    member.start()
+    wait(lambda: (other.get("pods", "default", "later") or {}).get("status", {}).get("phase") == "Running",
+         lambda: f"the other cluster's pod runs: {member.said()[-3000:]}")
+    wait(lambda: words(member) == ["one", "two"], lambda: f"it has its own cluster's Secret: {words(member)}")
+    wait(lambda: not world.is_alive(pid), "the pod of the first cluster is stopped")
+    assert "of another cluster than before" in member.said()
+    other.delete("pods", "default", "later", grace=1)
+    member.wait_gone("later")
+
+
+def change_both(member, api):
+    """Another address and another bundle of the same authority."""
+    api.kubeconfig(member.kubeconfig, node=NODE_NAME, host="localhost")
+    bundle = os.path.join(member.directory, "renewed.pem")
+    with open(bundle, "w", encoding="utf-8") as file:
+        file.write(world.read(api.authority.cert) + "\n")
+    text = world.read(member.kubeconfig).replace(api.authority.cert, bundle)
+    with open(member.kubeconfig, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["readable", "unreadable"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "restarted"])
+def test_same_cluster_with_another_address_and_authority_keeps_its_pods(make_member, readable, running):
+    member = run_first(make_member, readable)
+    pid, before = member.init("web"), identity(member)
+    if not running:
+        member.stop()
+    change_both(member, member.api)
+    if not running:
+        member.start()
+    if running and not readable:
+        wait(lambda: "is of another cluster now; the last one stays in use" in member.said(), "it says so")
+        assert identity(member) == before
+    else:
+        wait(lambda: identity(member)[0] != before[0] and identity(member)[1] != before[1], lambda: f"it is used: {identity(member)}")
+        assert identity(member)[2] == before[2]
+    assert member.init("web") == pid and words(member) == ["one"]
+    assert "are stopped" not in member.said()
+
+
+def test_unreachable_server_of_another_address_stops_no_pod(make_member, other):
+    member = run_first(make_member, True)
+    pid = member.init("web")
+    member.stop()
+    other.kubeconfig(member.kubeconfig, node=NODE_NAME)
+    other.stop()
+    member.start()
+    wait(lambda: "whether it is of the same cluster as before" in member.said(), lambda: f"it says so: {member.said()[-3000:]}")
+    assert member.init("web") == pid
+    os.kill(pid, 9)
+    wait(lambda: words(member) == ["one", "one"], lambda: f"it starts again with what is cached: {words(member)}")
+    member.stop()
+    member.api.kubeconfig(member.kubeconfig, node=NODE_NAME)
+    member.start()
+    member.wait_reported_phase("web", "Running")
+    assert words(member) == ["one", "one"] and inside(member, "web", "/v/words")
+
+
+def test_running_agent_does_not_change_to_another_cluster(make_member, other):
+    member = run_first(make_member, True)
+    pid = member.init("web")
+    fill(other, "two", True)
+    bind(member, other)
+    other.kubeconfig(member.kubeconfig, node=NODE_NAME)
+    wait(lambda: "is of another cluster now; the last one stays in use until mainstayd is restarted" in member.said(), "it says so")
+    assert member.init("web") == pid and words(member) == ["one"]
+    member.restart()
+    wait(lambda: words(member) == ["one", "two"], lambda: f"the other cluster's pod has its Secret: {words(member)}\n{member.said()[-3000:]}")
+    assert not world.is_alive(pid)
+    other.delete("pods", "default", "web", grace=1)
+    member.wait_gone("web")
