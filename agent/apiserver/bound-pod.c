@@ -5,6 +5,7 @@
 #include "agent/apiserver/bound-pod.h"
 
 #include "agent/model/edit-plan.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 static void clear_rejection(BoundPod *bound) {
@@ -40,8 +41,8 @@ int bound_pod_restore(BoundPod *bound, const Pod *desired) {
 
 int bound_pod_update_take(BoundPod *bound, Pod **desired) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
-        bool is_same =
-                bound->desired && streq(bound->desired->metadata.uid, (*desired)->metadata.uid);
+        bool is_same = bound->desired &&
+                       objects_share_uid(&bound->desired->metadata, &(*desired)->metadata);
         int r = is_same ? edit_plan_make(bound->desired, *desired, &plan) : 0;
 
         if (r < 0 || (is_same && plan.effect == EDIT_NONE))
@@ -54,7 +55,7 @@ int bound_pod_update_take(BoundPod *bound, Pod **desired) {
 void bound_pod_borrow(BoundPod *bound, const Pod *running) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
 
-        if (!bound->owned || !streq(bound->owned->metadata.uid, running->metadata.uid) ||
+        if (!bound->owned || !objects_are_same(&bound->owned->metadata, &running->metadata) ||
             edit_plan_make(running, bound->owned, &plan) < 0 || plan.effect != EDIT_NONE)
                 return;
         bound->preflight = preflight_free(bound->preflight);

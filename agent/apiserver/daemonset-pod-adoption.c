@@ -5,6 +5,7 @@
 
 #include "agent/kubeclient/event-object.h"
 #include "agent/model/edit-plan.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -23,8 +24,7 @@ static bool was_adopted_before(const AdoptionSearch *search, const Pod *local_po
         const ObjectMeta *desired = &search->desired->metadata;
         cleanup_free char *name = pod_adoption_api_name(local_pod);
 
-        return name && streq(name, desired->name) &&
-               streq(local_pod->metadata.namespace, desired->namespace);
+        return name && object_has_name(desired, local_pod->metadata.namespace, name);
 }
 
 /* A pod that is not Ready may lack what only the API server's pod has, a service account token. */
@@ -63,7 +63,7 @@ int adopted_pod_update(ApiServerPod *pod) {
 
         if (!bound->adopted || bound->is_adopted_current)
                 return bound->adopted != NULL;
-        if (streq(pod_adoption_api_uid(bound->adopted), bound->desired->metadata.uid))
+        if (object_has_uid(&bound->desired->metadata, pod_adoption_api_uid(bound->adopted)))
                 r = pod_adoption_make(bound->adopted, bound->desired, EDIT_RESTART_CONTAINER,
                                       &next);
         if (r < 0)
@@ -111,14 +111,14 @@ ApiServerPod *adopted_pod_find_entry(const PodTable *pods, const Pod *local_pod)
         }
         pod = pod_table_find(pods, key);
         if (!pod || !pod->bound.adopted ||
-            !streq(pod->bound.adopted->metadata.uid, local_pod->metadata.uid))
+            !objects_are_same(&pod->bound.adopted->metadata, &local_pod->metadata))
                 return NULL;
         return pod;
 }
 
 const char *adopted_pod_reported_uid(const ApiServerPod *pod, const Pod *local_pod) {
         const Pod *adopted = pod->bound.adopted;
-        bool is_adopted = adopted && streq(adopted->metadata.uid, local_pod->metadata.uid);
+        bool is_adopted = adopted && objects_are_same(&adopted->metadata, &local_pod->metadata);
 
         return is_adopted ? pod_adoption_api_uid(adopted) : local_pod->metadata.uid;
 }

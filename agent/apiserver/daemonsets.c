@@ -9,6 +9,7 @@
 #include "agent/kubeclient/reflector.h"
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -52,9 +53,7 @@ static void remove_daemonset_at(ApiServerDaemonSets *sets, size_t i) {
 static WatchedDaemonSet *find_watched_daemonset(ApiServerDaemonSets *sets, const char *namespace,
                                                 const char *name) {
         for (size_t i = 0; i < sets->sets.n; i++) {
-                const ObjectMeta *metadata = &sets->sets.items[i].set->metadata;
-
-                if (streq(metadata->namespace, namespace) && streq(metadata->name, name))
+                if (object_has_name(&sets->sets.items[i].set->metadata, namespace, name))
                         return &sets->sets.items[i];
         }
         return NULL;
@@ -187,7 +186,7 @@ static bool is_daemonset_listed(const char *uid, void *userdata) {
         const ApiServerDaemonSets *sets = userdata;
 
         for (size_t i = 0; i < sets->sets.n; i++)
-                if (streq(sets->sets.items[i].set->metadata.uid, uid))
+                if (object_has_uid(&sets->sets.items[i].set->metadata, uid))
                         return true;
         return false;
 }

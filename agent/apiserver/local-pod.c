@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/local-pod.h"
 
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 void local_pod_init(LocalPod *local) {
@@ -43,7 +44,7 @@ void local_pod_done(LocalPod *local) {
 
 int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid) {
         local_pod_drop_status(local);
-        if (streq_ptr(local->uid, pod->metadata.uid))
+        if (object_has_uid(&pod->metadata, local->uid) && local->is_api_pod == pod_is_of_api(pod))
                 return 0;
         local_pod_clear(local);
         local->uid = strdup(pod->metadata.uid);

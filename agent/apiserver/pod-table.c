@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/pod-table.h"
 
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 static void apiserver_pod_free(ApiServerPod *pod) {
@@ -71,11 +72,11 @@ void pod_table_remove(ApiServerPod **link) {
         apiserver_pod_free(pod);
 }
 
-ApiServerPod *pod_table_find_adopted(const PodTable *table, const char *uid,
+ApiServerPod *pod_table_find_adopted(const PodTable *table, const Pod *local_pod,
                                      const ApiServerPod *except) {
         for (ApiServerPod *pod = table->first; pod; pod = pod->next)
                 if (pod != except && pod->bound.adopted &&
-                    streq(pod->bound.adopted->metadata.uid, uid))
+                    objects_are_same(&pod->bound.adopted->metadata, &local_pod->metadata))
                         return pod;
         return NULL;
 }

@@ -48,6 +48,6 @@ ApiServerPod *pod_table_get(PodTable *table, const char *namespace, const char *
 /* Unlinks and frees the pod at the link. */
 void pod_table_remove(ApiServerPod **link);
 
-/* The entry whose adopted pod has this UID, other than 'except' (or NULL); NULL: none. */
-ApiServerPod *pod_table_find_adopted(const PodTable *table, const char *uid,
+/* The entry that has adopted this pod, other than 'except' (or NULL); NULL: none. */
+ApiServerPod *pod_table_find_adopted(const PodTable *table, const Pod *local_pod,
                                      const ApiServerPod *except);

@@ -8,6 +8,7 @@
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -36,7 +37,7 @@ static void unbind_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod) {
 
 static int handle_invalid_pod(const RemotePodWatch *watch, ApiServerPod *pod, const char *error) {
         const Pod *desired = pod->bound.desired;
-        bool is_same = desired && streq(desired->metadata.uid, pod->remote.metadata.uid);
+        bool is_same = desired && object_has_uid(&desired->metadata, pod->remote.metadata.uid);
 
         if (is_same) {
                 log_error("Cannot apply the new spec of pod '%s' of the API server: %s; the last "
@@ -64,7 +65,7 @@ static int parse_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod, con
         if (r < 0)
                 return handle_invalid_pod(watch, pod, error_message(&error, r));
         if (pod->bound.desired &&
-            !streq(pod->bound.desired->metadata.uid, objects.pods.items[0]->metadata.uid))
+            !objects_share_uid(&pod->bound.desired->metadata, &objects.pods.items[0]->metadata))
                 unbind_watched_pod(watch, pod);
         return bound_pod_update_take(&pod->bound, &objects.pods.items[0]);
 }
@@ -105,7 +106,7 @@ static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change
 static int remove_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                               const KubeObjectSummary *metadata) {
         const Pod *desired = pod->bound.desired;
-        bool was_desired = desired && streq(desired->metadata.uid, metadata->uid);
+        bool was_desired = desired && object_has_uid(&desired->metadata, metadata->uid);
 
         delete_watched_pod(watch, pod, metadata->grace_seconds);
         remote_pod_remove(&pod->remote, metadata->uid);

@@ -10,6 +10,7 @@
 #include "agent/apiserver/terminated-pods.h"
 #include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/pod-adoption.h"
 #include "agent/pods/pod-preemption.h"
 #include "common/cleanup.h"
@@ -171,7 +172,7 @@ static int check_adoption_candidate(const Pod *local_pod, const PodStatus *statu
         const PodSource *source =
                 pod_manager_pod_source(pods->spec.pod_manager, local_pod->metadata.uid);
         bool is_evaluated_here = source && source->kind == POD_SOURCE_APISERVER_DAEMONSET;
-        bool is_adopted_elsewhere = pod_table_find_adopted(&pods->table, local_pod->metadata.uid,
+        bool is_adopted_elsewhere = pod_table_find_adopted(&pods->table, local_pod,
                                                            /* except= */ context->pod);
 
         return adoption_search_check(
@@ -237,6 +238,12 @@ static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPod
         return 1;
 }
 
+static bool runs_itself(const ApiServerPods *pods, const Pod *desired) {
+        const Pod *running = pod_manager_find_pod(pods->spec.pod_manager, desired->metadata.uid);
+
+        return running && objects_are_same(&running->metadata, &desired->metadata);
+}
+
 /* The pod to run for the API server's pod: itself, or the one that it has adopted. 1 with it; 0
  * where another pod has to stop, or to become known, first; -ENOMEM. */
 static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired,
@@ -246,7 +253,7 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
 
         if (r < 0)
                 return r;
-        if (r == 0 && pod_manager_pod_source(pods->spec.pod_manager, bound->desired->metadata.uid))
+        if (r == 0 && runs_itself(pods, bound->desired))
                 bound->preflight = preflight_free(bound->preflight); /* it runs already */
         else if (r == 0) {
                 r = find_adoptable_pod(pods, pod, desired);
@@ -377,7 +384,7 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
         if (!pod)
                 return pod_watch_is_synced(pods->watch) ? strdup("the API server deleted it")
                                                         : NULL;
-        if (streq_ptr(pod->local.final_uid, local_pod->metadata.uid))
+        if (object_has_uid(&local_pod->metadata, pod->local.final_uid))
                 return strdup("it has terminated (its final status is cached)");
         if (!pod->bound.desired)
                 return strdup(pods->is_of_other_cluster && !pod->remote.exists
@@ -412,7 +419,7 @@ char *apiserver_pods_explain_stop(const ApiServerPods *pods, const PodSource *so
 /* The containers have terminated by themselves: the pod was not stopped, evicted or deleted. */
 static bool has_local_pod_terminated(const ApiServerPod *pod, const PodStatus *status) {
         const Pod *desired = pod->bound.desired;
-        bool is_still_desired = desired && streq(desired->metadata.uid, pod->local.uid) &&
+        bool is_still_desired = desired && object_has_uid(&desired->metadata, pod->local.uid) &&
                                 !remote_pod_is_deleting(&pod->remote);
 
         return is_still_desired && !status->reason &&
@@ -439,14 +446,14 @@ static void cache_if_terminated(ApiServerPods *pods, ApiServerPod *pod, const Po
 /* The pod terminated before this boot; what is left of it on disk does not show how. */
 static bool is_terminated_leftover(const ApiServerPod *pod, const Pod *local_pod) {
         return pod_is_of_api(local_pod) && pod->local.is_api_pod && !pod->local.uid &&
-               streq_ptr(pod->local.final_uid, local_pod->metadata.uid);
+               object_has_uid(&local_pod->metadata, pod->local.final_uid);
 }
 
 /* An adopted pod is reported as the API server's pod; the mirror pod under its own name is deleted.
  */
 static void detach_adopted_mirror(ApiServerPods *pods, const Pod *local_pod) {
         for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
-                if (streq_ptr(pod->local.uid, local_pod->metadata.uid) &&
+                if (object_has_uid(&local_pod->metadata, pod->local.uid) &&
                     !streq(pod->local.reported_uid, pod_adoption_api_uid(local_pod))) {
                         local_pod_clear(&pod->local);
                         pod_status_writer_mark(pods->writer, pod);

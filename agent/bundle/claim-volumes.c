@@ -4,6 +4,7 @@
 #include "agent/bundle/huge-pages.h"
 #include "agent/model/containers.h"
 #include "agent/model/match.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 /* ---- claims ---- */
@@ -12,7 +13,7 @@
 static bool is_claim_of_pod(const DataObject *claim, const Pod *pod) {
         const OwnerReference *owner = object_controller(&claim->metadata);
 
-        return owner && streq(owner->uid, pod->metadata.uid);
+        return owner && object_has_uid(&pod->metadata, owner->uid);
 }
 
 static int find_bound_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
@@ -74,7 +75,7 @@ static int check_volume_node(const BundleConfig *config, const DataObject *objec
 
 static int check_persistent_volume(const BundleConfig *config, const DataObject *claim,
                                    const DataObject *object, Error *reterr) {
-        if (object->volume.claim && !streq_ptr(object->volume.claim->uid, claim->metadata.uid))
+        if (object->volume.claim && !object_has_uid(&claim->metadata, object->volume.claim->uid))
                 return error_setf(reterr, EINVAL,
                                   "persistentvolume \"%s\" is bound to another claim",
                                   object->metadata.name);

@@ -6,6 +6,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/pod-source.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
@@ -95,7 +96,7 @@ static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const 
                 daemonset_free(set);
                 return NULL;
         }
-        if (r >= 0 && !streq(set->metadata.uid, uid)) {
+        if (r >= 0 && !object_has_uid(&set->metadata, uid)) {
                 set = daemonset_free(set);
                 r = error_setf(&error, EINVAL, "it has another UID");
         }

@@ -37,7 +37,7 @@ DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, co
                 const DaemonSet *set = daemonset_state_set(state);
 
                 if (daemonset_state_is_desired(state, controller->pass.generation) &&
-                    streq(set->metadata.name, name) && streq(set->metadata.namespace, namespace) &&
+                    object_has_name(&set->metadata, namespace, name) &&
                     (!found || set->metadata.source < daemonset_state_set(found)->metadata.source))
                         found = state;
         }

@@ -12,6 +12,7 @@
 #include "agent/daemonset/daemonset-state-private.h"
 #include "agent/daemonset/rules/history-update.h"
 #include "agent/daemonset/rules/progress-deadline.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/rollout-deadline.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
@@ -265,7 +266,7 @@ static void set_refusal(const DaemonSetSyncPass *pass, DaemonSetState *state,
 static bool has_current_pod(const DaemonSetState *state, const ClaimedPods *claimed) {
         for (size_t i = 0; i < claimed->n; i++)
                 if (!claimed->pods[i].is_terminating && !claimed->pods[i].is_terminal &&
-                    streq(claimed->observed[i]->pod->metadata.name, state->pod->metadata.name))
+                    objects_share_name(&claimed->observed[i]->pod->metadata, &state->pod->metadata))
                         return true;
         return false;
 }
@@ -567,7 +568,7 @@ static bool has_pod_terminated(const DaemonSetSyncPass *pass, const Pod *pod) {
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,
                             bool is_new, bool is_gone) {
         if (state->is_create_pending && is_new &&
-            streq(pod->metadata.name, state->pod->metadata.name)) {
+            objects_share_name(&pod->metadata, &state->pod->metadata)) {
                 state->is_create_pending = false;
                 record_daemonset_event(pass, state->set, POD_EVENT_NORMAL, "SuccessfulCreate",
                                        "Created pod: %s", pod->metadata.name);

@@ -5,6 +5,7 @@
 #include "agent/daemonset/orphan-pods.h"
 
 #include "agent/daemonset/rules/rules.h"
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ int orphan_pods_add(OrphanPods *orphans, const Pod *pod) {
 
 bool orphan_pods_contain(const OrphanPods *orphans, const char *uid) {
         for (size_t i = 0; i < orphans->n; i++)
-                if (streq(orphans->items[i]->metadata.uid, uid))
+                if (object_has_uid(&orphans->items[i]->metadata, uid))
                         return true;
         return false;
 }
@@ -66,19 +67,16 @@ static void drop_orphan_at(OrphanPods *orphans, size_t i) {
 
 void orphan_pods_drop(OrphanPods *orphans, const char *uid) {
         for (size_t i = 0; i < orphans->n; i++)
-                if (streq(orphans->items[i]->metadata.uid, uid)) {
+                if (object_has_uid(&orphans->items[i]->metadata, uid)) {
                         drop_orphan_at(orphans, i);
                         return;
                 }
 }
 
 void orphan_pods_drop_named(OrphanPods *orphans, const char *namespace, const char *name) {
-        for (size_t i = 0; i < orphans->n; i++) {
-                const ObjectMeta *metadata = &orphans->items[i]->metadata;
-
-                if (streq(metadata->name, name) && streq(metadata->namespace, namespace)) {
+        for (size_t i = 0; i < orphans->n; i++)
+                if (object_has_name(&orphans->items[i]->metadata, namespace, name)) {
                         drop_orphan_at(orphans, i);
                         return;
                 }
-        }
 }

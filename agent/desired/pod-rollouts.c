@@ -11,6 +11,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "agent/model/json.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/own-values.h"
 #include "agent/model/rollout-deadline.h"
 #include "agent/pods/pod-images.h"
@@ -64,8 +65,7 @@ static PodRollout *find_rollout(const PodRollouts *rollouts, const ObjectMeta *m
         for (size_t i = 0; i < rollouts->items.n; i++) {
                 PodRollout *one = rollouts->items.items[i];
 
-                if (streq(one->history.name, metadata->name) &&
-                    streq(one->history.namespace, metadata->namespace))
+                if (object_has_name(metadata, one->history.namespace, one->history.name))
                         return one;
         }
         return NULL;
@@ -321,7 +321,8 @@ static int keep_running_as_good(const RolloutPass *pass) {
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
 
         if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) ||
-            pod_source_origin(pass->actual->source) != pass->rollout->history.source || !hash[0] || streq(hash, rollout_hash_of(pass->desired->pod)))
+            pod_source_origin(pass->actual->source) != pass->rollout->history.source || !hash[0] ||
+            streq(hash, rollout_hash_of(pass->desired->pod)))
                 return 0;
         if (!pass->rollout->history.tried[0])
                 pass->rollout->history.number++;

@@ -9,6 +9,7 @@
 #include "agent/manifest/foreign-kinds.h"
 #include "agent/manifest/rules.h"
 #include "agent/model/names.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/pod-source.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -153,10 +154,7 @@ static int add_pod(ManifestParser *parser, Pod *pod) {
 
 static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         for (size_t i = 0; i < parser->objects.pods.n; i++) {
-                const ObjectMeta *other = &parser->objects.pods.items[i]->metadata;
-
-                if (streq(other->name, pod->metadata.name) &&
-                    streq(other->namespace, pod->metadata.namespace))
+                if (objects_share_name(&parser->objects.pods.items[i]->metadata, &pod->metadata))
                         return true;
         }
         return false;
@@ -237,10 +235,8 @@ static int parse_pod(ManifestParser *parser, const YamlNode *node, const DecodeP
 
 static bool has_duplicate_daemonset(const ManifestParser *parser, const DaemonSet *set) {
         for (size_t i = 0; i < parser->objects.daemonsets.n; i++) {
-                const ObjectMeta *other = &parser->objects.daemonsets.items[i]->metadata;
-
-                if (streq(other->name, set->metadata.name) &&
-                    streq(other->namespace, set->metadata.namespace))
+                if (objects_share_name(&parser->objects.daemonsets.items[i]->metadata,
+                                       &set->metadata))
                         return true;
         }
         return false;
@@ -273,8 +269,7 @@ static bool has_duplicate_data_object(const ManifestParser *parser, const DataOb
                 const DataObject *other = parser->objects.data.items[i];
 
                 if (other->kind == object->kind &&
-                    streq(other->metadata.name, object->metadata.name) &&
-                    streq(other->metadata.namespace, object->metadata.namespace))
+                    objects_share_name(&other->metadata, &object->metadata))
                         return true;
         }
         return false;

@@ -3,13 +3,8 @@
 
 #include "agent/model/desired-pods.h"
 
+#include "agent/model/object-identity.h"
 #include "common/cleanup.h"
-
-static int compare_pod_name(const ObjectMeta *metadata, const char *namespace, const char *name) {
-        int r = strcmp(metadata->namespace, namespace);
-
-        return r != 0 ? r : strcmp(metadata->name, name);
-}
 
 /* The first index whose pod is not before the name. */
 static size_t find_pod_index(const DesiredPods *desired, const char *namespace, const char *name) {
@@ -19,7 +14,7 @@ static size_t find_pod_index(const DesiredPods *desired, const char *namespace, 
                 size_t middle = (low + high) / 2;
                 const ObjectMeta *metadata = &desired->pods.items[middle].pod->metadata;
 
-                if (compare_pod_name(metadata, namespace, name) < 0)
+                if (object_compare_name(metadata, namespace, name) < 0)
                         low = middle + 1;
                 else
                         high = middle;
@@ -31,14 +26,14 @@ DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace,
         size_t i = find_pod_index(desired, namespace, name);
 
         if (i == desired->pods.n ||
-            compare_pod_name(&desired->pods.items[i].pod->metadata, namespace, name) != 0)
+            object_compare_name(&desired->pods.items[i].pod->metadata, namespace, name) != 0)
                 return NULL;
         return &desired->pods.items[i];
 }
 
 bool desired_pods_have_uid(const DesiredPods *desired, const char *uid) {
         for (size_t i = 0; i < desired->pods.n; i++)
-                if (streq_ptr(desired->pods.items[i].pod->metadata.uid, uid))
+                if (object_has_uid(&desired->pods.items[i].pod->metadata, uid))
                         return true;
         return false;
 }
@@ -111,7 +106,7 @@ const ActualPod *actual_pods_find(const ActualPods *actual, const ObjectMeta *me
         for (size_t i = 0; i < actual->n; i++) {
                 const ObjectMeta *one = actual_pod_metadata(&actual->items[i]);
 
-                if (compare_pod_name(one, metadata->namespace, metadata->name) == 0)
+                if (object_compare_name(one, metadata->namespace, metadata->name) == 0)
                         return &actual->items[i];
         }
         return NULL;

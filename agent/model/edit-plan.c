@@ -7,6 +7,7 @@
 #include "agent/model/edit-plan.h"
 
 #include "agent/model/containers.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 #include "agent/model/references.h"
@@ -409,7 +410,7 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "status.qosClass",
                                     qos_class_names[before], qos_class_names[after]);
         /* Objects of other names or namespaces are other pods. */
-        if (r >= 0 && !streq_ptr(running->metadata.namespace, desired->metadata.namespace))
+        if (r >= 0 && !objects_share_namespace(&running->metadata, &desired->metadata))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.namespace",
                                     strna(running->metadata.namespace),
                                     strna(desired->metadata.namespace));
@@ -419,7 +420,7 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         /* The UID of a file's pod changes with every edit; that of an API server's pod only when
          * the pod is a different one. */
         if (r >= 0 && (pod_is_of_api(running) || pod_is_of_api(desired)) &&
-            !streq(running->metadata.uid, desired->metadata.uid))
+            !objects_share_uid(&running->metadata, &desired->metadata))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
                                     desired->metadata.uid);
         if (r >= 0 && is_of_another_source(running, desired))

@@ -14,6 +14,38 @@ bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b) {
                streq_ptr(a->uid, b->uid);
 }
 
+bool objects_are_same(const ObjectMeta *a, const ObjectMeta *b) {
+        ObjectIdentity left = object_identity(a), right = object_identity(b);
+
+        return object_identities_equal(&left, &right);
+}
+
+int object_compare_name(const ObjectMeta *object, const char *namespace, const char *name) {
+        int r = strcmp(object->namespace, namespace);
+
+        return r != 0 ? r : strcmp(object->name, name);
+}
+
+bool object_has_name(const ObjectMeta *object, const char *namespace, const char *name) {
+        return streq_ptr(object->name, name) && streq_ptr(object->namespace, namespace);
+}
+
+bool objects_share_name(const ObjectMeta *a, const ObjectMeta *b) {
+        return object_has_name(a, b->namespace, b->name);
+}
+
+bool objects_share_namespace(const ObjectMeta *a, const ObjectMeta *b) {
+        return streq_ptr(a->namespace, b->namespace);
+}
+
+bool object_has_uid(const ObjectMeta *object, const char *uid) {
+        return uid && streq_ptr(object->uid, uid);
+}
+
+bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b) {
+        return object_has_uid(a, b->uid);
+}
+
 bool object_is_controlled_by_daemonset(const ObjectMeta *object, const ObjectIdentity *set) {
         const ObjectIdentity owner = {
                 .source = object->source,

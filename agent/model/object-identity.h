@@ -20,5 +20,21 @@ ObjectIdentity object_identity(const ObjectMeta *metadata);
 /* All four are the same, and the source is known. */
 bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b);
 
+/* The same object, of a source that is known. */
+bool objects_are_same(const ObjectMeta *a, const ObjectMeta *b);
+
+/* Both would have one name. That makes no object of them: of pods the source decides which one the
+ * node runs (pod_source_outranks()). */
+bool objects_share_name(const ObjectMeta *a, const ObjectMeta *b);
+bool objects_share_namespace(const ObjectMeta *a, const ObjectMeta *b);
+int object_compare_name(const ObjectMeta *object, const char *namespace, const char *name);
+
+/* By what a client, or a user, says. */
+bool object_has_name(const ObjectMeta *object, const char *namespace, const char *name);
+
+/* Among objects of one source, or pods that run: no two of those have one UID. */
+bool object_has_uid(const ObjectMeta *object, const char *uid);
+bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b);
+
 /* The object's controller is this DaemonSet of apps/v1: UID, name, namespace and source. */
 bool object_is_controlled_by_daemonset(const ObjectMeta *object, const ObjectIdentity *set);

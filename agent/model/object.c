@@ -2,6 +2,7 @@
 #include "agent/model/object.h"
 
 #include "agent/model/names.h"
+#include "agent/model/object-identity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -132,8 +133,7 @@ ObjectKey object_key_referred(const ObjectMeta *from, ObjectKind kind, const cha
 bool object_key_matches(const ObjectKey *key, const DataObject *object) {
         return key->kind == object->kind &&
                object_sources_match(key->source, object->metadata.source) &&
-               streq_ptr(key->name, object->metadata.name) &&
-               streq_ptr(key->namespace, object->metadata.namespace);
+               object_has_name(&object->metadata, key->namespace, key->name);
 }
 
 int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod-adoption.h"
 
+#include "agent/model/object-identity.h"
 #include "agent/model/own-values.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
@@ -116,7 +117,7 @@ int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, 
         int r;
 
         /* Only the name may differ. */
-        if (!streq_ptr(running->metadata.namespace, desired->metadata.namespace))
+        if (!objects_share_namespace(&running->metadata, &desired->metadata))
                 return 0;
         r = copy_with_running_identity(running, desired, &adopted);
         if (r < 0)

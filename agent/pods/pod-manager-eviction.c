@@ -5,6 +5,7 @@
  * Evicted static pods come back by themselves, since no controller replaces them. Pods of an API
  * server do not: there a controller does. */
 
+#include "agent/model/object-identity.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/log.h"
 
@@ -51,7 +52,7 @@ int pod_manager_list_eviction_candidates(PodManager *manager, EvictionCandidate 
 
 static PodWorker *find_worker_by_uid(const PodManager *manager, const char *uid) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
                         return entry->worker;
         return NULL;
 }

@@ -3,6 +3,7 @@
 /* Questions about all pods: their status, their sources. */
 
 #include "agent/model/json.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/qos.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
@@ -71,7 +72,7 @@ int pod_manager_for_each_pod(PodManager *manager,
 
 static const PodEntry *find_entry_of_pod(const PodManager *manager, const char *uid) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
                         return entry;
         return NULL;
 }

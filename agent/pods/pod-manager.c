@@ -5,6 +5,7 @@
 #include "agent/pods/pod-manager.h"
 
 #include "agent/bundle/cgroup-resources.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/pod-adoption.h"
 #include "agent/model/schema.h"
 #include "agent/pods/host-ports.h"
@@ -66,11 +67,6 @@ static void sum_node_usage(const Pod *except, NodeUsage *ret, void *userdata) {
         }
 }
 
-static bool have_same_name(const Pod *a, const Pod *b) {
-        return streq(a->metadata.name, b->metadata.name) &&
-               streq(a->metadata.namespace, b->metadata.namespace);
-}
-
 /* Of a pod that has a worker, or is to have one; NULL: of neither. */
 static const PodSource *find_source(const PodManager *manager, const Pod *pod) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
@@ -86,7 +82,7 @@ static const PodSource *find_source(const PodManager *manager, const Pod *pod) {
 static bool holds_port_of(const PodEntry *entry, const Pod *pod, HostPortHolder *ret) {
         const Pod *other = entry->worker ? pod_worker_pod(entry->worker) : NULL;
 
-        if (!other || have_same_name(other, pod))
+        if (!other || objects_share_name(&other->metadata, &pod->metadata))
                 return false;
         *ret = (HostPortHolder){ .pod = other };
         ret->port = find_host_port_conflict(&pod->spec, &other->spec, &ret->path);
@@ -383,8 +379,9 @@ static bool is_known_pod_uid(const char *uid, void *userdata) {
         const PodManager *manager = userdata;
 
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if ((entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid)) ||
-                    (entry->next && streq(entry->next->metadata.uid, uid)))
+                if ((entry->worker &&
+                     object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid)) ||
+                    (entry->next && object_has_uid(&entry->next->metadata, uid)))
                         return true;
         return strv_contains(manager->unread, uid);
 }
@@ -441,13 +438,12 @@ int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, cons
 }
 
 static PodEntry *find_pod_entry(PodManager *manager, const ObjectMeta *metadata) {
-        size_t length = strlen(metadata->namespace);
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                const Pod *pod = entry->worker ? pod_worker_pod(entry->worker) : entry->next;
 
-        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (strncmp(entry->description, metadata->namespace, length) == 0 &&
-                    entry->description[length] == '/' &&
-                    streq(entry->description + length + 1, metadata->name))
+                if (pod && objects_share_name(&pod->metadata, metadata))
                         return entry;
+        }
         return NULL;
 }
 
@@ -582,7 +578,7 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
 /* Cgroups, directories and the shim's socket are those of the UID: it is one pod's. */
 static PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
                         return entry;
         return NULL;
 }
@@ -762,10 +758,12 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
 /* ---- questions ---- */
 
 /* By its full name, or that of the API server's pod that it was adopted for. */
-static bool is_pod_called(const Pod *pod, const char *name) {
+static bool is_pod_called(const Pod *pod, const char *namespace, const char *name) {
         cleanup_free char *api_name = pod_adoption_api_name(pod);
+        const ObjectMeta adopted = { .namespace = pod->metadata.namespace, .name = api_name };
 
-        return streq(pod->metadata.name, name) || streq_ptr(api_name, name);
+        return object_has_name(&pod->metadata, namespace, name) ||
+               (api_name && object_has_name(&adopted, namespace, name));
 }
 
 PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, const char *pod,
@@ -773,8 +771,7 @@ PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, c
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 const Pod *running = entry->worker ? pod_worker_pod(entry->worker) : NULL;
 
-                if (running && streq(running->metadata.namespace, namespace) &&
-                    is_pod_called(running, pod))
+                if (running && is_pod_called(running, namespace, pod))
                         return entry;
         }
         (void) error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);

@@ -6,6 +6,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
+#include "agent/model/object-identity.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -120,7 +121,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
         if (r < 0) /* its checksum matches: it is whole, but has what this version does not know */
                 return r == -ENOMEM ? r : -ENOTSUP;
-        if (!streq_ptr(record.pod->metadata.uid, uid))
+        if (!object_has_uid(&record.pod->metadata, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
         r = pod_set_source(record.pod, &record.source);
         if (r < 0)

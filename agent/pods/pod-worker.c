@@ -7,6 +7,7 @@
 #include "agent/pods/pod-worker.h"
 
 #include "agent/bundle/cgroups.h"
+#include "agent/model/object-identity.h"
 #include "agent/model/schema.h"
 #include "agent/pods/event-recorder.h"
 #include "agent/pods/eviction-candidate.h"
@@ -456,7 +457,7 @@ int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *
 int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr) {
         const Pod *pod = worker->instance.pod;
 
-        if (uid && !streq(uid, pod->metadata.uid))
+        if (uid && !object_has_uid(&pod->metadata, uid))
                 return error_setf(reterr, ENOENT, "pod not found");
         if (!worker->instance.sandbox || !sandbox_is_connected(worker->instance.sandbox))
                 return error_setf(reterr, ENXIO, "pod not found (\"%s_%s\")", pod->metadata.name,

@@ -13,6 +13,7 @@ import unittest
 import calls
 import commits
 import gcc_analyzer
+import identities
 import layers
 import names
 import pages
@@ -34,6 +35,7 @@ def checks(build, configured, with_analyzer):
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
         ("types and functions have names of their own", lambda: names.check(TOP)),
+        ("objects are told apart with their source", lambda: identities.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
         ("no function is too long", lambda: shape.check_lengths(TOP)),
@@ -60,6 +62,7 @@ def quick_checks(changed):
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
         ("types and functions have names of their own", lambda: names.check(TOP)),
+        ("objects are told apart with their source", lambda: identities.check(TOP)),
         ("no function is too long", lambda: shape.check_lengths(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),

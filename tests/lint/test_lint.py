@@ -13,6 +13,7 @@ import unittest.mock
 import calls
 import commits
 import gcc_analyzer
+import identities
 import layers
 import names
 import pages
@@ -143,6 +144,28 @@ class Layers(Lint):
     def test_a_comment_includes_nothing(self):
         self.put("common/a.c", '/*\n#include "agent/agent.h"\n*/\n')
         self.assertEqual(layers.check(self.root), [])
+
+
+class Identities(Lint):
+    def test_metadata_is_not_compared_as_text(self):
+        self.put("agent/pods/a.c", "int f(void) {\n        return streq(g(a)->metadata.uid,\n                     uid);\n}\n")
+        self.expect(identities.check(self.root), "agent/pods/a.c:2:", "g(a)->metadata.uid, uid")
+
+    def test_any_of_the_members_by_any_of_the_calls_is_found(self):
+        calls_of = [f"{call}(x, {member})" for call in ("streq", "streq_ptr", "strcmp", "strncmp")
+                    for member in ("metadata->name", "a.metadata.namespace", "pod->metadata.uid")]
+        self.put("agent/desired/a.h", "".join(f"{one};\n" for one in calls_of))
+        self.assertEqual(len(identities.check(self.root)), len(calls_of))
+
+    def test_what_is_no_comparison_of_objects_is_allowed(self):
+        self.put("agent/pods/a.c", '/* streq(pod->metadata.uid, uid) */ f(streq(a, "metadata.name"), strdup(pod->metadata.name));\n')
+        self.put("agent/model/object-identity.c", "streq(a->metadata.name, b);\n")
+        self.put("agent/cli/a.c", "streq(a->metadata.name, b);\n")
+        self.assertEqual([one for one in identities.check(self.root) if "needs no exception" not in one], [])
+
+    def test_an_exception_that_is_not_needed_is_reported(self):
+        self.put("agent/model/object-identity.c", "\n")
+        self.assertEqual(len(identities.check(self.root)), len(identities.FILES))
 
 
 class Names(Lint):

@@ -239,7 +239,7 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
 }
 
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod) {
-        return streq(set->metadata.namespace, pod->metadata.namespace) &&
+        return objects_share_namespace(&set->metadata, &pod->metadata) &&
                label_selector_matches(set->spec.selector, &pod->metadata.labels);
 }
 

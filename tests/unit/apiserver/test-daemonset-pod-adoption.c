@@ -175,8 +175,8 @@ TEST(adopted_pod_of_an_earlier_agent_is_found_by_its_record)
         EXPECT(adopted_pod_find_entry(&table, pod->bound.adopted) == pod);
         EXPECT(adopted_pod_find_entry(&table, local_pod) == NULL);
         EXPECT_STREQ(adopted_pod_reported_uid(pod, pod->bound.adopted), API_UID);
-        EXPECT(pod_table_find_adopted(&table, local_pod->metadata.uid, NULL) == pod);
-        EXPECT(!pod_table_find_adopted(&table, local_pod->metadata.uid, pod));
+        EXPECT(pod_table_find_adopted(&table, local_pod, NULL) == pod);
+        EXPECT(!pod_table_find_adopted(&table, local_pod, pod));
         EXPECT_EQ(adopted_pod_update(pod), 1);
 }
 

@@ -42,3 +42,34 @@ TEST(nothing_is_known_of_an_object_without_a_source)
         b.source = OBJECT_SOURCE_APISERVER;
         EXPECT(!object_identities_equal(&a, &b));
 }
+
+TEST(an_object_is_the_same_only_with_all_of_its_identity)
+{
+        const ObjectMeta one = {
+                .name = set_name, .namespace = space, .uid = set_uid, .source = OBJECT_SOURCE_FILE
+        };
+
+        for (ObjectSource source = 0; source < N_OBJECT_SOURCES; source++)
+                for (unsigned wrong = 0; wrong < 8; wrong++) {
+                        const ObjectMeta two = { .name = wrong & 1 ? other : set_name,
+                                                 .namespace = wrong & 2 ? other : space,
+                                                 .uid = wrong & 4 ? other : set_uid,
+                                                 .source = source };
+
+                        EXPECT_EQ(objects_are_same(&one, &two),
+                                  wrong == 0 && source == OBJECT_SOURCE_FILE);
+                        EXPECT_EQ(objects_share_name(&one, &two), !(wrong & 3));
+                        EXPECT_EQ(objects_share_namespace(&one, &two), !(wrong & 2));
+                        EXPECT_EQ(objects_share_uid(&one, &two), !(wrong & 4));
+                        EXPECT_EQ(object_compare_name(&one, two.namespace, two.name) == 0,
+                                  !(wrong & 3));
+                }
+}
+
+TEST(no_uid_is_nobodys)
+{
+        const ObjectMeta none = { .name = set_name, .namespace = space };
+
+        EXPECT(!object_has_uid(&none, NULL));
+        EXPECT(!objects_share_uid(&none, &none));
+}
