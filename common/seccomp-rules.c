@@ -2,6 +2,7 @@
 #include "common/seccomp-rules.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n) {
         for (size_t i = 0; i < n; i++) {
@@ -14,6 +15,24 @@ int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const
                         return r;
         }
         return 0;
+}
+
+int seccomp_add_data_calls(scmp_filter_ctx filter) {
+        static const char *const calls[] = { "mmap", "mmap2", "mprotect" };
+        int r = 0;
+
+        if (HAS_SANITIZER)
+                return seccomp_add_calls(filter, SCMP_ACT_ALLOW, calls, N_ELEMENTS(calls));
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(calls); i++) {
+                int call = seccomp_syscall_resolve_name(calls[i]);
+
+                if (call == __NR_SCMP_ERROR)
+                        continue;
+                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
+                                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+                r = r == -EDOM ? 0 : r; /* it is not one of this machine */
+        }
+        return r;
 }
 
 /* libseccomp (2.5.4) leaves out the rules that it finds no memory for, and reports success. */

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #define NAMESPACE_FLAGS                                                                \
@@ -84,25 +83,6 @@ static int add_file_commands(scmp_filter_ctx filter) {
         return r;
 }
 
-/* Without memory for code. */
-static int add_memory_calls(scmp_filter_ctx filter) {
-        static const char *const calls[] = { "mmap", "mmap2", "mprotect" };
-        int r = 0;
-
-        if (HAS_SANITIZER)
-                return seccomp_add_calls(filter, SCMP_ACT_ALLOW, calls, N_ELEMENTS(calls));
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(calls); i++) {
-                int call = seccomp_syscall_resolve_name(calls[i]);
-
-                if (call == __NR_SCMP_ERROR)
-                        continue;
-                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
-                                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-                r = r == -EDOM ? 0 : r; /* it is not one of this machine */
-        }
-        return r;
-}
-
 int seccomp_filter_unpacker(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         int r;
@@ -115,7 +95,7 @@ int seccomp_filter_unpacker(Error *reterr) {
         if (r >= 0)
                 r = add_file_commands(filter);
         if (r >= 0)
-                r = add_memory_calls(filter);
+                r = seccomp_add_data_calls(filter);
         return seccomp_load_filter(filter, r, reterr);
 }
 

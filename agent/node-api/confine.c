@@ -11,6 +11,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#define DATA_MAX      (512 * MIB) /* as its unit has it */
+#define ADDRESSES_MAX (2 * DATA_MAX)
+
 enum {
         NOBODY = 65534
 };
@@ -34,8 +37,18 @@ static int become_api_user(const char *name, bool is_required, Error *reterr) {
                     : become_ids("nobody", NOBODY, NOBODY, reterr);
 }
 
+static void limit_api_memory(void) {
+        static const struct rlimit none = { 0, 0 }, data = { DATA_MAX, DATA_MAX },
+                                   addresses = { ADDRESSES_MAX, ADDRESSES_MAX };
+
+        (void) setrlimit(RLIMIT_CORE, &none);
+        if (HAS_SANITIZER)
+                return;
+        (void) setrlimit(RLIMIT_DATA, &data);
+        (void) setrlimit(RLIMIT_AS, &addresses);
+}
+
 static int drop_privileges(const char *user, bool is_required, Error *reterr) {
-        static const struct rlimit no_core = { 0, 0 };
         int r = become_api_user(user, is_required, reterr);
 
         if (r < 0)
@@ -43,7 +56,7 @@ static int drop_privileges(const char *user, bool is_required, Error *reterr) {
         r = privileges_keep_capabilities(0);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r));
-        (void) setrlimit(RLIMIT_CORE, &no_core);
+        limit_api_memory();
         return 0;
 }
 
@@ -75,7 +88,7 @@ static const char *const api_calls[] = {
         "timerfd_create", "timerfd_settime", "timerfd_settime64", "signalfd4", "poll", "ppoll",
         "ppoll_time64",
         /* memory, time, signals */
-        "mmap", "mmap2", "munmap", "mremap", "mprotect", "brk", "madvise", "rt_sigaction", "rt_sigprocmask",
+        "munmap", "mremap", "brk", "madvise", "rt_sigaction", "rt_sigprocmask",
         "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime", "clock_gettime64",
         "clock_nanosleep", "clock_nanosleep_time64", "gettimeofday", "time", "getrandom", "futex",
         "futex_time64", "sched_yield", "set_robust_list", "rseq", "uname", "sysinfo", "sched_getaffinity",
@@ -94,7 +107,7 @@ static const char *const api_calls[] = {
 /* clang-format off */
 static const char *const signer_calls[] = {
         "recvmsg", "recv", "recvfrom", "sendmsg", "send", "sendto", "poll", "ppoll", "ppoll_time64", "read", "write",
-        "writev", "close", "mmap", "mmap2", "munmap", "mremap", "mprotect", "brk", "madvise", "rt_sigaction",
+        "writev", "close", "munmap", "mremap", "brk", "madvise", "rt_sigaction",
         "rt_sigprocmask", "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime",
         "clock_gettime64", "gettimeofday", "time", "getrandom", "futex", "futex_time64", "getpid", "gettid", "getuid",
         "geteuid", "getrusage", "fstat", "fstat64", "statx", "newfstatat", "exit", "exit_group", "tgkill",
@@ -110,13 +123,14 @@ static const char *const signer_calls[] = {
 
 int confine_signer_calls(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        int r;
 
         if (!filter)
                 return -ENOMEM;
-        return seccomp_load_filter(
-                filter,
-                seccomp_add_calls(filter, SCMP_ACT_ALLOW, signer_calls, N_ELEMENTS(signer_calls)),
-                reterr);
+        r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, signer_calls, N_ELEMENTS(signer_calls));
+        if (r >= 0)
+                r = seccomp_add_data_calls(filter);
+        return seccomp_load_filter(filter, r, reterr);
 }
 
 static int add_local_sockets(scmp_filter_ctx filter) {
@@ -156,6 +170,8 @@ int confine_api_system_calls(Error *reterr) {
         if (!filter)
                 return -ENOMEM;
         r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, api_calls, N_ELEMENTS(api_calls));
+        if (r >= 0)
+                r = seccomp_add_data_calls(filter);
         if (r >= 0)
                 r = add_local_sockets(filter);
         return seccomp_load_filter(filter, r, reterr);

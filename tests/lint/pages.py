@@ -201,6 +201,56 @@ def check_faults(root):
             yield f"{path}:{number}: {match.group(1)} names no test and is not marked as *open*"
 
 
+def _tests_of_item(root, text):
+    """Yields each test that an item of a list of tests names, as "FILE: TEST", and whether it exists."""
+    source = None
+    for word in re.findall(r"`([^`]+)`", text):
+        if word.endswith((".py", ".c")):
+            source = word if "/" in word else os.path.join("tests", "system", word)
+            continue
+        exists = source is not None and os.path.exists(os.path.join(root, source))
+        form = "TEST({})" if exists and source.endswith(".c") else "def {}("
+        yield f"{source}: {word}", exists and form.format(word) in tree.read(root, source)
+
+
+def _numbers(text):
+    """Those of the tests that a cell names: "(1, 2)"."""
+    return {int(number) for group in re.findall(r"\((\d+(?:, \d+)*)\)", text) for number in group.split(", ")}
+
+
+def _untested_cells(rows):
+    """A cell names its tests, or its column or its row does in its heading."""
+    heads = rows[0]
+    for row in rows[2:]:
+        for head, cell in zip(heads[1:], row[1:]):
+            if not _numbers(cell) | _numbers(head) | _numbers(row[0]):
+                yield f"the cell '{cell}' of '{row[0]}' names no test"
+
+
+def _check_tested_table(root, section, items):
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.split("\n") if line.startswith("|")]
+    named = _numbers("\n".join(cell for row in rows for cell in row))
+    for number, text in items.items():
+        tests = list(_tests_of_item(root, text))
+        if not tests:
+            yield f"{number}. names no test"
+        yield from (f"{number}. there is no {name}" for name, exists in tests if not exists)
+        if number not in named:
+            yield f"no cell names {number}"
+    yield from (f"there is no {number}. in the list of tests" for number in sorted(named - set(items)))
+    if rows:
+        yield from _untested_cells(rows)
+
+
+def check_security(root):
+    """Each cell of a table of SECURITY.md that has a list of tests names some of them, and they exist."""
+    path = "SECURITY.md"
+    for section in (tree.read(root, path) or "").split("\n## ")[1:]:
+        items = {int(number): text for number, text in re.findall(r"^(\d+)\. ((?:.+\n?)(?:^ .+\n?)*)", section, re.M)}
+        if items:
+            yield from (f"{path}: {section.split(chr(10))[0]}: {problem}" for problem in _check_tested_table(root, section, items))
+
+
 def check(root):
-    return [*check_routes(root), *check_conformance(root), *check_faults(root), *check_manuals(root), *check_links(root), *check_readme(root),
-            *check_reasons(root), *check_names_in_readmes(root), *check_pictures(root)]
+    return [*check_routes(root), *check_conformance(root), *check_faults(root), *check_security(root), *check_manuals(root), *check_links(root),
+            *check_readme(root), *check_reasons(root), *check_names_in_readmes(root), *check_pictures(root)]

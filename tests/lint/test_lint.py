@@ -357,6 +357,21 @@ class Pages(Lint):
             self.put("tests/FAULTS.md", f"| P1 | x | {row} | 1 |\n")
             self.expect(list(pages.check_faults(self.root)), f"FAULTS.md:1: {problem}")
 
+    def test_each_cell_of_a_table_of_security_names_tests_that_exist(self):
+        self.put("tests/system/test_a.py", "def test_b(node):\n    pass\n")
+        self.put("tests/unit/m/test-a.c", "TEST(b) {\n}\n")
+        page = ("# Security\n\n## T\n\n| | x (1) | y |\n|---|---|---|\n| r | none | all (1, 2) |\n\n"
+                "1. `test_a.py`: `test_b`;\n   `tests/unit/m/test-a.c`: `b`\n2. `test_a.py`: `test_b`\n\n## Other\n\n| a |\n|---|\n| b |\n")
+        self.put("SECURITY.md", page)
+        self.assertEqual(list(pages.check_security(self.root)), [])
+        for old, new, problem in (("`b`\n", "`c`\n", "1. there is no tests/unit/m/test-a.c: c"),
+                                  ("2. `test_a.py`: `test_b`", "2. `test_b.py`: `test_b`", "2. there is no tests/system/test_b.py: test_b"),
+                                  ("2. `test_a.py`: `test_b`", "2. `test_a.py`", "2. names no test"),
+                                  ("(1, 2)", "(1)", "no cell names 2"), ("(1, 2)", "(1, 2, 3)", "there is no 3. in the list"),
+                                  ("x (1)", "x", "the cell 'none' of 'r' names no test")):
+            self.put("SECURITY.md", page.replace(old, new))
+            self.expect(list(pages.check_security(self.root)), f"SECURITY.md: T: {problem}")
+
     def test_a_reason_that_is_not_explained(self):
         self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
         self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')

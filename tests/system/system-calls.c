@@ -5,9 +5,9 @@
  *     system-calls PID
  *
  * Each line of the standard input is a call, "NUMBER ARGUMENT…". An argument is a number, "=TEXT"
- * (the address of a string), or "@N" (of N bytes, which the answer has). The answer is "RESULT
- * HEX": what the kernel returned, and the bytes. At the end of the input the process continues as
- * if nothing had happened. */
+ * (the address of a string), "#HEX" (of bytes), or "@N" (of N bytes, which the answer has). The
+ * answer is "RESULT HEX": what the kernel returned, and the bytes. At the end of the input the
+ * process continues as if nothing had happened. */
 
 #include <errno.h>
 #include <signal.h>
@@ -129,9 +129,17 @@ static long execute(const unsigned long words[7]) {
         return RESULT(regs);
 }
 
+static size_t decode_hex(const char *hex, unsigned char *bytes) {
+        size_t n = 0;
+
+        for (unsigned byte; sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
+                bytes[n] = (unsigned char) byte;
+        return n;
+}
+
 static void execute_line(char *line) {
         unsigned long words[7] = { 0 }, next = STACK(before) - SCRATCH_BELOW, bytes = 0;
-        unsigned char output[SCRATCH_SIZE];
+        unsigned char output[SCRATCH_SIZE], input[SCRATCH_SIZE];
         size_t n_bytes = 0, n = 0;
         char *rest = line, *word;
 
@@ -140,6 +148,12 @@ static void execute_line(char *line) {
                         copy_scratch(word + 1, strlen(word), next, 1);
                         words[n++] = next;
                         next += (strlen(word) + 15) / 16 * 16;
+                } else if (word[0] == '#') {
+                        size_t length = decode_hex(word + 1, input);
+
+                        copy_scratch(input, length, next, 1);
+                        words[n++] = next;
+                        next += (length + 15) / 16 * 16;
                 } else if (word[0] == '@') {
                         n_bytes = strtoul(word + 1, NULL, 0);
                         bytes = words[n++] = next;

@@ -66,7 +66,8 @@ class Takeover:
         self.tool.stdout.close()
 
     def call(self, name, *arguments):
-        """What the kernel returns, and the bytes of a bytearray among the arguments. A text is the address of a string."""
+        """Returns what the kernel returns, and the bytes of a bytearray among the arguments. A text is the address of a string,
+        and bytes are that of their copy."""
         words = [str(call_number(name))]
         for argument in arguments:
             if isinstance(argument, str):
@@ -74,6 +75,8 @@ class Takeover:
                 words.append("=" + argument)
             elif isinstance(argument, bytearray):
                 words.append(f"@{len(argument)}")
+            elif isinstance(argument, bytes):
+                words.append("#" + argument.hex())
             else:
                 words.append(str(int(argument)))
         try:
@@ -119,6 +122,14 @@ class Takeover:
                     "local": socket.AF_UNIX}
         return {f"a socket for {name}": self.outcome("socket", family, socket.SOCK_RAW if name in ("packet", "netlink")
                                                      else socket.SOCK_STREAM, 0) for name, family in families.items()}
+
+    def try_connection(self, path):
+        """To a local socket."""
+        fd, _ = self.call("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0)
+        address = struct.pack("H", socket.AF_UNIX) + path.encode() + b"\0"
+        found = self.outcome("connect", fd, address, len(address))
+        self.call("close", fd)
+        return found
 
     def try_processes(self, other):
         """'other' is a process of root that lives on if nothing goes wrong."""

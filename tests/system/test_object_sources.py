@@ -8,10 +8,13 @@ import os
 import pytest
 import specs
 import world
+from harness import NODE_NAME
 from index_source import Index, Key, settings
 from manifest_server import ManifestServer
+from test_apiserver_daemonsets import daemonset, may_place, wait_pod_of
 from test_apiserver_objects import inside
 from test_ephemeral import add_ephemeral, ephemeral, post
+from test_squatters import source_of, squat
 from world import wait
 
 SOURCES = ("file", "url", "index", "api")
@@ -340,3 +343,36 @@ def test_a_pod_that_moves_to_another_source_sees_its_objects(sources):
     node.wait_running("web")
     assert seen(node, "web", ["same"])[1] == {"file"}
     assert node.init("plain") == plain, "a pod that refers to nothing runs on"
+
+
+def test_a_daemon_pod_of_the_server_sees_objects_of_the_server_only(sources):
+    """Of a set that the node evaluates: it may read what a bound pod refers to."""
+    node = sources.make_node(daemonSets="node")
+    may_place(node.api)
+    put_all(sources)
+    container, volumes = reader([f"of-{one}" for one in SOURCES] + ["same"])
+    run_reader(sources, "api")
+    node.api.create("daemonsets", daemonset("daemon", container, volumes=volumes))
+    node.start()
+    node.wait_running("reader-api")
+    name = wait_pod_of(node, "daemon")["metadata"]["name"]
+    assert source_of(node.pod(name)) == "evaluated (api)"
+    found, words = seen(node, name, [f"of-{one}" for one in SOURCES] + ["same"])
+    assert words == {"api"}
+    assert {slug for slug, ways in found.items() if ways} == {f"{kind}-{one}" for kind in ("configmap", "secret") for one in ("of-api", "same")}
+    node.api.delete("daemonsets", "default", "daemon")
+    node.wait_gone(name)
+
+
+@pytest.mark.parametrize("source", ["url", "index"])
+def test_a_pod_of_a_url_or_an_index_takes_its_name_from_a_pod_of_the_server(sources, source):
+    node = sources.make_node()
+    node.start()
+    pid = squat(node)
+    sources.put(source, specs.pod("web"))
+    pod = node.wait_pod("web", lambda pod: source_of(pod) != "api" and pod["status"].get("phase") == "Running", "is the pod of the source")
+    assert source_of(pod).startswith(source)
+    assert not world.is_alive(pid)
+    reported = node.wait_reported(f"web-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Failed", "has failed")
+    assert reported["status"]["reason"] == "NameConflict"
+    node.api.delete("pods", "default", f"web-{NODE_NAME}")

@@ -30,9 +30,10 @@ def waits(node, word):
     return node.cli("wait", f"--{word}", "--timeout", "1s")
 
 
-def test_pods_of_a_server_are_not_waited_for(make_member):
+@pytest.mark.parametrize("annotations", [keys(critical="true", bootstrap="true"), forged()], ids=["critical", "all"])
+def test_pods_of_a_server_are_not_waited_for(make_member, annotations):
     member = make_member()
-    pod = unready("theirs", annotations=forged(), labels=keys(critical="true"))
+    pod = unready("theirs", annotations=annotations, labels=keys(critical="true"))
     pod["spec"]["nodeName"] = NODE_NAME
     member.api.create("pods", pod)
     member.wait_running("theirs")  # whatever it is after
@@ -42,7 +43,7 @@ def test_pods_of_a_server_are_not_waited_for(make_member):
     annotations = member.pod("theirs")["metadata"]["annotations"]
     assert annotations["mainstay.dev/source"] == annotations["kubernetes.io/config.source"] == "api"
     assert "mainstay.dev/covers" not in annotations and "mainstay.dev/rolled-back" not in annotations
-    assert annotations["kubernetes.io/config.seen"] != "never"
+    assert annotations.get("kubernetes.io/config.seen") != "never"
     assert "exceeded its progress deadline" not in member.cli("rollout", "status", "pod/theirs", "--timeout", "1s").stderr
     member.restart()
     member.wait_running("theirs")

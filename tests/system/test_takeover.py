@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import tempfile
 
 import harness
 import layered_image
@@ -61,11 +63,22 @@ def fixture_bystander():
     process.wait()
 
 
-def expect(found, **others):
-    """Everything is refused, except what 'others' name with their own outcomes."""
-    wrong = {what: outcome for what, outcome in found.items()
-             if (outcome not in DENIED if what not in others else outcome != others[what])}
+def expect(found, may=()):
+    """Everything is refused, by one of the usual errors or those that 'may' be."""
+    wrong = {what: outcome for what, outcome in found.items() if outcome not in DENIED | set(may)}
     assert not wrong
+
+
+def permitted(pid):
+    """The capabilities of a process, those that it could get again included."""
+    return int(world.status(pid, "CapPrm"), 16) | int(world.status(pid, "CapInh"), 16)
+
+
+def open_files(pid):
+    """The paths of all files and directories that a process has open, without those that it has from us for its messages."""
+    ours = {os.readlink(f"/proc/self/fd/{fd}") for fd in (1, 2)}
+    return {path for path in world.descriptors(pid).values() if path.startswith("/") and not path.startswith("/memfd:")} - \
+        {"/dev/null", *ours}
 
 
 def try_attributes(taken, path):
@@ -104,13 +117,34 @@ def test_taken_over_log_copier_has_the_logs_of_its_pod_only(copied, tool, secret
         expect(taken.try_processes(bystander))
         expect(taken.try_fork())
         expect(taken.try_machine())
-        memory = taken.try_memory(128)
+        memory = taken.try_memory(64)
         assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
         assert taken.outcome("sendmsg", 3, 0, 0) == "EPERM", "it would name other sockets"
         assert taken.outcome("fcntl", 3, 8, bystander) == "EPERM", "F_SETOWN"
-    files = {path for path in world.descriptors(pid).values() if path.startswith("/")}
-    assert files <= {"/dev/null", logs[0]}
+    assert permitted(pid) == int(world.status(pid, "CapBnd"), 16) == 0
+    assert open_files(pid) == {logs[0]}
+    pipes = [{path for path in world.descriptors(copied.init(name)).values() if path.startswith("pipe:")} for name in ("web", "other")]
+    held = {path for path in world.descriptors(pid).values() if path.startswith("pipe:")}
+    assert pipes[0] and pipes[0] <= held and not held & pipes[1]
     assert copied.status("web")["restartCount"] == 0
+
+
+def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
+    """It writes what it likes into the log; how the container ended, and what its probe found, is what it was."""
+    copied.launch(specs.pod("ends", specs.container(
+        script="trap 'exit 7' USR1; echo ready; while :; do sleep 0.1; done",
+        readinessProbe={"exec": {"command": ["sh", "-c", "echo not ready; exit 1"]}, "periodSeconds": 1}), restartPolicy="Never"))
+    world.wait(lambda: "ready" in copied.logged("ends"), "it has set its trap")
+    pid, log = log_copier.find(copied, "ends"), f"{copied.log_directory('ends')}/main/0.log"
+    fd = next(fd for fd, path in world.descriptors(pid).items() if path == log)
+    with takeover.Takeover(tool, pid) as taken:
+        assert taken.outcome("write", fd, b"2026-01-01T00:00:00Z stdout F a lie\n", 36) == "allowed"
+        os.kill(copied.init("ends"), signal.SIGUSR1)
+    pod = copied.wait_pod("ends", lambda pod: pod["status"]["phase"] == "Failed", "has ended")
+    state = harness.container_status(pod)["state"]["terminated"]
+    assert state["exitCode"] == 7 and not state["startedAt"].startswith("2026-01-01")
+    assert not harness.container_status(pod)["ready"]
+    assert "a lie" in copied.cli("logs", "ends").stdout
 
 
 def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
@@ -151,12 +185,20 @@ def run_helper(*words, **options):
                           **options).stdout
 
 
+# As the agent's unit starts it: without CAP_SYS_CHROOT, in a system of which it may write its own directories only.
+IN_UNIT = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """mount --bind "$1" "$1"
+mount -o remount,bind,ro /
+shift
+exec setpriv --bounding-set=-sys_chroot -- "$@"
+"""]
+
+
 @contextlib.contextmanager
-def unpacking(store, archive, of_layer):
+def unpacking(store, archive, of_layer, in_unit=False):
     """The process that unpacks an image, or the one for a layer of it: stopped, and continued at the end."""
     digest = re.search("sha256:[0-9a-f]{64}", run_helper("index", "--store", store, archive)).group(0)
-    process = subprocess.Popen([takeover.shipped_program("mainstay-image"), "unpack", "--store", store, "--digest", digest, archive],
-                               stdin=subprocess.PIPE)
+    process = subprocess.Popen([*([*IN_UNIT, "sh", store] if in_unit else []), takeover.shipped_program("mainstay-image"), "unpack",
+                                "--store", store, "--digest", digest, archive], stdin=subprocess.PIPE)
     process.stdin.write(b"{}")
     process.stdin.close()
     try:
@@ -174,6 +216,18 @@ def unpacking(store, archive, of_layer):
         process.wait()
 
 
+def try_in_store(taken):
+    """Devices, which it could make without a path of the node."""
+    return {"make a disk": taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/disk", 0o60600, os.makedev(8, 0)),
+            "make a terminal": taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/terminal", 0o20600, os.makedev(1, 1))}
+
+
+def expect_store_only(pid, store, archive):
+    """Of files it has open what belongs to the store, and the archive. Paths are below its root directory."""
+    beneath = {path for path in open_files(pid) if path != archive and not path.startswith(store)}
+    assert not {path for path in beneath if not os.path.exists(store + path)}, beneath
+
+
 @pytest.mark.parametrize("of_layer", [False, True], ids=["image", "layer"])
 def test_taken_over_extraction_has_the_image_store_only(tmp_path, tool, large, secrets, bystander, of_layer):
     store = str(tmp_path / "store")
@@ -186,45 +240,72 @@ def test_taken_over_extraction_has_the_image_store_only(tmp_path, tool, large, s
             expect(taken.try_processes(bystander))
             assert taken.try_fork() == {"fork": "allowed"}, "for the layers"
             expect(taken.try_machine())
-            memory = taken.try_memory(1024)
-            assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
-            assert taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/disk", 0o60600, os.makedev(8, 0)) in DENIED
-            assert taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/terminal", 0o20600, os.makedev(1, 1)) in DENIED
+            expect_limited(taken)
+            expect(try_in_store(taken))
             assert taken.outcome("fcntl", 1, 8, bystander) == "EPERM", "F_SETOWN"
             assert taken.outcome("ioctl", 1, 0xC0045877, 0) == "EPERM", "FIFREEZE"
-            capabilities = int(world.status(pid, "CapEff"), 16)
-        assert not capabilities & ~sum(1 << bit for bit in (0, 1, 3, 4, 21, 31)), "what owners, modes and attributes need"
+            expect_store_only(pid, store, large)
+        assert not permitted(pid) & ~sum(1 << bit for bit in (0, 1, 3, 4, 21, 31)), "what owners, modes and attributes need"
     assert len(os.listdir(os.path.join(store, "layers"))) > 0
 
 
-def caught_reader(store, archive):
-    """A process that lists the images of an archive, confined and stopped; None if it has ended before."""
-    process = subprocess.Popen([takeover.shipped_program("mainstay-image"), "index", "--store", store, archive],
-                               stdout=subprocess.DEVNULL)
-    while process.poll() is None and world.status(process.pid, "Seccomp") != "2":
-        pass
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGSTOP)
-        if world.status(process.pid, "State").startswith(("T", "R", "S", "D")):
-            return process
-    process.wait()
-    return None
+def expect_limited(taken):
+    memory = {**taken.try_memory(320), **taken.try_memory(640)}
+    assert memory.pop("320 MiB of shared memory") == "allowed", "it is no data"
+    assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
 
 
-def test_taken_over_reader_of_documents_has_no_capability(tmp_path, tool, large, secrets, bystander):
-    process = world.wait(lambda: caught_reader(str(tmp_path / "store"), large), "it is caught")
+def test_taken_over_extraction_in_the_unit_changes_what_the_agent_may_write_only(tmp_path, tool, large, secrets):
+    """Its root directory is the node's there."""
+    store = str(tmp_path / "store")
+    os.mkdir(store)
+    with unpacking(store, large, of_layer=False, in_unit=True) as pid:
+        assert os.readlink(f"/proc/{pid}/root") == "/"
+        with takeover.Takeover(tool, pid) as taken:
+            expect(taken.try_files([*secrets, large]))
+            expect(taken.try_writes(["/etc", "/run", "/sys/fs/cgroup", str(tmp_path)]), may={"EROFS"})
+            expect(try_attributes(taken, secrets[-1]), may={"EROFS"})
+            assert taken.outcome("fchmodat", takeover.AT_FDCWD, store, 0o700) == "allowed"
+
+
+@contextlib.contextmanager
+def listing(store, archive):
+    """The process that lists the images of an archive, confined. It cannot end before the block does: nothing reads what it prints."""
+    output, full = os.pipe()
+    os.set_blocking(full, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(full, b"." * 4096)
+    os.set_blocking(full, True)
+    process = subprocess.Popen([takeover.shipped_program("mainstay-image"), "index", "--store", store, archive], stdout=full)
+    os.close(full)
     try:
-        with takeover.Takeover(tool, process.pid) as taken:
-            expect(taken.try_files(secrets))
+        world.wait(lambda: world.status(process.pid, "Seccomp") == "2", "it is confined")
+        yield process.pid
+        with open(output, "rb", closefd=False) as rest:
+            assert b"sha256:" in rest.read()
+        assert process.wait(world.DEADLINE) == 0, "it ends well, as if nothing had happened"
+    finally:
+        os.close(output)
+        process.kill()
+        process.wait()
+
+
+def test_taken_over_reader_of_documents_has_the_image_store_only(tmp_path, tool, large, secrets, bystander):
+    store = str(tmp_path / "store")
+    with listing(store, large) as pid:
+        with takeover.Takeover(tool, pid) as taken:
+            expect(taken.try_files([*secrets, large]))
+            expect(taken.try_writes(["/etc", "/run", "/dev/shm", "/sys/fs/cgroup", str(tmp_path)]))
             expect(try_attributes(taken, secrets[-1]))
             expect(taken.try_network())
             expect(taken.try_processes(bystander))
-            assert int(world.status(process.pid, "CapPrm"), 16) == 0
-        os.kill(process.pid, signal.SIGCONT)
-        assert process.wait(world.DEADLINE) == 0
-    finally:
-        process.kill()
-        process.wait()
+            assert taken.try_fork() == {"fork": "allowed"}
+            expect(taken.try_machine())
+            expect_limited(taken)
+            expect(try_in_store(taken))
+            expect_store_only(pid, store, large)
+        assert permitted(pid) == 0
 
 
 # mainstay-api
@@ -243,6 +324,24 @@ def fixture_api(copied):
         process.wait()
 
 
+@contextlib.contextmanager
+def listening(mode):
+    """The path of a local socket."""
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as server:
+        os.chmod(directory, 0o755)
+        path = os.path.join(directory, "socket")
+        server.bind(path)
+        server.listen()
+        os.chmod(path, mode)
+        yield path
+
+
+def expect_limited_api(taken):
+    memory = {**taken.try_memory(512), **taken.try_memory(1024)}
+    assert memory.pop("512 MiB of shared memory") == "allowed", "it is no data"
+    assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
+
+
 def test_taken_over_api_has_no_file_and_no_process(api, copied, tool, secrets, bystander):
     with takeover.Takeover(tool, api) as taken:
         expect(taken.try_files([*secrets, f"{copied.log_directory('web')}/main/0.log"]))
@@ -251,7 +350,39 @@ def test_taken_over_api_has_no_file_and_no_process(api, copied, tool, secrets, b
         network = taken.try_network()
         assert network.pop("a socket for local") == "allowed", "to the agent"
         expect(network)
+        with listening(0o600) as private, listening(0o666) as anybodys:
+            assert taken.try_connection(private) == "EACCES"
+            assert taken.try_connection(anybodys) == "allowed"
         expect(taken.try_processes(bystander))
         expect(taken.try_fork())
         expect(taken.try_machine())
-        assert int(world.status(api, "CapPrm"), 16) == 0
+        expect_limited_api(taken)
+    assert permitted(api) == 0 and not open_files(api)
+
+
+@pytest.fixture(name="signer")
+def fixture_signer():
+    """The pid of the process that has the serving key, and its socket to the agent."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen([takeover.shipped_program("mainstay-api"), "--signer", "--user", "nobody"], stdin=theirs)
+    theirs.close()
+    try:
+        world.wait(lambda: world.status(process.pid, "Seccomp") == "2", "the signer is confined")
+        yield process.pid
+    finally:
+        ours.close()
+        process.kill()
+        process.wait()
+
+
+def test_taken_over_signer_has_nothing_but_its_keys(signer, tool, secrets, bystander):
+    with takeover.Takeover(tool, signer) as taken:
+        expect(taken.try_files(secrets))
+        expect(taken.try_writes(["/tmp", "/dev/shm", "/sys/fs/cgroup"]))
+        expect(try_attributes(taken, secrets[-1]))
+        expect(taken.try_network())
+        expect(taken.try_processes(bystander))
+        expect(taken.try_fork())
+        expect(taken.try_machine())
+        expect_limited_api(taken)
+    assert permitted(signer) == 0 and not open_files(signer)
