@@ -115,7 +115,8 @@ def wait_accepted(node, name):
 
 def test_no_spelling_of_a_registry_evades_its_scope(registry, policy, strict_node):
     policy.write(default=ACCEPT, docker={f"localhost:{registry.port}": REJECT})
-    node = strict_node(registry)
+    # Nothing but the policy keeps the node from the registry, whatever it is called.
+    node = strict_node(registry, insecureRegistries=spelled(registry.port) + aliases(registry.port))
     for i, host in enumerate(spelled(registry.port) + aliases(registry.port)):
         node.drop(pod(f"spelled-{i}", f"{host}/{NAME}"))
     for i, host in enumerate(refused_names(registry.port)):
@@ -143,6 +144,19 @@ def test_a_policy_that_names_a_scope_in_two_spellings_accepts_nothing(registry, 
     node = strict_node(registry)
     node.drop(pod("web", f"localhost:{registry.port}/{NAME}"))
     assert "two spellings" in node.wait_waiting("web", "ErrImagePull")
+
+
+def test_a_misspelt_setting_of_the_policy_does_not_accept_every_image(registry, policy, make_node):
+    policy.write(default=REJECT)
+    mainstay = {"insecureRegistries": [registry.host]}
+    node = make_node(archive=None, start=False, config={"mainstay": {**mainstay, "signaturePolicy": policy.path}})
+    node.drop(pod("web", f"{registry.host}/{NAME}"))
+    node.start(ready=False)
+    assert node.agent.wait(world.DEADLINE) != 0
+    assert "mainstay.signaturePolicy: is not a field" in node.said() and "signaturePolicyFile" in node.said()
+    node.write_config(mainstay={**mainstay, "signaturePolicyFile": policy.path})
+    node.start()
+    wait_refused(node, "web", "reject")
 
 
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519"])

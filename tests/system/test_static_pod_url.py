@@ -259,6 +259,8 @@ def test_secrets_of_the_url_are_in_no_message(make_fetching, server):
                          staticPodURLHeader={"Authorization": ["Bearer hidden3"]})
     wait_failed(node, "404")
     assert "hidden" not in node.said() + node.cli("describe", "node").stdout + node.cli("get", "events").stdout
+    status, configuration = node.get("/configz")
+    assert status == 200 and "staticPodURL" in configuration and "hidden" not in configuration
     assert server.requests[0]["headers"]["authorization"] == "Bearer hidden3"
 
 
