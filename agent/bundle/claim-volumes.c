@@ -107,6 +107,12 @@ bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const 
                object->volume.local && !(claim && claim->read_only);
 }
 
+static int explain_unknown_type(Error *reterr) {
+        return error_setf(reterr, EINVAL,
+                          "hostPath type check failed: this version of Mainstay does not know its "
+                          "type");
+}
+
 int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
                            HostPathVolumeSource *ret, Error *reterr) {
         const DataObject *object;
@@ -121,7 +127,7 @@ int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Vol
                                                .type = HOST_PATH_DIRECTORY };
         else
                 return explain_unsupported_volume(object, reterr);
-        return 0;
+        return ret->type == HOST_PATH_OTHER ? explain_unknown_type(reterr) : 0;
 }
 
 /* ---- all kinds ---- */
@@ -158,6 +164,8 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                                   "driver name %s not found in the list of registered CSI drivers: "
                                   "this node has none",
                                   strna(volume->csi->driver));
+        if (volume->host_path && volume->host_path->type == HOST_PATH_OTHER)
+                return explain_unknown_type(reterr);
         if (volume->host_path && volume->host_path->path[0] != '/')
                 return error_setf(reterr, EINVAL, "hostPath '%.200s' is not an absolute path",
                                   volume->host_path->path);

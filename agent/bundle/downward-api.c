@@ -2,6 +2,7 @@
 #include "agent/bundle/downward-api.h"
 
 #include "agent/model/containers.h"
+#include "agent/model/names.h"
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
 
@@ -44,14 +45,24 @@ static char *format_string_map(const StringMap *map) {
         return text;
 }
 
-/* A whole map, or the value of "['key']" in it. */
-static char *map_subscript_value(const StringMap *map, const char *subscript) {
+static bool is_map_key(const char *text) {
+        size_t n = strlen(text);
+
+        return n > 4 && strncmp(text, "['", 2) == 0 && streq(text + n - 2, "']");
+}
+
+/* Whether the path is a whole map, or "map['key']", and its value. */
+static bool find_map_value(const StringMap *map, const char *name, const char *path, char **ret) {
+        const char *rest = path + strlen(name);
         cleanup_free char *key = NULL;
 
-        if (!*subscript)
-                return format_string_map(map);
-        key = strndup(subscript + 2, strlen(subscript) - 4);
-        return key ? strdup(strna(string_map_get(map, key))) : NULL;
+        if (strncmp(path, name, strlen(name)) != 0 || (*rest && !is_map_key(rest)))
+                return false;
+        key = *rest ? strndup(rest + 2, strlen(rest) - 4) : NULL;
+        *ret = !*rest ? format_string_map(map)
+               : key  ? strdup(strna(string_map_get(map, key)))
+                      : NULL;
+        return true;
 }
 
 /* In the host network a pod has the address of the node. */
@@ -69,8 +80,8 @@ static char *join_pod_ips(const BundleConfig *config, const Pod *pod) {
         return text;
 }
 
-char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path) {
-        static const char labels[] = "metadata.labels", annotations[] = "metadata.annotations";
+int downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path,
+                             char **ret, Error *reterr) {
         const ObjectMeta *metadata = &pod->metadata;
         const struct {
                 const char *path;
@@ -85,15 +96,18 @@ char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const
                 { "status.hostIPs", config->host_ip },
                 { "status.podIP", first_pod_ip(config, pod) },
         };
+        char text[EXCERPT_SIZE];
+        bool is_known = streq(path, "status.podIPs");
 
-        if (streq(path, "status.podIPs"))
-                return join_pod_ips(config, pod);
-        for (size_t i = 0; i < N_ELEMENTS(fields); i++)
-                if (streq(path, fields[i].path))
-                        return strdup(strna(fields[i].value));
-        if (strncmp(path, labels, strlen(labels)) == 0)
-                return map_subscript_value(&metadata->labels, path + strlen(labels));
-        return map_subscript_value(&metadata->annotations, path + strlen(annotations));
+        *ret = is_known ? join_pod_ips(config, pod) : NULL;
+        for (size_t i = 0; i < N_ELEMENTS(fields) && !is_known; i++) {
+                is_known = streq(path, fields[i].path);
+                *ret = is_known ? strdup(strna(fields[i].value)) : NULL;
+        }
+        if (!is_known && !find_map_value(&metadata->labels, "metadata.labels", path, ret) &&
+            !find_map_value(&metadata->annotations, "metadata.annotations", path, ret))
+                return error_setf(reterr, EINVAL, "unsupported fieldPath: %s", excerpt(text, path));
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int64_t divide_up_by_divisor(int64_t value, int64_t divisor) {

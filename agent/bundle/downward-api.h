@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths were
- * validated by manifest/. */
+/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths of manifests
+ * were validated by manifest/. */
 
 #include "agent/bundle/config.h"
 
 /* The value of "metadata.name", "metadata.labels['app']", "status.hostIP"…; "" where it is unset.
- * The caller frees it; NULL: out of memory. */
-char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path);
+ * The caller frees it. 0, -ENOMEM, or -EINVAL for a path that only a newer API server knows. */
+int downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path,
+                             char **ret, Error *reterr);
 
 /* A resource of a container in units of the divisor, rounded up. For an unset limit, the capacity
  * of the node. 'asking' is used where the selector names no container; NULL in a volume. 0,

@@ -231,6 +231,24 @@ static void sort_by_depth(MountList *list) {
                 }
 }
 
+int check_container_mounts(const Container *container, Error *reterr) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++) {
+                const VolumeMount *mount = &container->volume_mounts.items[i];
+
+                if (mount->mount_propagation == MOUNT_PROPAGATION_OTHER)
+                        return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                          "invalid MountPropagation mode of the mount at %s: this "
+                                          "version of Mainstay does not know it",
+                                          mount->mount_path);
+                if (mount->recursive_read_only == RECURSIVE_READ_ONLY_OTHER)
+                        return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                          "unknown recursive read-only mode of the mount at %s: "
+                                          "this version of Mainstay does not know it",
+                                          mount->mount_path);
+        }
+        return 0;
+}
+
 int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         const Container *container = input->container;
         cleanup_with(mount_list_done) MountList list = { 0 };

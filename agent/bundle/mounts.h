@@ -19,6 +19,9 @@ typedef LIST_OF(MountEntry) MountList;
 
 void mount_list_done(MountList *list);
 
+/* 0, or -BUNDLE_CONFIG_ERROR for an option that only a newer API server knows. */
+int check_container_mounts(const Container *container, Error *reterr);
+
 /* All volume mounts and, unless a volume is mounted there, the pod's /dev/shm and files of /etc,
  * and the volumes that the image declares; sorted by depth, whatever their order in the manifest.
  * Then the file of the termination message. 0 or -ENOMEM. */

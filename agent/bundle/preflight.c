@@ -36,6 +36,10 @@ int bundle_check_node(const BundleConfig *config, const PodSpec *spec, Error *re
 
         if (r < 0)
                 return r;
+        if (spec->security_context.supplemental_groups_policy == GROUPS_POLICY_OTHER)
+                return error_setf(reterr, EINVAL,
+                                  "unsupported supplementalGroupsPolicy: this version of Mainstay "
+                                  "knows Merge and Strict");
         r = huge_pages_check(spec, HUGE_PAGES_DIRECTORY, reterr);
         return r < 0 ? r : check_memory_limits(config, spec, reterr);
 }

@@ -381,6 +381,9 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
         char *text;
         int r;
 
+        r = check_container_mounts(input->container, reterr);
+        if (r < 0)
+                return r;
         r = resolve_container_security(input, &security, reterr);
         if (r < 0)
                 return r;

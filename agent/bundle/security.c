@@ -266,6 +266,14 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
                      : 0;
 }
 
+/* A profile of a type that is not known here may be of any strictness. */
+static int refuse_unknown_profile(const char *kind, Error *reterr) {
+        return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                          "unknown %s profile type: this version of Mainstay knows RuntimeDefault, "
+                          "Localhost and Unconfined",
+                          kind);
+}
+
 /* seccompProfile of the container, else of the pod, else RuntimeDefault, as with seccompDefault:
  * true. */
 static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *security,
@@ -278,6 +286,8 @@ static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *sec
                 profile = input->pod->spec.security_context.seccomp_profile;
         if (security->is_privileged || (profile && profile->type == PROFILE_UNCONFINED))
                 return 0;
+        if (profile && profile->type == PROFILE_OTHER)
+                return refuse_unknown_profile("seccomp", reterr);
         if (profile && profile->type == PROFILE_LOCALHOST && !profile->localhost_profile)
                 return error_setf(reterr, EINVAL, "localhost profile name is empty");
         if (profile && profile->type == PROFILE_LOCALHOST)
@@ -304,6 +314,8 @@ static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *s
                 security->app_armor_profile = input->config->app_armor_default;
                 return 0;
         }
+        if (profile->type == PROFILE_OTHER)
+                return refuse_unknown_profile("AppArmor", reterr);
         if (!input->config->has_app_armor)
                 return profile->type == PROFILE_UNCONFINED
                                ? 0

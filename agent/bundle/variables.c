@@ -121,7 +121,13 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
 
                 return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
         }
-        *ret = downward_api_field_value(v->config, v->pod, source->field_ref->field_path);
+        if (source->field_ref) {
+                int r = downward_api_field_value(v->config, v->pod, source->field_ref->field_path,
+                                                 ret, v->reterr);
+
+                return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
+        }
+        *ret = strdup(""); /* of a kind that only a newer API server knows, as with the kubelet */
         return *ret ? 0 : -ENOMEM;
 }
 

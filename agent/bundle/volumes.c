@@ -72,17 +72,19 @@ static int add_downward_api_files(const VolumePayloadBuilder *builder,
                 int r = 0;
 
                 if (file->field_ref)
-                        value = downward_api_field_value(builder->config, builder->pod,
-                                                         file->field_ref->field_path);
-                else
+                        r = downward_api_field_value(builder->config, builder->pod,
+                                                     file->field_ref->field_path, &value,
+                                                     builder->reterr);
+                else if (file->resource_field_ref)
                         r = downward_api_resource_value(builder->config, builder->pod, NULL,
                                                         file->resource_field_ref, &value,
                                                         builder->reterr);
                 if (r < 0)
                         return r;
-                r = value ? volume_payload_add(builder->payload, file->path, value, strlen(value),
-                                               file_mode_or_default(builder, &file->mode))
-                          : -ENOMEM;
+                /* Empty where only a newer API server knows the source, as with the kubelet. */
+                r = volume_payload_add(builder->payload, file->path, strna(value),
+                                       strlen(strna(value)),
+                                       file_mode_or_default(builder, &file->mode));
                 if (r < 0)
                         return r;
         }

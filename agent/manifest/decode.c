@@ -199,9 +199,7 @@ static int decode_port(Decoder *d, const Field *field, const YamlNode *node, con
 
 static int refuse_enum(const Decoder *d, const Field *field, const YamlNode *node) {
         char names[256] = "", text[EXCERPT_SIZE];
-        size_t n = 0;
-
-        size_t n_names = field->other ? field->other : field->n_names;
+        size_t n = 0, n_names = field_count_names(field);
 
         for (size_t i = 1; i < n_names && n < sizeof(names); i++) {
                 const char *joint = i == 1 ? "" : i + 1 == n_names ? " or " : ", ";
@@ -213,6 +211,13 @@ static int refuse_enum(const Decoder *d, const Field *field, const YamlNode *nod
                           excerpt(text, node->text));
 }
 
+static bool is_other_name(const Decoder *d, const Field *field, const YamlNode *node) {
+        if (d->mode == DECODE_API)
+                return field->other || field->ignores_other;
+        return d->mode == DECODE_RECORD && field->other &&
+               streq(field->names[field->other], node->text);
+}
+
 static int decode_enum(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         int r = expect_string(d, node);
@@ -221,13 +226,12 @@ static int decode_enum(Decoder *d, const Field *field, const YamlNode *node, con
                 return decode_error_at(d, node, path, r);
         if (is_absent_text(d, field, node))
                 return 0;
-        for (unsigned i = 1; i < field->n_names; i++)
-                if (streq(field->names[i], node->text) &&
-                    (i != field->other || d->mode == DECODE_RECORD)) {
+        for (unsigned i = 1; i < field_count_names(field); i++)
+                if (streq(field->names[i], node->text)) {
                         memcpy(at, &i, sizeof(i));
                         return 0;
                 }
-        if (d->mode == DECODE_API && (field->other || field->ignores_other)) {
+        if (is_other_name(d, field, node)) {
                 memcpy(at, &field->other, sizeof(field->other));
                 return 0;
         }
@@ -240,11 +244,13 @@ static int expect_sequence(const Decoder *d, const YamlNode *node, const DecodeP
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
-/* Limits lists to more than an object of an API server holds. */
+/* Limits the lists of files. Those of an API server are limited by the size of its objects, and
+ * have been compared there. */
 static int expect_list(const Decoder *d, const YamlNode *node, const DecodePath *path) {
         int r = expect_sequence(d, node, path);
 
-        if (r < 0 || node->n <= DECODE_LIST_MAX)
+        if (r < 0 || node->n <= DECODE_LIST_MAX || d->mode == DECODE_API ||
+            d->mode == DECODE_RECORD)
                 return r;
         r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
                        DECODE_LIST_MAX, node->n);

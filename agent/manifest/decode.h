@@ -11,7 +11,8 @@
 enum {
         DECODE_WARNINGS_MAX = 32, /* further warnings are only counted */
         DECODE_ERRORS_MAX = 100,  /* likewise */
-        DECODE_LIST_MAX = 20000,  /* items of a list of objects: rules compare each with each */
+        DECODE_LIST_MAX =
+                20000, /* items of a list of objects in a file: rules compare each with each */
 };
 
 typedef enum DecodeMode {

@@ -46,7 +46,10 @@ static int check_restart_rules(const Rules *rules, const ContainerAt *at) {
                 return rules_at(rules, r, "%s.restartPolicyRules", at->path);
         }
         for (size_t i = 0; i < container->restart_policy_rules.n; i++) {
-                if (container->restart_policy_rules.items[i].exit_codes->values.n <= EXIT_CODES_MAX)
+                const RestartRuleExitCodes *codes =
+                        container->restart_policy_rules.items[i].exit_codes;
+
+                if (!codes || codes->values.n <= EXIT_CODES_MAX)
                         continue;
                 r = error_setf(rules->reterr, EINVAL, "must have at most %d items", EXIT_CODES_MAX);
                 return rules_at(rules, r, "%s.restartPolicyRules[%zu].exitCodes.values", at->path,
@@ -67,7 +70,9 @@ static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < container->resize_policy.n; i++) {
                 const ResizePolicy *policy = &container->resize_policy.items[i];
 
-                if (at->role == ROLE_INIT && !rules_are_of_api(rules))
+                if (rules_are_of_api(rules)) /* may have resources that are not known here */
+                        return 0;
+                if (at->role == ROLE_INIT)
                         return resize_broken(rules, at, i, "",
                                              "must not be set for init containers");
                 for (size_t j = 0; j < i; j++)

@@ -53,6 +53,7 @@ static int check_requirement_values(const SelectorRequirement *requirement, Erro
                                   "'%s'",
                                   excerpt(text, requirement->values[0]));
         case SELECTOR_OPERATOR_UNSET:
+        case SELECTOR_OTHER:
         case N_SELECTOR_OPERATORS:
                 break;
         }
@@ -92,6 +93,8 @@ static int check_field_requirement(const RequirementRules *list,
         char text[EXCERPT_SIZE];
         int r = 0;
 
+        if (requirement->op == SELECTOR_OTHER) /* the pod is rejected, or has no such preference */
+                return 0;
         if (!streq(requirement->key, "metadata.name"))
                 r = error_setf(reterr, EINVAL,
                                "not a valid field selector key: it must be metadata.name, not '%s'",
@@ -281,7 +284,8 @@ static int check_tolerations(const Rules *rules) {
                         r = error_setf(rules->reterr, EINVAL,
                                        "must be empty when `operator` is 'Exists'");
                 } else if (toleration->toleration_seconds.is_set &&
-                           toleration->effect != TAINT_NO_EXECUTE) {
+                           toleration->effect != TAINT_NO_EXECUTE &&
+                           toleration->effect != TAINT_EFFECT_OTHER) {
                         at = "effect";
                         r = error_setf(rules->reterr, EINVAL,
                                        "must be 'NoExecute' when `tolerationSeconds` is set");

@@ -117,7 +117,10 @@ static int check_handler_kinds(const ProbePosition *position, const Handler *han
                         return probe_error(position, kinds[i].field,
                                            "may not specify more than 1 handler type");
         }
-        return n == 0 ? probe_error(position, "", "must specify a handler type") : 0;
+        /* A newer API server has more: the handler fails. */
+        return n == 0 && !rules_are_of_api(position->rules)
+                       ? probe_error(position, "", "must specify a handler type")
+                       : 0;
 }
 
 static int check_handler(const ProbePosition *position, const Handler *handler) {

@@ -94,6 +94,8 @@ static int check_field_path(const Rules *rules, const FieldReference *reference,
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
+        if (rules_are_of_api(rules)) /* the variable or the volume fails, as in the kubelet */
+                return 0;
         if (field->api_version && !streq(field->api_version, "v1")) {
                 (void) snprintf(where, sizeof(where), "%s.fieldRef.apiVersion", path);
                 return reference_error(rules, where, "must be v1, not '%s'",
@@ -161,8 +163,10 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
 
 int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path) {
         if (!reference->field && !reference->resource)
-                return reference_error(rules, path,
-                                       "must have one of fieldRef and resourceFieldRef");
+                return rules_are_of_api(rules)
+                               ? 0
+                               : reference_error(rules, path,
+                                                 "must have one of fieldRef and resourceFieldRef");
         if (reference->field && reference->resource)
                 return reference_error(rules, path, "must have one source, not several");
         return reference->field ? check_field_path(rules, reference, path)
@@ -198,6 +202,8 @@ static int check_env_var_source(const Rules *rules, const EnvVar *variable, cons
         if (variable->value)
                 return reference_error(rules, path,
                                        "may not be specified when `value` is not empty");
+        if (n == 0 && rules_are_of_api(rules))
+                return 0; /* a newer one has more */
         if (n == 0)
                 return reference_error(rules, path,
                                        "must specify one of: `fieldRef`, `resourceFieldRef`, "
@@ -214,8 +220,11 @@ static int check_env_var_source(const Rules *rules, const EnvVar *variable, cons
 
 static int check_env_from(const Rules *rules, const EnvFromSource *source, const char *path) {
         if (!source->config_map_ref && !source->secret_ref)
-                return reference_error(rules, path,
-                                       "must specify one of: `configMapRef` or `secretRef`");
+                return rules_are_of_api(rules)
+                               ? 0
+                               : reference_error(
+                                         rules, path,
+                                         "must specify one of: `configMapRef` or `secretRef`");
         if (source->config_map_ref && source->secret_ref)
                 return reference_error(rules, path,
                                        "may not have more than one field specified at a time");

@@ -76,12 +76,13 @@ static int check_container_context(const Rules *rules, size_t n) {
         return check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
 }
 
-/* How this sysctl contradicts the rest of the pod, or NULL. */
-static const char *explain_sysctl_conflict(const PodSpec *spec, const char *name, size_t i) {
+/* How this sysctl contradicts the rest of the pod, or NULL. An API server has compared them. */
+static const char *explain_sysctl_conflict(const Rules *rules, const char *name, size_t i) {
+        const PodSpec *spec = &rules->pod->spec;
         const PodSecurityContext *context = &spec->security_context;
         SysctlNamespace namespace = sysctl_namespace(name);
 
-        for (size_t j = 0; j < i; j++) {
+        for (size_t j = 0; j < i && !rules_are_of_api(rules); j++) {
                 char other[SYSCTL_NAME_SIZE];
 
                 if (streq(name, sysctl_dotted(context->sysctls.items[j].name, other)))
@@ -97,8 +98,7 @@ static const char *explain_sysctl_conflict(const PodSpec *spec, const char *name
 static int check_sysctl(const Rules *rules, size_t i) {
         const Sysctl *sysctl = &rules->pod->spec.security_context.sysctls.items[i];
         char name[SYSCTL_NAME_SIZE];
-        const char *problem =
-                explain_sysctl_conflict(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
+        const char *problem = explain_sysctl_conflict(rules, sysctl_dotted(sysctl->name, name), i);
 
         if (problem)
                 return rules_refuse(rules, problem, "spec.securityContext.sysctls[%zu].name", i);

@@ -21,7 +21,7 @@ static const Field priority_class_fields[] = {
         FIELD("globalDefault",          BOOL,       DataObject, priority.global_default),
         FIELD("description",            STRING,     DataObject, priority.description),
         FIELD("preemptionPolicy",       ENUM,       DataObject, priority.preemption_policy,
-              ENUM_NAMES(preemption_policy_names)),
+              ENUM_NAMES(preemption_policy_names), .ignores_other = true),
 };
 const Schema priority_class_schema = {
         .name = "PriorityClass", .size = sizeof(DataObject),

@@ -32,6 +32,13 @@ ContainerRole container_role(const PodSpec *spec, const Container *container) {
         return container->restart_policy == RESTART_POLICY_ALWAYS ? ROLE_SIDECAR : ROLE_INIT;
 }
 
+RestartPolicy container_own_restart_policy(const PodSpec *spec, const Container *container) {
+        bool is_own = container->restart_policy != RESTART_POLICY_UNSET &&
+                      container->restart_policy != RESTART_POLICY_OTHER;
+
+        return is_own ? container->restart_policy : spec->restart_policy;
+}
+
 const Container *pod_find_container(const Pod *pod, const char *name) {
         const Container *container;
 

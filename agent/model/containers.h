@@ -30,6 +30,9 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 /* The container must belong to the spec. */
 ContainerRole container_role(const PodSpec *spec, const Container *container);
 
+/* The container's own policy, or the pod's. */
+RestartPolicy container_own_restart_policy(const PodSpec *spec, const Container *container);
+
 /* The amount of a resource of one container, in any unit; negative where it is unset. */
 typedef int64_t (*container_amount_t)(const Container *container);
 

@@ -28,7 +28,8 @@ static const Schema rolling_update_schema = SCHEMA(RollingUpdateDaemonSet, rolli
 
 static const Field update_strategy_fields[] = {
         FIELD("type",                   ENUM,       DaemonSetUpdateStrategy, type,
-              ENUM_NAMES(daemonset_strategy_names)),
+              ENUM_NAMES(daemonset_strategy_names),
+              .other = DAEMONSET_ON_DELETE, .ignores_other = true),
         FIELD("rollingUpdate",          OPTIONAL,   DaemonSetUpdateStrategy, rolling_update,
               .schema = &rolling_update_schema),
 };

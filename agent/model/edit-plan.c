@@ -337,7 +337,7 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
         for (size_t i = 0; i < container->resize_policy.n; i++) {
                 const ResizePolicy *policy = &container->resize_policy.items[i];
 
-                if (streq(resize_resource_names[policy->resource_name], field->key) &&
+                if (streq_ptr(resize_resource_names[policy->resource_name], field->key) &&
                     policy->restart_policy == RESIZE_RESTART_CONTAINER)
                         return MAX(effect, EDIT_RESTART_CONTAINER);
         }

@@ -74,7 +74,7 @@ static void put_enum(JsonWriter *writer, json_t *json, const Field *field, const
         unsigned value;
 
         memcpy(&value, at, sizeof(value));
-        if (value > 0 && value < field->n_names)
+        if (value > 0 && (value < field->n_names || value == field->other))
                 json_writer_put(writer, json, field->key, json_string(field->names[value]));
 }
 

@@ -42,6 +42,7 @@ bool requirement_matches(const SelectorRequirement *requirement, const char *val
         case SELECTOR_LT:
                 return compare_numbers(value, requirement->values, /* greater= */ false);
         case SELECTOR_OPERATOR_UNSET:
+        case SELECTOR_OTHER:
         case N_SELECTOR_OPERATORS:
                 break;
         }

@@ -110,7 +110,7 @@ static json_t *describe_field(OpenapiSchemas *schemas, const Field *field) {
         json_t *json = describe_type(schemas, field);
         json_t *names = json_object_get(json, "enum");
 
-        for (size_t i = 0; names && i < (field->other ? field->other : field->n_names); i++)
+        for (size_t i = 0; names && i < field_count_names(field); i++)
                 if (field->names[i])
                         (void) json_array_append_new(names, json_string(field->names[i]));
         if (field->type == FIELD_INT && field->min < field->max) {

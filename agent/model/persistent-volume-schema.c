@@ -87,7 +87,7 @@ static const Field volume_spec_fields[] = {
         FIELD("nodeAffinity",           OPTIONAL,   PersistentVolume, node_affinity,
               .schema = &volume_node_affinity_schema),
         FIELD("volumeMode",             ENUM,       PersistentVolume, mode,
-              ENUM_NAMES(volume_mode_names)),
+              ENUM_NAMES(volume_mode_names), .ignores_other = true),
 };
 static const Schema volume_spec_schema = {
         .name = "PersistentVolumeSpec", .size = sizeof(PersistentVolume),

@@ -14,12 +14,14 @@ const char *const selector_operator_names[N_SELECTOR_OPERATORS] = {
         [SELECTOR_IN] = "In",         [SELECTOR_NOT_IN] = "NotIn",
         [SELECTOR_EXISTS] = "Exists", [SELECTOR_DOES_NOT_EXIST] = "DoesNotExist",
         [SELECTOR_GT] = "Gt",         [SELECTOR_LT] = "Lt",
+        [SELECTOR_OTHER] = "Other",
 };
 
-const char *const taint_effect_names[N_TAINT_EFFECTS] = {
+const char *const taint_effect_names[N_TAINT_EFFECTS + 1] = {
         [TAINT_NO_SCHEDULE] = "NoSchedule",
         [TAINT_PREFER_NO_SCHEDULE] = "PreferNoSchedule",
         [TAINT_NO_EXECUTE] = "NoExecute",
+        [TAINT_EFFECT_OTHER] = "Other",
 };
 
 const char *const toleration_operator_names[N_TOLERATION_OPERATORS] = {
@@ -33,7 +35,8 @@ static const Field label_requirement_fields[] = {
         FIELD("key",                    STRING,     SelectorRequirement, key, REQUIRED,
               CHECK(check_label_key)),
         FIELD("operator",               ENUM,       SelectorRequirement, op, REQUIRED,
-              .names = selector_operator_names, .n_names = SELECTOR_GT),
+              .names = selector_operator_names, .n_names = SELECTOR_GT,
+              .other = SELECTOR_OTHER),
         FIELD("values",                 STRINGS,    SelectorRequirement, values,
               CHECK(check_label_value), .is_manifest_check = true),
 };
@@ -52,7 +55,7 @@ const Schema label_selector_schema = SCHEMA(LabelSelector, label_selector_fields
 static const Field node_requirement_fields[] = {
         FIELD("key",                    STRING,     SelectorRequirement, key, REQUIRED),
         FIELD("operator",               ENUM,       SelectorRequirement, op, REQUIRED,
-              ENUM_NAMES(selector_operator_names)),
+              ENUM_NAMES(selector_operator_names), .other = SELECTOR_OTHER),
         FIELD("values",                 STRINGS,    SelectorRequirement, values),
 };
 static const Schema node_requirement_schema = {
@@ -136,7 +139,8 @@ static const Field toleration_fields[] = {
         FIELD("operator",               ENUM,       Toleration, op,
               ENUM_NAMES(toleration_operator_names), .other = TOLERATION_OTHER),
         FIELD("value",                  STRING,     Toleration, value, CHECK(check_label_value)),
-        FIELD("effect",                 ENUM,       Toleration, effect, ENUM_NAMES(taint_effect_names)),
+        FIELD("effect",                 ENUM,       Toleration, effect, ENUM_NAMES(taint_effect_names),
+              .other = TAINT_EFFECT_OTHER),
         FIELD("tolerationSeconds",      INT,        Toleration, toleration_seconds),
 };
 const Schema toleration_schema = SCHEMA(Toleration, toleration_fields);
@@ -144,7 +148,8 @@ const Schema toleration_schema = SCHEMA(Toleration, toleration_fields);
 static const Field taint_fields[] = {
         FIELD("key",                    STRING,     Taint, key, REQUIRED, CHECK(check_label_key)),
         FIELD("value",                  STRING,     Taint, value, CHECK(check_label_value)),
-        FIELD("effect",                 ENUM,       Taint, effect, REQUIRED, ENUM_NAMES(taint_effect_names)),
+        FIELD("effect",                 ENUM,       Taint, effect, REQUIRED,
+              .names = taint_effect_names, .n_names = N_TAINT_EFFECTS),
         FIELD("timeAdded",              STRING,     Taint, time_added, CHECK(check_time)),
 };
 const Schema taint_schema = SCHEMA(Taint, taint_fields);

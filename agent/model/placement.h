@@ -15,6 +15,7 @@ typedef enum SelectorOperator {
         SELECTOR_DOES_NOT_EXIST,
         SELECTOR_GT,
         SELECTOR_LT,
+        SELECTOR_OTHER, /* of a newer API server: matches nothing */
         N_SELECTOR_OPERATORS,
 } SelectorOperator;
 
@@ -24,6 +25,7 @@ typedef enum TaintEffect {
         TAINT_PREFER_NO_SCHEDULE,
         TAINT_NO_EXECUTE,
         N_TAINT_EFFECTS,
+        TAINT_EFFECT_OTHER = N_TAINT_EFFECTS, /* in a toleration of a newer API server: none */
 } TaintEffect;
 
 typedef enum TolerationOperator {
@@ -35,7 +37,7 @@ typedef enum TolerationOperator {
 } TolerationOperator;
 
 extern const char *const selector_operator_names[N_SELECTOR_OPERATORS];
-extern const char *const taint_effect_names[N_TAINT_EFFECTS];
+extern const char *const taint_effect_names[N_TAINT_EFFECTS + 1]; /* of tolerations, too */
 extern const char *const toleration_operator_names[N_TOLERATION_OPERATORS];
 
 typedef struct SelectorRequirement {

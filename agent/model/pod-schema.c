@@ -28,6 +28,12 @@
 /* Only a manifest is checked, see schema.h. */
 #define LENIENT .is_manifest_check = true
 
+/* Of a newer API server the value may be one that is the same as absent. */
+#define REQUIRED_IN_FILES .is_manifest_required = true
+
+/* The kubelet asks the registry where it does not know the policy. */
+#define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
+
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu, ZERO),
@@ -61,7 +67,8 @@ static const Field container_port_fields[] = {
         FIELD("hostPort",               INT,        ContainerPort, host_port, .min = 0, .max = 65535),
         FIELD("containerPort",          INT,        ContainerPort, container_port, REQUIRED,
               .min = 1, .max = 65535),
-        FIELD("protocol",               ENUM,       ContainerPort, protocol, ENUM_NAMES(protocol_names)),
+        FIELD("protocol",               ENUM,       ContainerPort, protocol, ENUM_NAMES(protocol_names),
+              .ignores_other = true),
         FIELD("hostIP",                 STRING,     ContainerPort, host_ip, CHECK(check_ip_address), LENIENT),
 };
 static const Schema container_port_schema = SCHEMA(ContainerPort, container_port_fields);
@@ -141,13 +148,14 @@ static const Field volume_mount_fields[] = {
         FIELD("name",                   STRING,     VolumeMount, name, REQUIRED),
         FIELD("readOnly",               BOOL,       VolumeMount, read_only),
         FIELD("recursiveReadOnly",      ENUM,       VolumeMount, recursive_read_only,
-              ENUM_NAMES(recursive_read_only_names), .is_not_empty = true),
+              ENUM_NAMES(recursive_read_only_names), .is_not_empty = true,
+              .other = RECURSIVE_READ_ONLY_OTHER),
         FIELD("mountPath",              STRING,     VolumeMount, mount_path, REQUIRED,
               CHECK(check_mount_path), LENIENT),
         FIELD("subPath",                STRING,     VolumeMount, sub_path,
               CHECK(check_descending_path)),
         FIELD("mountPropagation",       ENUM,       VolumeMount, mount_propagation,
-              ENUM_NAMES(mount_propagation_names)),
+              ENUM_NAMES(mount_propagation_names), .other = MOUNT_PROPAGATION_OTHER),
         FIELD("subPathExpr",            STRING,     VolumeMount, sub_path_expr,
               CHECK(check_descending_path)),
         REFUSED_FOR("bindMountOptions", ALPHA),
@@ -155,8 +163,8 @@ static const Field volume_mount_fields[] = {
 const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
 
 static const Field exit_codes_fields[] = {
-        FIELD("operator",               ENUM,       RestartRuleExitCodes, operator, REQUIRED,
-              ENUM_NAMES(exit_code_operator_names)),
+        FIELD("operator",               ENUM,       RestartRuleExitCodes, operator, REQUIRED_IN_FILES,
+              ENUM_NAMES(exit_code_operator_names), .ignores_other = true),
         FIELD("values",                 INTS,       RestartRuleExitCodes, values,
               .min = INT32_MIN, .max = INT32_MAX),
 };
@@ -166,9 +174,9 @@ static const Schema exit_codes_schema = {
 };
 
 static const Field restart_rule_fields[] = {
-        FIELD("action",                 ENUM,       RestartRule, action, REQUIRED,
-              ENUM_NAMES(restart_action_names)),
-        FIELD("exitCodes",              OPTIONAL,   RestartRule, exit_codes, REQUIRED,
+        FIELD("action",                 ENUM,       RestartRule, action, REQUIRED_IN_FILES,
+              ENUM_NAMES(restart_action_names), .ignores_other = true),
+        FIELD("exitCodes",              OPTIONAL,   RestartRule, exit_codes, REQUIRED_IN_FILES,
               .schema = &exit_codes_schema),
 };
 static const Schema restart_rule_schema = {
@@ -177,10 +185,10 @@ static const Schema restart_rule_schema = {
 };
 
 static const Field resize_policy_fields[] = {
-        FIELD("resourceName",           ENUM,       ResizePolicy, resource_name, REQUIRED,
-              ENUM_NAMES(resize_resource_names)),
-        FIELD("restartPolicy",          ENUM,       ResizePolicy, restart_policy, REQUIRED,
-              ENUM_NAMES(resize_restart_names)),
+        FIELD("resourceName",           ENUM,       ResizePolicy, resource_name, REQUIRED_IN_FILES,
+              ENUM_NAMES(resize_resource_names), .ignores_other = true),
+        FIELD("restartPolicy",          ENUM,       ResizePolicy, restart_policy, REQUIRED_IN_FILES,
+              ENUM_NAMES(resize_restart_names), .ignores_other = true),
 };
 static const Schema resize_policy_schema = {
         .name = "ContainerResizePolicy", .size = sizeof(ResizePolicy),
@@ -202,7 +210,8 @@ static const Field container_fields[] = {
         FIELD("resizePolicy",           LIST,       Container, resize_policy,
               .schema = &resize_policy_schema),
         FIELD("restartPolicy",          ENUM,       Container, restart_policy,
-              ENUM_NAMES(restart_policy_names), .is_not_empty = true),
+              ENUM_NAMES(restart_policy_names), .is_not_empty = true,
+              .other = RESTART_POLICY_OTHER),
         FIELD("restartPolicyRules",     LIST,       Container, restart_policy_rules,
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
@@ -217,7 +226,7 @@ static const Field container_fields[] = {
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
               ENUM_NAMES(termination_message_policy_names), .ignores_other = true),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
-              ENUM_NAMES(pull_policy_names)),
+              ENUM_NAMES(pull_policy_names), PULLS_ANYWAY),
         FIELD("securityContext",        OBJECT,     Container, security_context,
               .schema = &security_context_schema),
         FIELD("stdin",                  BOOL,       Container, has_stdin),
@@ -255,7 +264,7 @@ static const Field ephemeral_container_fields[] = {
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
               ENUM_NAMES(termination_message_policy_names), .ignores_other = true),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
-              ENUM_NAMES(pull_policy_names)),
+              ENUM_NAMES(pull_policy_names), PULLS_ANYWAY),
         FIELD("securityContext",        OBJECT,     Container, security_context,
               .schema = &security_context_schema),
         FIELD("stdin",                  BOOL,       Container, has_stdin),
@@ -273,7 +282,7 @@ static const Field host_path_fields[] = {
         FIELD("path",                   STRING,     HostPathVolumeSource, path, REQUIRED,
               CHECK(check_host_path), LENIENT),
         FIELD("type",                   ENUM,       HostPathVolumeSource, type,
-              ENUM_NAMES(host_path_type_names)),
+              ENUM_NAMES(host_path_type_names), .other = HOST_PATH_OTHER),
 };
 const Schema host_path_schema = SCHEMA(HostPathVolumeSource, host_path_fields);
 
@@ -405,7 +414,7 @@ static const Field image_volume_fields[] = {
         FIELD("reference",              STRING,     ImageVolumeSource, reference, REQUIRED,
               CHECK(check_image)),
         FIELD("pullPolicy",             ENUM,       ImageVolumeSource, pull_policy,
-              ENUM_NAMES(pull_policy_names)),
+              ENUM_NAMES(pull_policy_names), PULLS_ANYWAY),
 };
 static const Schema image_volume_schema = SCHEMA(ImageVolumeSource, image_volume_fields);
 
@@ -515,7 +524,8 @@ static const Schema local_object_reference_schema =
         SCHEMA(LocalObjectReference, local_object_reference_fields);
 
 static const Field pod_os_fields[] = {
-        FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
+        FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names),
+              .other = OS_OTHER),
 };
 static const Schema pod_os_schema = {
         .name = "PodOS", .size = sizeof(PodOs),
@@ -541,7 +551,8 @@ static const Field pod_spec_fields[] = {
               .schema = &ephemeral_container_schema, .is_api_only = true,
               .reason = "cannot be in a manifest; they are added to a pod that runs, by 'mainstay debug POD'"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
-              ENUM_NAMES(restart_policy_names)),
+              .names = restart_policy_names, .n_names = RESTART_POLICY_OTHER,
+              .ignores_other = true),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,

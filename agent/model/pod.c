@@ -13,6 +13,7 @@ const char *const restart_policy_names[N_RESTART_POLICIES] = {
         [RESTART_POLICY_ALWAYS] = "Always",
         [RESTART_POLICY_ON_FAILURE] = "OnFailure",
         [RESTART_POLICY_NEVER] = "Never",
+        [RESTART_POLICY_OTHER] = "Other",
 };
 
 const char *const pull_policy_names[N_PULL_POLICIES] = {
@@ -29,6 +30,7 @@ const char *const host_path_type_names[N_HOST_PATH_TYPES] = {
         [HOST_PATH_SOCKET] = "Socket",
         [HOST_PATH_CHAR_DEVICE] = "CharDevice",
         [HOST_PATH_BLOCK_DEVICE] = "BlockDevice",
+        [HOST_PATH_OTHER] = "Other",
 };
 
 const char *const medium_names[N_MEDIA] = {
@@ -55,18 +57,21 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
 const char *const os_names[N_OS_NAMES] = {
         [OS_LINUX] = "linux",
         [OS_WINDOWS] = "windows",
+        [OS_OTHER] = "other",
 };
 
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
         [MOUNT_PROPAGATION_NONE] = "None",
         [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",
         [MOUNT_PROPAGATION_BIDIRECTIONAL] = "Bidirectional",
+        [MOUNT_PROPAGATION_OTHER] = "Other",
 };
 
 const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY] = {
         [RECURSIVE_READ_ONLY_DISABLED] = "Disabled",
         [RECURSIVE_READ_ONLY_IF_POSSIBLE] = "IfPossible",
         [RECURSIVE_READ_ONLY_ENABLED] = "Enabled",
+        [RECURSIVE_READ_ONLY_OTHER] = "Other",
 };
 
 const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES] = {

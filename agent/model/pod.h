@@ -19,6 +19,7 @@ typedef enum RestartPolicy {
         RESTART_POLICY_ALWAYS,
         RESTART_POLICY_ON_FAILURE,
         RESTART_POLICY_NEVER,
+        RESTART_POLICY_OTHER, /* of a container, from a newer API server: the pod's */
         N_RESTART_POLICIES,
 } RestartPolicy;
 
@@ -39,6 +40,7 @@ typedef enum HostPathType {
         HOST_PATH_SOCKET,
         HOST_PATH_CHAR_DEVICE,
         HOST_PATH_BLOCK_DEVICE,
+        HOST_PATH_OTHER, /* of a newer API server: the volume cannot be made */
         N_HOST_PATH_TYPES,
 } HostPathType;
 
@@ -56,6 +58,7 @@ typedef enum OsName {
         OS_UNSET,
         OS_LINUX,
         OS_WINDOWS,
+        OS_OTHER, /* of a newer API server: the pod is rejected, as for Windows */
         N_OS_NAMES,
 } OsName;
 
@@ -81,6 +84,7 @@ typedef enum MountPropagation {
         MOUNT_PROPAGATION_NONE,
         MOUNT_PROPAGATION_HOST_TO_CONTAINER,
         MOUNT_PROPAGATION_BIDIRECTIONAL,
+        MOUNT_PROPAGATION_OTHER, /* of a newer API server: the container cannot be made */
         N_MOUNT_PROPAGATIONS,
 } MountPropagation;
 
@@ -89,6 +93,7 @@ typedef enum RecursiveReadOnly {
         RECURSIVE_READ_ONLY_DISABLED,
         RECURSIVE_READ_ONLY_IF_POSSIBLE,
         RECURSIVE_READ_ONLY_ENABLED,
+        RECURSIVE_READ_ONLY_OTHER, /* likewise */
         N_RECURSIVE_READ_ONLY,
 } RecursiveReadOnly;
 

@@ -10,6 +10,7 @@
 const char *const uri_scheme_names[N_URI_SCHEMES] = {
         [URI_SCHEME_HTTP] = "HTTP",
         [URI_SCHEME_HTTPS] = "HTTPS",
+        [URI_SCHEME_OTHER] = "OTHER",
 };
 
 #define REQUIRED  .is_required = true
@@ -36,7 +37,8 @@ static const Field http_get_action_fields[] = {
         FIELD("path",                   STRING,     HttpGetAction, path, CHECK(check_url_path), .is_manifest_check = true),
         FIELD("port",                   PORT,       HttpGetAction, port, REQUIRED),
         FIELD("host",                   STRING,     HttpGetAction, host, CHECK(check_host), .is_manifest_check = true),
-        FIELD("scheme",                 ENUM,       HttpGetAction, scheme, ENUM_NAMES(uri_scheme_names)),
+        FIELD("scheme",                 ENUM,       HttpGetAction, scheme, ENUM_NAMES(uri_scheme_names),
+              .other = URI_SCHEME_OTHER),
         FIELD("httpHeaders",            LIST,       HttpGetAction, http_headers,
               .schema = &http_header_schema),
 };

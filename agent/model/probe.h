@@ -9,6 +9,7 @@ typedef enum UriScheme {
         URI_SCHEME_UNSET,
         URI_SCHEME_HTTP,
         URI_SCHEME_HTTPS,
+        URI_SCHEME_OTHER, /* of a newer API server: the request fails */
         N_URI_SCHEMES,
 } UriScheme;
 

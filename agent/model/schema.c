@@ -9,6 +9,11 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
+size_t field_count_names(const Field *field) {
+        return field->other && !field->ignores_other ? MIN(field->other, field->n_names)
+                                                     : field->n_names;
+}
+
 void *field_at(const Field *field, void *object) {
         return (char *) object + field->offset;
 }

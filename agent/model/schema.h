@@ -50,7 +50,8 @@ typedef struct Field {
         unsigned other;      /* FIELD_ENUM: the value for a name of an API server that is not known
                                 here; its own name is one of records only. 0: such a name is an
                                 error */
-        bool ignores_other;  /* FIELD_ENUM: such a name is the same as absent, as in the kubelet */
+        bool ignores_other;  /* FIELD_ENUM: such a name is read as this value, which has a name of
+                                its own, as by the kubelet; 0: as if absent */
         field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
         int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value without effect, such as "false"; NULL:
@@ -131,6 +132,9 @@ extern const Schema owner_reference_schema;
 extern const Schema pod_template_schema; /* the template of a DaemonSet */
 extern const Schema daemonset_schema;
 extern const Schema daemonset_spec_schema;
+
+/* The number of a FIELD_ENUM's names that a manifest may have, with the absent first one. */
+size_t field_count_names(const Field *field);
 
 /* The position of a field in an object. */
 void *field_at(const Field *field, void *object);

@@ -11,6 +11,7 @@ const char *const profile_type_names[N_PROFILE_TYPES] = {
         [PROFILE_RUNTIME_DEFAULT] = "RuntimeDefault",
         [PROFILE_UNCONFINED] = "Unconfined",
         [PROFILE_LOCALHOST] = "Localhost",
+        [PROFILE_OTHER] = "Other",
 };
 
 const char *const proc_mount_names[N_PROC_MOUNTS] = {
@@ -21,6 +22,7 @@ const char *const proc_mount_names[N_PROC_MOUNTS] = {
 const char *const groups_policy_names[N_GROUPS_POLICIES] = {
         [GROUPS_POLICY_MERGE] = "Merge",
         [GROUPS_POLICY_STRICT] = "Strict",
+        [GROUPS_POLICY_OTHER] = "Other",
 };
 
 const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES] = {
@@ -47,7 +49,7 @@ static const Schema capabilities_schema = SCHEMA(Capabilities, capabilities_fiel
 
 static const Field seccomp_profile_fields[] = {
         FIELD("type",                   ENUM,       SecurityProfile, type, REQUIRED,
-              ENUM_NAMES(profile_type_names)),
+              ENUM_NAMES(profile_type_names), .other = PROFILE_OTHER),
         FIELD("localhostProfile",       STRING,     SecurityProfile, localhost_profile,
               CHECK(check_descending_path)),
 };
@@ -58,7 +60,7 @@ static const Schema seccomp_profile_schema = {
 
 static const Field app_armor_profile_fields[] = {
         FIELD("type",                   ENUM,       SecurityProfile, type, REQUIRED,
-              ENUM_NAMES(profile_type_names)),
+              ENUM_NAMES(profile_type_names), .other = PROFILE_OTHER),
         FIELD("localhostProfile",       STRING,     SecurityProfile, localhost_profile,
               CHECK(check_app_armor_name)),
 };
@@ -130,7 +132,8 @@ static const Field pod_security_context_fields[] = {
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, PodSecurityContext, run_as_non_root),
         FIELD("supplementalGroups",     INTS,       PodSecurityContext, supplemental_groups, ID_RANGE),
         FIELD("supplementalGroupsPolicy", ENUM,     PodSecurityContext, supplemental_groups_policy,
-              ENUM_NAMES(groups_policy_names), .is_not_empty = true),
+              ENUM_NAMES(groups_policy_names), .is_not_empty = true,
+              .other = GROUPS_POLICY_OTHER),
         FIELD("fsGroup",                INT,        PodSecurityContext, fs_group, ID_RANGE),
         FIELD("sysctls",                LIST,       PodSecurityContext, sysctls, .schema = &sysctl_schema),
         FIELD("fsGroupChangePolicy",    ENUM,       PodSecurityContext, fs_group_change_policy,

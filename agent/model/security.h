@@ -11,6 +11,7 @@ typedef enum ProfileType {
         PROFILE_RUNTIME_DEFAULT,
         PROFILE_UNCONFINED,
         PROFILE_LOCALHOST,
+        PROFILE_OTHER, /* of a newer API server: the container cannot be made */
         N_PROFILE_TYPES,
 } ProfileType;
 
@@ -25,6 +26,7 @@ typedef enum SupplementalGroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
         GROUPS_POLICY_MERGE, /* adds the groups that the image gives the user */
         GROUPS_POLICY_STRICT,
+        GROUPS_POLICY_OTHER, /* of a newer API server: the sandbox cannot be made */
         N_GROUPS_POLICIES,
 } SupplementalGroupsPolicy;
 

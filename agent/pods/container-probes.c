@@ -9,6 +9,7 @@
 
 #include "agent/pods/container-probes.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/schema.h"
 #include "agent/pods/event-recorder.h"
 #include "common/cleanup.h"
@@ -132,9 +133,7 @@ static void set_container_started(ContainerProbes *probes) {
  * only when the loop has nothing else to do, and a second failure would be a second kill. */
 static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         const ContainerInstance *c = p->probes->container;
-        RestartPolicy policy = c->spec->restart_policy != RESTART_POLICY_UNSET
-                                       ? c->spec->restart_policy
-                                       : c->pod->pod->spec.restart_policy;
+        RestartPolicy policy = container_own_restart_policy(&c->pod->pod->spec, c->spec);
         const char *outlook = policy == RESTART_POLICY_NEVER ? "" : ", will be restarted";
         cleanup_free char *message = NULL;
 

@@ -9,7 +9,7 @@ ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Conta
         bool is_own = container->restart_policy != RESTART_POLICY_UNSET;
         ContainerRole role = container_role(spec, container);
         ContainerRestartPolicy terms = {
-                .policy = is_own ? container->restart_policy : spec->restart_policy,
+                .policy = container_own_restart_policy(spec, container),
                 .rules = container->restart_policy_rules.items,
                 .n_rules = is_own ? container->restart_policy_rules.n : 0,
                 .is_init = role == ROLE_INIT,
@@ -42,6 +42,7 @@ static bool policy_restarts_exit(RestartPolicy policy, int exit_code) {
                 return exit_code != 0;
         case RESTART_POLICY_ALWAYS:
         case RESTART_POLICY_UNSET:
+        case RESTART_POLICY_OTHER:
         case N_RESTART_POLICIES:
                 break;
         }
@@ -54,7 +55,8 @@ static bool restart_rule_matches(const RestartRule *rule, int exit_code) {
 
         for (size_t i = 0; codes && i < codes->values.n; i++)
                 found = found || codes->values.items[i] == exit_code;
-        return codes && found == (codes->operator== EXIT_CODE_IN);
+        return codes && codes->operator!= EXIT_CODE_OPERATOR_UNSET &&
+                        found ==(codes->operator== EXIT_CODE_IN);
 }
 
 /* The action of the first rule that matches; unset where none does. */

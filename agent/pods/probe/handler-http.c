@@ -189,6 +189,12 @@ void handler_begin_http(HandlerRun *run) {
 
         if (port == 0)
                 return;
+        if (http->scheme == URI_SCHEME_OTHER) {
+                handler_run_finish_deferred(run, HANDLER_FAILED,
+                                            "unsupported protocol scheme: this version of Mainstay "
+                                            "knows HTTP and HTTPS");
+                return;
+        }
         run->url = format_handler_url(http->scheme == URI_SCHEME_HTTPS ? "https" : "http",
                                       http->host ? http->host : run->address, port, http->path);
         if (run->url)

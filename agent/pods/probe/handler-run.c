@@ -180,9 +180,13 @@ static void begin_handler(HandlerRun *run) {
                 handler_begin_tcp(run);
         else if (handler->grpc)
                 handler_begin_grpc(run);
-        else if (!handler->sleep)
+        else if (handler->tcp_socket)
                 /* The API server accepts such a hook, the kubelet does not. */
                 handler_run_finish_deferred(run, HANDLER_FAILED, "invalid handler: tcpSocket");
+        else if (!handler->sleep) /* of a kind that only a newer API server knows */
+                handler_run_finish_deferred(run, run->spec.is_hook ? HANDLER_FAILED : HANDLER_ERROR,
+                                            "missing handler: this version of Mainstay does not "
+                                            "know its kind");
 }
 
 int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, handler_done_t done,

@@ -4,6 +4,7 @@
  * controllers fill in, and with what it accepts and a manifest may not have. */
 
 #include "agent/manifest/manifest.h"
+#include "agent/model/containers.h"
 #include "agent/model/json.h"
 #include "agent/model/match.h"
 #include "common/cleanup.h"
@@ -261,6 +262,43 @@ TEST(a_pod_of_many_variables_is_accepted)
         free(spec);
 }
 
+/* Lists that a server keeps as a whole can be longer than those whose items have managers. */
+TEST(lists_of_a_pod_are_as_long_as_the_server_accepts_them)
+{
+        static const struct {
+                const char *start, *before, *after, *end;
+        } lists[] = {
+                { "\"tolerations\":[", "{\"operator\":\"Exists\",\"key\":\"k", "\"}",
+                  "]," CONTAINER },
+                { "\"securityContext\":{\"sysctls\":[", "{\"value\":\"1\",\"name\":\"net.a", "\"}",
+                  "]}," CONTAINER },
+                { "\"securityContext\":{\"supplementalGroups\":[", "", "", "]}," CONTAINER },
+                { "\"volumes\":[{\"name\":\"v\",\"projected\":{\"sources\":[",
+                  "{\"secret\":{\"name\":\"s", "\"}}", "]}}]," CONTAINER },
+                { "\"volumes\":[{\"name\":\"v\",\"projected\":{\"sources\":[{\"secret\":"
+                  "{\"name\":\"s\",\"items\":[",
+                  "{\"key\":\"k\",\"path\":\"p", "\"}", "]}}]}}]," CONTAINER },
+                { "\"containers\":[{\"name\":\"main\",\"image\":\"i\",\"envFrom\":[",
+                  "{\"secretRef\":{\"name\":\"s", "\"}}", "]}]" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(lists); i++) {
+                char *spec = NULL;
+                size_t size;
+                FILE *out = open_memstream(&spec, &size);
+
+                REQUIRE(out);
+                fputs(lists[i].start, out);
+                for (size_t n = 0; n < 50000; n++)
+                        fprintf(out, "%s%s%zu%s", n > 0 ? "," : "", lists[i].before, n,
+                                lists[i].after);
+                fputs(lists[i].end, out);
+                REQUIRE(fclose(out) == 0);
+                EXPECT(is_accepted("", spec));
+                free(spec);
+        }
+}
+
 /* An API server does not look at a medium, and a newer one has more operators and policies. The
  * volume fails when it is made. */
 TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
@@ -283,6 +321,181 @@ TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
         record = pod_to_json(pod, NULL);
         REQUIRE(record && manifest_parse_record(record, strlen(record), &again, NULL) == 0);
         EXPECT_EQ(again->spec.volumes.items[0].empty_dir->medium, MEDIUM_OTHER);
+}
+
+/* The pod of this spec, which has passed through its record. */
+static Pod *parse_newer_pod(const char *spec) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_with(pod_freep) Pod *pod = parse_api_pod("", spec, &error);
+        cleanup_free char *record = NULL;
+        Pod *again = NULL;
+
+        if (!pod)
+                (void) fprintf(stderr, "%s\n", error.message);
+        REQUIRE(pod);
+        record = pod_to_json(pod, NULL);
+        if (record && manifest_parse_record(record, strlen(record), &again, &error) < 0)
+                (void) fprintf(stderr, "%s\n", error.message);
+        REQUIRE(again);
+        return again;
+}
+
+#define NEWER_CONTAINER(fields) \
+        "\"containers\":[{\"name\":\"main\",\"image\":\"busybox:1\"," fields "}]"
+
+static Container *first_container(Pod *pod) {
+        return &pod->spec.containers.items[0];
+}
+
+TEST(unknown_restart_policies_are_the_defaults)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                "\"restartPolicy\":\"New\","
+                "\"initContainers\":[{\"name\":\"init\",\"image\":\"i\",\"restartPolicy\":\"New\"}]"
+                "," NEWER_CONTAINER(
+                        "\"restartPolicy\":\"New\",\"restartPolicyRules\":["
+                        "{\"action\":\"New\",\"exitCodes\":{\"operator\":\"In\",\"values\":[1]}},"
+                        "{\"action\":\"Restart\",\"exitCodes\":{\"operator\":\"New\"}},"
+                        "{\"action\":\"Restart\",\"signals\":[9]}]"));
+        const RestartRule *rules = first_container(pod)->restart_policy_rules.items;
+
+        EXPECT_EQ(pod->spec.restart_policy, RESTART_POLICY_ALWAYS);
+        EXPECT_EQ(container_own_restart_policy(&pod->spec, first_container(pod)),
+                  RESTART_POLICY_ALWAYS);
+        EXPECT_EQ(container_role(&pod->spec, &pod->spec.init_containers.items[0]), ROLE_INIT);
+        EXPECT_EQ(rules[0].action, RESTART_ACTION_UNSET);
+        EXPECT_EQ(rules[1].exit_codes->operator, EXIT_CODE_OPERATOR_UNSET);
+        EXPECT(!rules[2].exit_codes);
+}
+
+TEST(unknown_pull_policy_asks_the_registry)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                "\"volumes\":[{\"name\":\"v\",\"image\":{\"reference\":\"i:1\",\"pullPolicy\":"
+                "\"New\"}}]," NEWER_CONTAINER("\"imagePullPolicy\":\"New\""));
+
+        EXPECT_EQ(first_container(pod)->image_pull_policy, PULL_POLICY_ALWAYS);
+        EXPECT_EQ(pod->spec.volumes.items[0].image->pull_policy, PULL_POLICY_ALWAYS);
+}
+
+TEST(unknown_protocol_of_a_port_is_tcp)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                NEWER_CONTAINER("\"ports\":[{\"containerPort\":80,\"protocol\":\"QUIC\"}]"));
+
+        EXPECT_EQ(first_container(pod)->ports.items[0].protocol, PROTOCOL_TCP);
+}
+
+TEST(unknown_resize_policies_are_no_policies)
+{
+        cleanup_with(pod_freep) Pod *pod =
+                parse_newer_pod("\"restartPolicy\":\"Never\"," NEWER_CONTAINER(
+                        "\"resizePolicy\":["
+                        "{\"resourceName\":\"network\",\"restartPolicy\":\"NotRequired\"},"
+                        "{\"resourceName\":\"disk\",\"restartPolicy\":\"NotRequired\"},"
+                        "{\"resourceName\":\"cpu\",\"restartPolicy\":\"New\"}]"));
+        const ResizePolicy *policies = first_container(pod)->resize_policy.items;
+
+        EXPECT_EQ(policies[0].resource_name, RESIZE_RESOURCE_UNSET);
+        EXPECT_EQ(policies[1].resource_name, RESIZE_RESOURCE_UNSET);
+        EXPECT_EQ(policies[2].restart_policy, RESIZE_RESTART_UNSET);
+}
+
+TEST(unknown_options_of_mounts_and_volumes_are_kept_apart)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                "\"volumes\":[{\"name\":\"v\",\"hostPath\":{\"path\":\"/"
+                "x\",\"type\":\"New\"}}]," NEWER_CONTAINER(
+                        "\"volumeMounts\":["
+                        "{\"name\":\"v\",\"mountPath\":\"/a\",\"mountPropagation\":\"New\"},"
+                        "{\"name\":\"v\",\"mountPath\":\"/b\",\"readOnly\":true,"
+                        "\"recursiveReadOnly\":\"New\"}]"));
+        const VolumeMount *mounts = first_container(pod)->volume_mounts.items;
+
+        EXPECT_EQ(pod->spec.volumes.items[0].host_path->type, HOST_PATH_OTHER);
+        EXPECT_EQ(mounts[0].mount_propagation, MOUNT_PROPAGATION_OTHER);
+        EXPECT_EQ(mounts[1].recursive_read_only, RECURSIVE_READ_ONLY_OTHER);
+}
+
+TEST(unknown_profiles_and_policies_of_groups_are_kept_apart)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                "\"securityContext\":{\"supplementalGroupsPolicy\":\"New\","
+                "\"seccompProfile\":{\"type\":\"New\"}}," NEWER_CONTAINER(
+                        "\"securityContext\":{\"appArmorProfile\":{\"type\":\"New\"}}"));
+
+        EXPECT_EQ(pod->spec.security_context.supplemental_groups_policy, GROUPS_POLICY_OTHER);
+        EXPECT_EQ(pod->spec.security_context.seccomp_profile->type, PROFILE_OTHER);
+        EXPECT_EQ(first_container(pod)->security_context.app_armor_profile->type, PROFILE_OTHER);
+}
+
+TEST(unknown_scheme_or_kind_of_a_handler_is_kept_apart)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(NEWER_CONTAINER(
+                "\"livenessProbe\":{\"httpGet\":{\"port\":80,\"scheme\":\"GOPHER\"}},"
+                "\"readinessProbe\":{\"telepathy\":{\"port\":80}},"
+                "\"lifecycle\":{\"preStop\":{\"telepathy\":{}}}"));
+
+        EXPECT_EQ(first_container(pod)->liveness_probe->handler.http_get->scheme, URI_SCHEME_OTHER);
+        EXPECT(first_container(pod)->readiness_probe);
+        EXPECT(first_container(pod)->lifecycle->pre_stop);
+}
+
+TEST(unknown_operating_system_is_not_this_one)
+{
+        cleanup_with(pod_freep) Pod *pod =
+                parse_newer_pod("\"os\":{\"name\":\"plan9\"}," CONTAINER);
+
+        EXPECT_EQ(pod->spec.os->name, OS_OTHER);
+}
+
+TEST(unknown_effect_of_a_toleration_tolerates_no_taint)
+{
+        cleanup_with(pod_freep) Pod *pod =
+                parse_newer_pod("\"tolerations\":[{\"operator\":\"Exists\",\"effect\":\"New\","
+                                "\"tolerationSeconds\":5}]," CONTAINER);
+        char key[] = "a";
+
+        for (TaintEffect effect = TAINT_NO_SCHEDULE; effect < N_TAINT_EFFECTS; effect++)
+                EXPECT(!toleration_tolerates(&pod->spec.tolerations.items[0],
+                                             &(Taint){ .key = key, .effect = effect }));
+}
+
+/* Such a term matches no node; labels of other pods are not looked at. */
+TEST(unknown_operator_of_a_selector_matches_nothing)
+{
+        static const char requirement[] = "{\"key\":\"a\",\"operator\":\"Gte\",\"values\":[\"1\"]}";
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        const NodeLabelsTaints node = { 0 };
+        char spec[2048];
+
+        (void) snprintf(spec, sizeof(spec),
+                        "\"affinity\":{\"nodeAffinity\":{"
+                        "\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+                        "\"nodeSelectorTerms\":[{\"matchExpressions\":[%s]},"
+                        "{\"matchFields\":[%s]}]}},"
+                        "\"podAntiAffinity\":{"
+                        "\"requiredDuringSchedulingIgnoredDuringExecution\":["
+                        "{\"topologyKey\":\"a\",\"labelSelector\":{\"matchExpressions\":[%s]}}]}}"
+                        "," CONTAINER,
+                        requirement, requirement, requirement);
+        pod = parse_newer_pod(spec);
+        EXPECT(!pod_matches_node(&pod->spec, &node));
+}
+
+TEST(unknown_sources_of_variables_and_files_are_accepted)
+{
+        cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
+                "\"volumes\":[{\"name\":\"v\",\"downwardAPI\":{\"items\":["
+                "{\"path\":\"a\",\"nodeRef\":{\"x\":\"y\"}},"
+                "{\"path\":\"b\",\"fieldRef\":{\"fieldPath\":\"metadata.labelsOfNode\"}}]}}]"
+                "," NEWER_CONTAINER(
+                        "\"envFrom\":[{\"nodeRef\":{\"name\":\"n\"}}],"
+                        "\"env\":[{\"name\":\"A\",\"valueFrom\":{\"nodeRef\":{\"x\":\"y\"}}},"
+                        "{\"name\":\"B\",\"valueFrom\":{\"fieldRef\":"
+                        "{\"fieldPath\":\"status.newIP\"}}}]"));
+
+        EXPECT_EQ(first_container(pod)->env.n, 2);
 }
 
 TEST(names_of_records_are_none_of_manifests)

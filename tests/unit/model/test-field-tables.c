@@ -58,7 +58,7 @@ static void print_range(FILE *out, const Field *field) {
 }
 
 static void print_names(FILE *out, const Field *field) {
-        size_t n_names = field->other ? field->other : field->n_names; /* without that of records */
+        size_t n_names = field_count_names(field); /* without that of records */
 
         for (size_t i = 1; i < n_names; i++)
                 fprintf(out, "%s%s",
