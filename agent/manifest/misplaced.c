@@ -106,6 +106,12 @@ static bool is_object(const Field *field) {
                                  field->type == FIELD_LIST);
 }
 
+/* A field of a container is named once, and the overhead is its runtime class's. */
+static bool is_no_home(const char *key) {
+        return streq(key, "initContainers") || streq(key, "ephemeralContainers") ||
+               streq(key, "overhead");
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as DEPTH_MAX */
 static void search_below(Search *search, const Schema *schema, size_t n_down) {
         if (n_down >= DEPTH_MAX || search->n_up + n_down >= search->distance)
@@ -113,9 +119,7 @@ static void search_below(Search *search, const Schema *schema, size_t n_down) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
 
-                /* A field of a container is named once. */
-                if (!is_object(field) || streq(field->key, "initContainers") ||
-                    streq(field->key, "ephemeralContainers"))
+                if (!is_object(field) || is_no_home(field->key))
                         continue;
                 search->keys[n_down] = field->key;
                 search->is_list[n_down] = field->type == FIELD_LIST;

@@ -205,6 +205,18 @@ TEST(a_field_belongs_to_the_nearest_object_that_has_it)
                       "3:46: spec.containers[0].resources.cpu: is a field of ResourceList; it "
                       "belongs below spec.containers[0].resources.limits or "
                       "spec.containers[0].resources.requests, not below resources");
+        expect_advice(
+                "", "", "cpu: 100m",
+                "3:34: spec.containers[0].cpu: is a field of ResourceList; it belongs below "
+                "spec.containers[0].resources.limits or spec.containers[0].resources.requests, "
+                "not below containers");
+        expect_advice("", "", "hugepages-2Mi: 2Mi",
+                      "3:34: spec.containers[0].hugepages-2Mi: is a field of ResourceList; it "
+                      "belongs below spec.containers[0].resources.limits or "
+                      "spec.containers[0].resources.requests, not below containers");
+        expect_advice("", "memory: 1Gi,", "",
+                      "2:8: spec.memory: is a field of ResourceList; it belongs below "
+                      "spec.resources.limits or spec.resources.requests, not below spec");
         expect_advice("", "", "httpGet: {port: 80}",
                       "3:34: spec.containers[0].httpGet: is a field of Probe; it belongs below "
                       "spec.containers[0].livenessProbe or spec.containers[0].readinessProbe or "
