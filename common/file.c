@@ -41,6 +41,10 @@ int open_in_root(int root_fd, const char *path, int flags) {
         return open_resolving(root_fd, path, flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
 }
 
+int open_in_container(int root_fd, const char *path, int flags) {
+        return open_resolving(root_fd, path, flags, 0, RESOLVE_IN_ROOT);
+}
+
 static int open_parent_at(int dir_fd, const char *path, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         cleanup_free char *parent = NULL;

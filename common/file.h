@@ -20,6 +20,9 @@ int open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
  * root at most. Crosses no mount. O_CLOEXEC is added. A descriptor or -errno. */
 int open_in_root(int root_fd, const char *path, int flags);
 
+/* Likewise, and crosses mounts: for the root of a container in whose mount namespace we are. */
+int open_in_container(int root_fd, const char *path, int flags);
+
 /* Opens 'path' and follows no symbolic link in any of its components: for what lies in a directory
  * that a container may write, such as that of the logs. 'path' is absolute with AT_FDCWD; below a
  * descriptor, nothing leads out of it either. O_CLOEXEC is added. A descriptor or -errno: -ELOOP at

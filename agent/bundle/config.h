@@ -29,6 +29,7 @@ typedef struct BundleConfig {
         const char *run_dir;
         const char *state_dir;
         const char *log_dir;
+        const char *shim_path;      /* the program; NULL: without its hook in containers */
         const char *hostname;       /* HOSTNAME of containers in the host network */
         const char *cluster_domain; /* "cluster.local"; NULL or "": none */
         char *const *cluster_dns;   /* the cluster's nameservers; NULL: none */

@@ -5,6 +5,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/anonymous-volumes.h"
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/environment.h"
@@ -22,6 +23,7 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 
@@ -374,6 +376,46 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
         return result;
 }
 
+/* Whether a directory of a layer is behind a link there. */
+static bool passes_link_of_image(const Image *image, const char *path) {
+        path += strspn(path, "/");
+        strv_foreach(layer, image->layers) {
+                cleanup_close int layer_fd =
+                        open_no_symlinks(AT_FDCWD, *layer, O_PATH | O_DIRECTORY, 0);
+                cleanup_close int fd = layer_fd < 0 || !*path
+                                               ? -ENOENT
+                                               : open_no_symlinks(layer_fd, path, O_PATH, 0);
+
+                /* ".." is not where the text says, if a link is in front of it. */
+                if (fd == -ELOOP || fd == -EXDEV)
+                        return true;
+        }
+        return false;
+}
+
+/* Other containers of the pod may make links in its volumes, also while the runtime runs, and an
+ * image has those of its maker. Without volumes and links there is nothing to guard. */
+static bool needs_root_guard(const RuntimeSpecInput *input, const ContainerSecurity *security) {
+        if (!input->config->shim_path || security->is_privileged)
+                return false;
+        return input->container->volume_mounts.n > 0 || anonymous_volume_count(input) > 0 ||
+               passes_link_of_image(input->image, working_directory(input));
+}
+
+/* The runtime runs it outside of the container, once all is mounted. Instead of the runtime it
+ * masks paths: what the runtime would mount over them may be a link in a volume. */
+static void add_root_guard(json_t *document, const char *shim) {
+        json_t *section = json_object_get(document, "linux");
+
+        json_object_set_new(document, "hooks",
+                            json_pack("{s:[{s:s, s:[s, s]}]}", "createRuntime", "path", shim,
+                                      "args", "mainstay-shim", "guard"));
+        json_object_set_new(
+                document, "mainstay",
+                json_pack("{s:O*}", "maskedPaths", json_object_get(section, "maskedPaths")));
+        (void) json_object_del(section, "maskedPaths");
+}
+
 int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         cleanup_with(container_security_done) ContainerSecurity security = { 0 };
         unsigned failures = json_failed_allocations();
@@ -395,6 +437,8 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
                 process_section, "root", "path", "rootfs", "readonly", security.has_read_only_root,
                 "mounts", mounts_section(input, &security), "linux",
                 linux_section(input, &security), "annotations", annotations_section(input));
+        if (document && needs_root_guard(input, &security))
+                add_root_guard(document, input->config->shim_path);
         text = document ? json_to_text(document, JSON_COMPACT) : NULL;
         json_decref(document);
         if (json_failed_allocations() != failures) { /* a limit or a filter would be missing */

@@ -15,6 +15,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .run_dir = paths->run_dir,
                 .state_dir = paths->state_dir,
                 .log_dir = paths->log_dir,
+                .shim_path = paths->shim,
                 .hostname = machine->hostname,
                 .cluster_domain = config->cluster_domain,
                 .cluster_dns = config->cluster_dns,

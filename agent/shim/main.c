@@ -4,6 +4,7 @@
 #include "agent/shim/disk-usage.h"
 #include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
+#include "agent/shim/root-guard.h"
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -49,6 +50,7 @@ static const char help[] =
         "       mainstay-shim cleanup [--agent PID] [--shim-cgroup PATH]... [--cgroup PATH]...\n"
         "                             [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [--seconds N] [DIR]...\n"
+        "       mainstay-shim guard <STATE\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
         "writes their logs. The agent starts it; it outlives the agent.\n"
@@ -61,6 +63,8 @@ static const char help[] =
         "  usage     print how many bytes, or inodes, each directory takes on disk; after N\n"
         "            seconds, of which each has its share, what was counted by then; of both only\n"
         "            where all was counted, otherwise 18446744073709551615\n"
+        "  guard     a hook of the OCI runtime: mask paths of the kernel in a container, and make\n"
+        "            its working directory, before the runtime does\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -218,6 +222,14 @@ static int run_usage_verb(int argc, char **argv) {
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int run_guard_verb(int argc, char **argv) {
+        Error error = ERROR_NULL;
+
+        if (argc != 1)
+                return fail_shim_usage("Expected no argument");
+        return report_shim_error(root_guard(STDIN_FILENO, &error), &error);
+}
+
 static int set_shim_option(ShimOptions *options, int option) {
         switch (option) {
         case OPTION_POD:
@@ -280,10 +292,9 @@ int main(int argc, char **argv) {
                 const char *name;
                 int (*run)(int argc, char **argv);
         } verbs[] = {
-                { "sandbox", run_sandbox_verb },
-                { "prepare", run_prepare_verb },
-                { "cleanup", run_cleanup_verb },
-                { "usage", run_usage_verb },
+                { "sandbox", run_sandbox_verb }, { "prepare", run_prepare_verb },
+                { "cleanup", run_cleanup_verb }, { "usage", run_usage_verb },
+                { "guard", run_guard_verb },
         };
         const char *verb = argc > 1 ? argv[1] : "";
 

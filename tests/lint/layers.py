@@ -68,7 +68,7 @@ LIBRARIES = {
                   "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/own-keys.h", "agent/model/json-memfd.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
                   "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
                   "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
-                  "agent/shim/runtime.c", "agent/shim/session-status.c"],
+                  "agent/shim/root-guard.c", "agent/shim/runtime.c", "agent/shim/session-status.c"],
     "curl/": ["agent/image-helper/url.c", "common/curl-library.h"],
     "archive.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
                   "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],

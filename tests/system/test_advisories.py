@@ -223,6 +223,136 @@ def test_cve_2024_21626_no_descriptor_of_the_runtime_is_a_working_directory(shar
     shared_node.wait_gone(name)
 
 
+# A shell needs /dev/null for what it starts in the background.
+BARE = "echo ready; exec sleep 100000"
+
+
+def covered(how, image=None):
+    """The container's fields and the pod's volumes with which a volume lies over /dev; others see it at /v."""
+    volume = {"host-path": specs.host_path("v", "PLACE"), "memory": {"name": "v", "emptyDir": {"medium": "Memory"}}}.get(
+        how, {"name": "v", "emptyDir": {}})
+    at = {"through-volume": "/a/x", "through-image": "/d", "null": "/dev/null"}.get(how, "/dev")
+    mount = specs.mount("v", at, **({"subPath": "null" if how == "null" else "part"} if how in ("null", "sub-path") else {}))
+    return {"volumeMounts": [specs.mount("a", "/a"), mount] if how == "through-volume" else [mount], **({"image": image} if image else {})}, \
+        [volume, {"name": "a", "emptyDir": {}}]
+
+
+def cover_dev(node, how, prepare, script=BARE, more=(), **fields):
+    """A pod 'covered' with a volume at /dev, in which 'prepare' has run."""
+    image = add_image(node, "aliased", {**tree(**ORDINARY), "d": Link("/dev")}) if how == "through-image" else None
+    container, volumes = covered(how, image)
+    if how == "host-path":
+        volumes[0]["hostPath"]["path"] = node.data + "/devices"
+        os.mkdir(node.data + "/devices")
+    mounts = [specs.mount("v", "/v", **({"subPath": "part"} if how == "sub-path" else {})), specs.mount("a", "/a")]
+    init = specs.container("prepare", f"ln -s /dev /a/x; cd /v; {prepare}", volumeMounts=mounts)
+    main = specs.container(script=script, **container, **fields.pop("container", {}))
+    node.drop(specs.pod("covered", main, *more, initContainers=[init], volumes=volumes, **fields))
+
+
+def assert_masked(node, name, container="main"):
+    """By a look at the container from outside of it."""
+    init = node.init(name, container)
+    for path in MASKED:
+        if os.path.exists(path):
+            mount = world.mount_at(init, path)
+            assert mount and mount["type"] not in ("proc", "sysfs"), (path, mount)
+            assert not os.path.isdir(path) or os.listdir(f"/proc/{init}/root{path}") == [], path
+    for path in ("/proc/sys", "/proc/sysrq-trigger"):
+        assert not os.path.exists(path) or "ro" in world.mount_at(init, path)["options"], path
+
+
+MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/proc/acpi", "/proc/interrupts", "/sys/firmware")
+
+
+@pytest.mark.parametrize("null", ["ln -s /proc/keys null", "ln -s ../proc/kcore null", "ln -s /proc/sys/kernel/core_pattern null",
+                                  "ln -s missing null", "ln -s null null", "true", ": >null", "ln -s /sys/firmware null", "mkdir null"])
+def test_cve_2025_31133_paths_of_the_kernel_are_masked_whatever_a_volume_has_for_null(node, null):
+    """runc before 1.2.8 mounts what /dev/null leads to over them, or nothing if it is missing."""
+    cover_dev(node, "volume", null)
+    _, state = settle(node, "covered")
+    if "running" in state:
+        assert_masked(node, "covered")
+    else:  # runc wants to look at it
+        assert null not in (": >null", "ln -s /proc/keys null"), state
+
+
+@pytest.mark.parametrize("how", ["memory", "host-path", "sub-path", "through-volume", "through-image", "null", "user-namespace"])
+def test_cve_2025_31133_paths_of_the_kernel_are_masked_however_dev_is_covered(node, how):
+    fields = {"hostUsers": False, "hostNetwork": False} if how == "user-namespace" else {}
+    cover_dev(node, how, ": >null" if how == "null" else "ln -s /proc/keys null", **fields)
+    state = node.wait_pod("covered", lambda pod: set(harness.container_status(pod).get("state", {})) - {"waiting"} or harness.waiting_state(
+        pod).get("reason") == "RunContainerError", "has started or failed")
+    if "running" in harness.container_status(state)["state"]:
+        assert_masked(node, "covered")
+    else:  # the runtime opens it for writing
+        assert how.startswith("through") and "read-only file system" in json.dumps(state)
+
+
+def test_cve_2025_31133_paths_of_the_kernel_are_masked_when_a_container_replaces_null(node):
+    cover_dev(node, "volume", ": >null", script="rm -f /dev/null; ln -s /proc/keys /dev/null; echo ready; exec sleep 100000")
+    said, state = settle(node, "covered")
+    assert "running" in state, (said, state)
+    world.kill_all([node.init("covered")])
+    node.wait_restarts("covered", 1)
+    assert_masked(node, "covered")
+
+
+def test_cve_2025_31133_paths_of_the_kernel_are_masked_while_null_is_exchanged(node):
+    main = specs.container(script="sleep 0.2", volumeMounts=[specs.mount("v", "/dev")])
+    swap = specs.container("swapper", "trap 'exit 0' TERM; cd /v; while :; do ln -s /proc/keys a; mv a null; : >b; mv b null; done",
+                           volumeMounts=[specs.mount("v", "/v")])
+    node.drop(specs.pod("race", main, swap, volumes=[{"name": "v", "emptyDir": {}}]))
+    seen = watch_race(node, "/proc/keys")
+    assert seen and not [root for _, root in seen if root == "/keys"], seen
+
+
+def test_cve_2025_31133_the_devices_of_the_node_may_be_mounted(node):
+    """Not privileged: what many daemons do."""
+    node.launch(specs.pod("daemon", specs.container(script=READY, volumeMounts=[specs.mount("dev", "/dev")]),
+                          volumes=[specs.host_path("dev", "/dev")]))
+    assert_masked(node, "daemon")
+
+
+@pytest.mark.parametrize("at,links", [("/dev", ("pts/0", "console")), ("/dev", ("console",)), ("/dev", ("ptmx",)), ("/dev/pts", ("0", "ptmx"))])
+@pytest.mark.parametrize("host_pid", [False, True], ids=["own-pids", "host-pids"])
+def test_cve_2025_52565_a_terminal_is_not_mounted_or_made_through_links(node, at, links, host_pid):
+    path = victim(node)
+    target = f"/proc/1/root{path}" if host_pid else "/proc/sysrq-trigger"
+    prepare = specs.container("prepare", "mkdir -p /v/pts; " + "; ".join(f"ln -s {target} /v/{link}" for link in links),
+                              volumeMounts=[specs.mount("v", "/v")])
+    node.drop(specs.pod("console", specs.container(script=BARE, tty=True, volumeMounts=[specs.mount("v", at)]), hostPID=host_pid,
+                        initContainers=[prepare], volumes=[{"name": "v", "emptyDir": {}}]))
+    assert "'tty'" in node.wait_waiting("console", "RunContainerError")
+    assert_untouched(path)
+
+
+@pytest.mark.parametrize("link", ["/proc/1/root", "../../../proc/1/root", "/proc/self/root", "/proc/1/cwd/../../../../..", "/p/1/root"])
+@pytest.mark.parametrize("where", ["volume", "sub-path", "image"])
+def test_cve_2024_21626_a_link_leads_no_working_directory_out_of_the_container(node, where, link):
+    """The runtime makes the directory as root of the node; the processes of the node are visible."""
+    outside = make_outside(node)
+    image = add_image(node, "links", {**tree(**ORDINARY), "p": Link("/proc"), "v/": b"", "link": Link(link)})
+    prepare = specs.container("prepare", f"mkdir /v/part; ln -s {link} /v/link; ln -s {link} /v/part/link",
+                              volumeMounts=[specs.mount("v", "/v")])
+    mounts = [] if where == "image" else [specs.mount("v", "/v", **({"subPath": "part"} if where == "sub-path" else {}))]
+    main = specs.container(image=image, script=READY, volumeMounts=mounts,
+                           workingDir=f"{'' if where == 'image' else '/v'}/link{outside}/evil")
+    node.drop(specs.pod("cwd", main, hostPID=True, initContainers=[prepare], volumes=[{"name": "v", "emptyDir": {}}]))
+    assert "working directory" in node.wait_waiting("cwd", "RunContainerError")
+    assert os.listdir(outside) == []
+
+
+@pytest.mark.parametrize("users", [{}, {"hostUsers": False, "hostNetwork": False}], ids=["plain", "user-namespace"])
+def test_cve_2024_21626_a_working_directory_behind_a_link_within_the_container_is_made(node, users):
+    prepare = specs.container("prepare", "ln -s /tmp/there /v/link; ln -s . /v/here; mkdir /v/there", volumeMounts=[specs.mount("v", "/v")])
+    mounts = [specs.mount("v", "/v"), specs.mount("v", "/tmp/there", subPath="there")]
+    main = specs.container(script="pwd -P; stat -c %u:%g:%a .; " + READY, workingDir="/v/here/./here/link/new/one", volumeMounts=mounts)
+    node.drop(specs.pod("cwd", main, initContainers=[prepare], volumes=[{"name": "v", "emptyDir": {}}], **users))
+    said, state = settle(node, "cwd")
+    assert said[:2] == ["/tmp/there/new/one", "0:0:755"], (said, state)
+
+
 # ---- containerd ----
 
 def test_cve_2020_15257_no_abstract_socket_is_reachable_from_the_network_of_the_node(shared_node):

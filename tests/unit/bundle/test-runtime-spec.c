@@ -66,3 +66,40 @@ TEST(other_working_directories_with_such_a_name_are_accepted)
                         test_fail(__FILE__, __LINE__, accepted[i], "%s", error_message(&error, r));
         }
 }
+
+/* ---- the hook that masks before the runtime ---- */
+
+static bool has_guard(const VolumeMount *mounts, size_t n, bool is_privileged, const char *shim) {
+        BundleConfig with_shim = config;
+        char *command[] = { (char[]){ "/bin/sh" }, NULL };
+        cleanup_free char *text = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        const Container container = { .name = (char[]){ "main" },
+                                      .security_context.privileged = is_privileged,
+                                      .volume_mounts = { (VolumeMount *) (uintptr_t) mounts, n } };
+        const Image image = { .command = command };
+        const Pod pod = { .metadata = { .namespace = (char[]){ "default" },
+                                        .name = (char[]){ "web" },
+                                        .uid = (char[]){ "u" } } };
+
+        with_shim.shim_path = shim;
+        REQUIRE(make_runtime_spec(&(RuntimeSpecInput){ .config = &with_shim,
+                                                       .pod = &pod,
+                                                       .container = &container,
+                                                       .image = &image,
+                                                       .id = "0123",
+                                                       .sandbox_pid = 42,
+                                                       .cgroup_version = 2 },
+                                  &text, &error) == 0);
+        return strstr(text, "createRuntime") != NULL;
+}
+
+TEST(a_container_with_volumes_is_guarded_unless_it_is_privileged)
+{
+        const VolumeMount mount = { .name = (char[]){ "v" }, .mount_path = (char[]){ "/data" } };
+
+        REQUIRE(has_guard(&mount, 1, false, "/usr/libexec/mainstay/mainstay-shim"));
+        REQUIRE(!has_guard(&mount, 0, false, "/usr/libexec/mainstay/mainstay-shim"));
+        REQUIRE(!has_guard(&mount, 1, true, "/usr/libexec/mainstay/mainstay-shim"));
+        REQUIRE(!has_guard(&mount, 1, false, NULL));
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime waits meanwhile. We are no process of the container's PID namespace, so nothing in
+ * there may trace us; and no other namespace of mounts has these mounts, so nobody can exchange
+ * what is looked at here but the files of volumes. */
+
+#include "agent/shim/root-guard.h"
+
+#include "agent/shim/confine.h"
+#include "agent/shim/mountinfo.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+enum {
+        STATE_MAX = 1024 * 1024,
+        CONFIG_MAX = 64 * 1024 * 1024,
+};
+
+typedef struct RootGuard {
+        json_t *state;
+        json_t *config;
+        char *rootfs;
+        dev_t node_devices; /* the file system at the node's /dev */
+        int root_fd;        /* in the container's mount namespace, like all that follow */
+        int proc_fd;
+        int masks_fd;
+} RootGuard;
+
+static void root_guard_done(RootGuard *guard) {
+        json_decref(guard->state);
+        json_decref(guard->config);
+        free(guard->rootfs);
+        close_fd(guard->root_fd);
+        close_fd(guard->proc_fd);
+        close_fd(guard->masks_fd);
+}
+
+/* ---- what the runtime says ---- */
+
+static int load_state(RootGuard *guard, int fd) {
+        cleanup_free char *text = NULL;
+        size_t length = 0;
+        int r = read_stream(fd, STATE_MAX, &text, &length);
+
+        if (r < 0)
+                return r;
+        guard->state = json_loadb(text, length, 0, NULL);
+        return guard->state ? 0 : -EBADMSG;
+}
+
+static int load_config(RootGuard *guard) {
+        const char *bundle = json_string_value(json_object_get(guard->state, "bundle"));
+        cleanup_free char *path = bundle ? path_join(bundle, "config.json") : NULL, *text = NULL;
+        size_t length = 0;
+        int r;
+
+        if (!bundle)
+                return -EBADMSG;
+        guard->rootfs = path_join(bundle, "rootfs");
+        r = path && guard->rootfs ? read_file_at(AT_FDCWD, path, CONFIG_MAX, &text, &length)
+                                  : -ENOMEM;
+        if (r < 0)
+                return r;
+        guard->config = json_loadb(text, length, 0, NULL);
+        return guard->config ? 0 : -EBADMSG;
+}
+
+static int open_namespace_of_container(const RootGuard *guard, const char *name) {
+        json_int_t pid = json_integer_value(json_object_get(guard->state, "pid"));
+        char path[64];
+        int fd;
+
+        if (pid <= 0)
+                return -EBADMSG;
+        (void) snprintf(path, sizeof(path), "/proc/%lld/ns/%s", (long long) pid, name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static bool is_own_user_namespace(int fd) {
+        struct stat own, other;
+
+        return stat("/proc/self/ns/user", &own) == 0 && fstat(fd, &other) == 0 &&
+               own.st_ino == other.st_ino;
+}
+
+/* As the container's root, where it has a user namespace: what is made is its own. */
+static int enter_container(const RootGuard *guard) {
+        cleanup_close int users_fd = open_namespace_of_container(guard, "user");
+        cleanup_close int mounts_fd = open_namespace_of_container(guard, "mnt");
+        int r = 0;
+
+        if (users_fd < 0 || mounts_fd < 0)
+                return MIN(users_fd, mounts_fd);
+        if (!is_own_user_namespace(users_fd))
+                r = setns(users_fd, CLONE_NEWUSER) < 0 ? -errno : confine_set_ids(0, 0);
+        if (r >= 0 && setns(mounts_fd, CLONE_NEWNS) < 0)
+                r = -errno;
+        return r;
+}
+
+/* ---- paths of the kernel ---- */
+
+static bool is_on(int fd, long type) {
+        struct statfs fs;
+
+        return fstatfs(fd, &fs) == 0 && (long) fs.f_type == type;
+}
+
+/* In procfs, also while something is mounted over it. A link on the way is a volume's, and what it
+ * leads to has a path of its own. -ENOENT: there is nothing of the kernel's. */
+static int open_kernel_path(const RootGuard *guard, const char *path) {
+        static const char proc[] = "/proc/";
+        bool is_proc = strncmp(path, proc, strlen(proc)) == 0;
+        int fd = open_no_symlinks(is_proc ? guard->proc_fd : guard->root_fd,
+                                  path + (is_proc ? strlen(proc) : 1), O_PATH, 0);
+
+        if (fd == -ENOTDIR || fd == -ELOOP)
+                return -ENOENT;
+        if (fd >= 0 && !is_on(fd, PROC_SUPER_MAGIC) && !is_on(fd, SYSFS_MAGIC)) {
+                close_fd(fd);
+                return -ENOENT;
+        }
+        return fd;
+}
+
+static int attach_to(int mount_fd, int target_fd, uint64_t attributes) {
+        struct mount_attr set = { .attr_set = attributes };
+
+        if (mount_setattr(mount_fd, "", AT_EMPTY_PATH, &set, sizeof(set)) < 0 ||
+            move_mount(mount_fd, "", target_fd, "",
+                       MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return -errno;
+        return 0;
+}
+
+static int make_read_only(const RootGuard *guard, const char *path) {
+        cleanup_close int target_fd = open_kernel_path(guard, path), mount_fd = -EBADF;
+
+        if (target_fd < 0)
+                return target_fd == -ENOENT ? 0 : target_fd;
+        mount_fd = open_tree(target_fd, "",
+                             AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        return mount_fd < 0 ? -errno : attach_to(mount_fd, target_fd, MOUNT_ATTR_RDONLY);
+}
+
+static int mask_path(const RootGuard *guard, const char *path) {
+        cleanup_close int target_fd = open_kernel_path(guard, path), mount_fd = -EBADF;
+        struct stat st;
+
+        if (target_fd < 0)
+                return target_fd == -ENOENT ? 0 : target_fd;
+        if (fstat(target_fd, &st) < 0)
+                return -errno;
+        mount_fd = open_tree(guard->masks_fd, S_ISDIR(st.st_mode) ? "directory" : "file",
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        return mount_fd < 0 ? -errno
+                            : attach_to(mount_fd, target_fd,
+                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                                MOUNT_ATTR_NOEXEC);
+}
+
+/* A file and a directory without content. Some kernels copy only mounts that have a place in the
+ * tree; this one gets it over /proc, until all masks are made. */
+static int attach_masks(RootGuard *guard) {
+        cleanup_close int context = fsopen("tmpfs", FSOPEN_CLOEXEC), file_fd = -EBADF;
+
+        if (context < 0 ||
+            fsconfig(context, FSCONFIG_SET_STRING, "source", "mainstay-mask", 0) < 0 ||
+            fsconfig(context, FSCONFIG_SET_STRING, "mode", "0555", 0) < 0 ||
+            fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return -errno;
+        guard->masks_fd = fsmount(context, FSMOUNT_CLOEXEC, 0);
+        if (guard->masks_fd < 0 || mkdirat(guard->masks_fd, "directory", 0555) < 0)
+                return -errno;
+        file_fd = openat(guard->masks_fd, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+        return file_fd < 0 ? -errno : attach_to(guard->masks_fd, guard->proc_fd, 0);
+}
+
+static int detach_masks(const RootGuard *guard) {
+        cleanup_free char *proc = path_join(guard->rootfs, "proc");
+
+        if (!proc)
+                return -ENOMEM;
+        return umount2(proc, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int for_each_path(const RootGuard *guard, const char *section, const char *name,
+                         int (*handle)(const RootGuard *, const char *), Error *reterr) {
+        json_t *paths = json_object_get(json_object_get(guard->config, section), name), *item;
+        size_t i;
+
+        json_array_foreach(paths, i, item) {
+                const char *path = json_string_value(item);
+                int r = path && path[0] == '/' ? handle(guard, path) : -EBADMSG;
+
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot protect '%s': %s", strna(path),
+                                          strerror(-r));
+        }
+        return 0;
+}
+
+static int protect_kernel_paths(RootGuard *guard, Error *reterr) {
+        int r = for_each_path(guard, "linux", "readonlyPaths", make_read_only, reterr);
+
+        if (r < 0)
+                return r;
+        r = attach_masks(guard);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot make masks for paths of the kernel: %s",
+                                  strerror(-r));
+        r = for_each_path(guard, "mainstay", "maskedPaths", mask_path, reterr);
+        if (r < 0)
+                return r;
+        r = detach_masks(guard);
+        return r < 0 ? error_setf(reterr, -r, "cannot unmount masks: %s", strerror(-r)) : 0;
+}
+
+/* ---- the working directory ---- */
+
+static int explain_directory(int r, const char *path, Error *reterr) {
+        if (r == -ELOOP)
+                return error_setf(reterr, ELOOP,
+                                  "the working directory '%s' is behind a link that leads out of "
+                                  "the container, or to itself",
+                                  path);
+        return error_setf(reterr, -r, "cannot open or make the working directory '%s': %s", path,
+                          strerror(-r));
+}
+
+/* The prefix of a path, whose last component may be missing in 'parent_fd'. */
+static int open_or_make_in_container(int root_fd, int parent_fd, const char *prefix,
+                                     const char *name) {
+        int fd = open_in_container(root_fd, prefix, O_PATH | O_DIRECTORY);
+
+        if (fd != -ENOENT)
+                return fd;
+        if (mkdirat(parent_fd, name, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return open_in_container(root_fd, prefix, O_PATH | O_DIRECTORY);
+}
+
+static int prepare_directory(const RootGuard *guard, const char *path, Error *reterr) {
+        cleanup_free char *prefix = strdup(path);
+        cleanup_close int at = open_in_container(guard->root_fd, "/", O_PATH | O_DIRECTORY);
+        const char *end = path;
+
+        if (!prefix || at < 0)
+                return prefix ? at : -ENOMEM;
+        (void) umask(022);
+        while (*(end += strspn(end, "/"))) {
+                const char *name = prefix + (end - path);
+                int fd;
+
+                end += strcspn(end, "/");
+                memcpy(prefix, path, (size_t) (end - path));
+                prefix[end - path] = '\0';
+                fd = open_or_make_in_container(guard->root_fd, at, prefix, name);
+                if (fd < 0)
+                        return explain_directory(fd, path, reterr);
+                close_fd(at);
+                at = fd;
+                if (is_on(at, PROC_SUPER_MAGIC))
+                        return error_setf(reterr, EINVAL,
+                                          "the working directory '%s' leads into /proc", path);
+        }
+        return 0;
+}
+
+/* ---- terminals ---- */
+
+static int count_mounts_at(const char *path, unsigned *ret) {
+        cleanup_mountinfo MountInfo info = { 0 };
+        MountPoint mount_point;
+        int r = mountinfo_load(&info);
+
+        for (*ret = 0; r >= 0 && mountinfo_next(&info, &mount_point);)
+                *ret += streq(mount_point.path, path);
+        return r;
+}
+
+/* The runtime opens /dev/ptmx and /dev/pts/N, and creates /dev/console. In the node's own /dev, a
+ * container that could exchange them has the node already. */
+static int check_terminal(const RootGuard *guard, Error *reterr) {
+        cleanup_free char *path = path_join(guard->rootfs, "dev");
+        cleanup_close int dev_fd = open_no_symlinks(guard->root_fd, "dev", O_PATH, 0);
+        cleanup_close int pts_fd = open_no_symlinks(guard->root_fd, "dev/pts", O_PATH, 0);
+        struct stat st;
+        unsigned n = 0;
+        int r = path ? count_mounts_at(path, &n) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (dev_fd >= 0 && pts_fd >= 0 && fstat(dev_fd, &st) == 0 &&
+            (n == 1 || st.st_dev == guard->node_devices) && is_on(pts_fd, DEVPTS_SUPER_MAGIC))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "a volume is mounted at /dev or /dev/pts of a container with a terminal; "
+                          "mount it elsewhere, or unset 'tty'");
+}
+
+/* ---- all of it ---- */
+
+static int open_root(RootGuard *guard, Error *reterr) {
+        struct stat st;
+        int r;
+
+        guard->node_devices = stat("/dev", &st) < 0 ? 0 : st.st_dev;
+        r = enter_container(guard);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot enter the container: %s", strerror(-r));
+        guard->root_fd = open_no_symlinks(AT_FDCWD, guard->rootfs, O_PATH | O_DIRECTORY, 0);
+        if (guard->root_fd >= 0)
+                guard->proc_fd = open_no_symlinks(guard->root_fd, "proc", O_PATH | O_DIRECTORY, 0);
+        if (guard->proc_fd < 0 || !is_on(guard->proc_fd, PROC_SUPER_MAGIC))
+                return error_setf(reterr, EINVAL, "the runtime has not mounted /proc in '%s'",
+                                  guard->rootfs);
+        return 0;
+}
+
+static int guard_root(RootGuard *guard, Error *reterr) {
+        json_t *process = json_object_get(guard->config, "process");
+        int r = open_root(guard, reterr);
+
+        if (r >= 0 && json_is_true(json_object_get(process, "terminal")))
+                r = check_terminal(guard, reterr);
+        if (r >= 0)
+                r = prepare_directory(
+                        guard, strna(json_string_value(json_object_get(process, "cwd"))), reterr);
+        return r < 0 ? r : protect_kernel_paths(guard, reterr);
+}
+
+int root_guard(int state_fd, Error *reterr) {
+        cleanup_with(root_guard_done)
+                RootGuard guard = { .root_fd = -EBADF, .proc_fd = -EBADF, .masks_fd = -EBADF };
+        int r = load_state(&guard, state_fd);
+
+        if (r >= 0)
+                r = load_config(&guard);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot read the state of the container: %s",
+                                  strerror(-r));
+        return guard_root(&guard, reterr);
+}
