@@ -5,6 +5,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -28,14 +29,9 @@ int cgroup_version(void) {
 }
 
 char *cgroup_file(const char *path, const char *controller, const char *file) {
-        char *result;
-        int r;
-
         if (cgroup_version() == 2)
-                r = asprintf(&result, "%s%s/%s", root_path, path, file);
-        else
-                r = asprintf(&result, "%s/%s%s/%s", root_path, controller, path, file);
-        return r < 0 ? NULL : result;
+                return text_format("%s%s/%s", root_path, path, file);
+        return text_format("%s/%s%s/%s", root_path, controller, path, file);
 }
 
 /* Lists the mounted hierarchies: one on v2; on v1 each directory below /sys/fs/cgroup. Links that
@@ -129,13 +125,11 @@ static int make_cgroup_directory(const char *directory, Error *reterr) {
 }
 
 static int create_cgroup_v2(const char *path, Error *reterr) {
-        cleanup_free char *directory = NULL;
         int r;
+        cleanup_free char *directory = text_format("%s%s", root_path, path);
 
-        if (asprintf(&directory, "%s%s", root_path, path) < 0) {
-                directory = NULL;
+        if (!directory)
                 return -ENOMEM;
-        }
         for (char *slash = strchr(directory + strlen(root_path), '/'); slash;
              slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
@@ -169,10 +163,9 @@ int cgroup_create(const char *path, Error *reterr) {
 
                 if (!has_hierarchy(controllers[i]))
                         continue;
-                if (asprintf(&directory, "%s/%s%s", root_path, controllers[i], path) < 0) {
-                        directory = NULL;
+                directory = text_format("%s/%s%s", root_path, controllers[i], path);
+                if (!directory)
                         return -ENOMEM;
-                }
                 r = make_cgroup_directory(directory, reterr);
                 if (r < 0)
                         return r;
@@ -278,12 +271,10 @@ int cgroup_enter(const char *path, Error *reterr) {
         if (r < 0)
                 return r;
         strv_foreach(hierarchy, hierarchies) {
-                cleanup_free char *file = NULL;
+                cleanup_free char *file = text_format("%s%s/cgroup.procs", *hierarchy, path);
 
-                if (asprintf(&file, "%s%s/cgroup.procs", *hierarchy, path) < 0) {
-                        file = NULL;
+                if (!file)
                         return -ENOMEM;
-                }
                 r = write_value_at(AT_FDCWD, file, "0");
                 if (r < 0 && r != -ENOENT)
                         return error_setf(reterr, -r, "cannot enter the cgroup through %s: %s",

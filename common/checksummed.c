@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <unistd.h>
 
@@ -15,15 +16,16 @@ enum {
 char *checksummed_format(const char *text, size_t *ret_length) {
         size_t length = strlen(text);
         const char *newline = length > 0 && text[length - 1] == '\n' ? "" : "\n";
-        char *whole = NULL, hex[SHA256_HEX_SIZE];
-        int n;
+        char *whole = text_format("%s%s%*s\n", text, newline, SHA256_HEX_SIZE - 1, "");
+        char hex[SHA256_HEX_SIZE];
+        size_t n;
 
-        n = asprintf(&whole, "%s%s%*s\n", text, newline, SHA256_HEX_SIZE - 1, "");
-        if (n < 0)
+        if (!whole)
                 return NULL;
-        sha256_hex(whole, (size_t) n - CHECKSUM_LINE_LENGTH, hex);
+        n = strlen(whole);
+        sha256_hex(whole, n - CHECKSUM_LINE_LENGTH, hex);
         memcpy(whole + n - CHECKSUM_LINE_LENGTH, hex, SHA256_HEX_SIZE - 1);
-        *ret_length = (size_t) n;
+        *ret_length = n;
         return whole;
 }
 
@@ -49,13 +51,11 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
 
 /* Reads the version that was synced last, and gives it its name back. 0, -EBADMSG or -ENOMEM. */
 static int restore_synced_at(int dir_fd, const char *name, size_t max_bytes, char **ret_text) {
-        cleanup_free char *synced = NULL;
         int r;
+        cleanup_free char *synced = text_format("%s" CHECKSUMMED_SYNCED_SUFFIX, name);
 
-        if (asprintf(&synced, "%s" CHECKSUMMED_SYNCED_SUFFIX, name) < 0) {
-                synced = NULL;
+        if (!synced)
                 return -ENOMEM;
-        }
         r = checksummed_read_at(dir_fd, synced, max_bytes, ret_text);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
@@ -103,11 +103,9 @@ int checksummed_write_at(int dir_fd, const char *name, const char *text, mode_t 
 }
 
 void checksummed_set_aside_at(int dir_fd, const char *name) {
-        cleanup_free char *aside = NULL;
+        cleanup_free char *aside = text_format("%s.damaged", name);
 
-        if (asprintf(&aside, "%s.damaged", name) < 0) {
-                aside = NULL;
+        if (!aside)
                 return;
-        }
         (void) renameat(dir_fd, name, dir_fd, aside);
 }

@@ -2,14 +2,13 @@
 #include "common/error.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #undef error_setf
 #undef error_prefixf
 
 char *format_message(const char *format, va_list ap) {
-        char *message = NULL;
-
-        return vasprintf(&message, format, ap) < 0 ? NULL : message;
+        return text_vformat(format, ap);
 }
 
 int error_setf(Error *reterr, int code, const char *format, ...) {
@@ -17,7 +16,7 @@ int error_setf(Error *reterr, int code, const char *format, ...) {
                 va_list ap;
 
                 va_start(ap, format);
-                reterr->message = format_message(format, ap);
+                reterr->message = text_vformat(format, ap);
                 va_end(ap);
         }
         return -code;
@@ -32,10 +31,11 @@ int error_prefixf(Error *reterr, int r, const char *format, ...) {
                 return r;
 
         va_start(ap, format);
-        prefix = format_message(format, ap);
+        prefix = text_vformat(format, ap);
         va_end(ap);
 
-        if (!prefix || asprintf(&whole, "%s: %s", prefix, error_message(reterr, r)) < 0)
+        whole = prefix ? text_format("%s: %s", prefix, error_message(reterr, r)) : NULL;
+        if (!whole)
                 return r;
         free(reterr->message);
         reterr->message = whole;

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/failpoint.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -326,10 +327,9 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
         cleanup_close int fd = -EBADF;
         int r;
 
-        if (asprintf(&temporary, "%s.tmp", name) < 0) {
-                temporary = NULL;
+        temporary = text_format("%s.tmp", name);
+        if (!temporary)
                 return -ENOMEM;
-        }
         /* One writer per file: an existing temporary file is from a dead process. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
@@ -487,9 +487,7 @@ char *memstream_finish(FILE *stream, char **text) {
 }
 
 char *path_join(const char *a, const char *b) {
-        char *path;
-
-        return asprintf(&path, "%s/%s", a, b) < 0 ? NULL : path;
+        return text_format("%s/%s", a, b);
 }
 
 /* Takes the last component away, if there is one. */

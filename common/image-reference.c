@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/registry-name.h"
+#include "common/text.h"
 
 enum {
         NAME_LENGTH_MAX = 255,
@@ -162,10 +163,9 @@ static int copy_reference_parts(const ReferenceParts *parts, ImageReference *ref
             NAME_LENGTH_MAX)
                 return error_setf(reterr, EINVAL, "the name is longer than %d characters",
                                   NAME_LENGTH_MAX);
-        if (asprintf(&reference->repository, "%s%s", library, parts->path) < 0) {
-                reference->repository = NULL;
+        reference->repository = text_format("%s%s", library, parts->path);
+        if (!reference->repository)
                 return -ENOMEM;
-        }
         if (copy_optional_part(parts->tag, &reference->tag) < 0 ||
             copy_optional_part(parts->digest, &reference->digest) < 0)
                 return -ENOMEM;
@@ -201,13 +201,9 @@ int image_reference_parse(const char *text, ImageReference *ret, Error *reterr) 
 }
 
 static char *format_reference(const ImageReference *reference, const char *tag) {
-        char *text;
-
-        if (asprintf(&text, "%s/%s%s%s%s%s", reference->registry, reference->repository,
-                     tag ? ":" : "", strna(tag), reference->digest ? "@" : "",
-                     strna(reference->digest)) < 0)
-                return NULL;
-        return text;
+        return text_format("%s/%s%s%s%s%s", reference->registry, reference->repository,
+                           tag ? ":" : "", strna(tag), reference->digest ? "@" : "",
+                           strna(reference->digest));
 }
 
 char *image_reference_format(const ImageReference *reference) {
@@ -243,10 +239,9 @@ int image_reference_repository(const char *reference, char **ret, Error *reterr)
 
         if (r < 0)
                 return r;
-        if (asprintf(ret, "%s/%s", parsed.registry, parsed.repository) < 0) {
-                *ret = NULL;
+        *ret = text_format("%s/%s", parsed.registry, parsed.repository);
+        if (!*ret)
                 return -ENOMEM;
-        }
         return 0;
 }
 
@@ -271,9 +266,8 @@ int image_reference_normalise_prefix(const char *prefix, char **ret, Error *rete
         if (slash && !repository_path_is_valid(slash))
                 return error_setf(reterr, EINVAL, "'%.256s' is not the path of a repository",
                                   slash);
-        if (asprintf(ret, "%s%s%s", registry, slash ? "/" : "", strna(slash)) < 0) {
-                *ret = NULL;
+        *ret = text_format("%s%s%s", registry, slash ? "/" : "", strna(slash));
+        if (!*ret)
                 return -ENOMEM;
-        }
         return 0;
 }

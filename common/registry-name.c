@@ -2,6 +2,7 @@
 #include "common/registry-name.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -130,8 +131,9 @@ static int join_registry_name(RegistryParts *parts, char **ret) {
                 memcpy(parts->host, "docker.io", sizeof("docker.io"));
         if (is_bare && !parts->port[0])
                 memcpy(parts->port, HTTPS_PORT, sizeof(HTTPS_PORT));
-        if (asprintf(&joined, "%s%s%s%s%s", parts->is_ipv6 ? "[" : "", parts->host,
-                     parts->is_ipv6 ? "]" : "", parts->port[0] ? ":" : "", parts->port) < 0)
+        joined = text_format("%s%s%s%s%s", parts->is_ipv6 ? "[" : "", parts->host,
+                             parts->is_ipv6 ? "]" : "", parts->port[0] ? ":" : "", parts->port);
+        if (!joined)
                 return -ENOMEM;
         *ret = joined;
         return 0;

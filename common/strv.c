@@ -2,7 +2,7 @@
 #include "common/strv.h"
 
 #include "common/cleanup.h"
-#include "common/error.h"
+#include "common/text.h"
 
 #include <stdarg.h>
 
@@ -57,7 +57,7 @@ int strv_appendf(char ***strv, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
-        string = format_message(format, ap);
+        string = text_vformat(format, ap);
         va_end(ap);
         return strv_append_take(strv, string);
 }

@@ -2,6 +2,7 @@
 #include "common/url-escape.h"
 
 #include "common/macros.h"
+#include "common/text.h"
 
 #include <stdlib.h>
 
@@ -36,16 +37,13 @@ char *url_mask_secrets(const char *url) {
         size_t n_scheme = authority ? (size_t) (authority + 3 - url) : 0;
         size_t n = strcspn(url + n_scheme, "/?#"), n_user = 0;
         const char *rest = url + n_scheme + n;
-        char *masked;
 
         for (size_t i = 0; i < n; i++)
                 if (url[n_scheme + i] == '@')
                         n_user = i + 1;
-        if (asprintf(&masked, "%.*s%s%.*s%s", (int) n_scheme, url, n_user > 0 ? "<masked>@" : "",
-                     (int) (n - n_user), url + n_scheme + n_user,
-                     rest[0] && !streq(rest, "/") ? "/<masked>" : rest) < 0)
-                return NULL;
-        return masked;
+        return text_format("%.*s%s%.*s%s", (int) n_scheme, url, n_user > 0 ? "<masked>@" : "",
+                           (int) (n - n_user), url + n_scheme + n_user,
+                           rest[0] && !streq(rest, "/") ? "/<masked>" : rest);
 }
 
 void url_write_escaped(FILE *out, const char *text) {

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Growable and sorted arrays: a pointer to the items, of any type, and their number. There is no
+ * field for the capacity, as malloc() knows it; so any array of malloc() may grow, and one that
+ * grows has at most a quarter more room than items. An empty array may be NULL. free() frees it.
+ *
+ * Each macro checks types and calls one function; its arguments are variables or members without
+ * side effects. */
+
+#include "common/macros.h"
+
+/* Makes room for 'more' items beyond the 'n' that are there, and sets 'items' to where they are
+ * now. False without memory, or if so many items have no address; 'items' is as it was then. */
+#define ARRAY_RESERVE(items, n, more)                                         \
+        ({                                                                    \
+                __typeof__(items) reserved_ =                                 \
+                        array_reserve((items), (n), (more), sizeof *(items)); \
+                if (reserved_)                                                \
+                        (items) = reserved_;                                  \
+                reserved_ != NULL;                                            \
+        })
+
+/* Adds an item of zeros before the one at 'at', or at the end if 'at' is 'n'; counts it in 'n'.
+ * A pointer to it, valid until the array changes; NULL without memory, and nothing has changed. */
+#define ARRAY_INSERT(items, n, at)                                                  \
+        ({                                                                          \
+                __typeof__(items) gap_ = NULL;                                      \
+                if (ARRAY_RESERVE((items), (n), 1)) {                               \
+                        gap_ = array_open_gap((items), (n), (at), sizeof *(items)); \
+                        (n)++;                                                      \
+                }                                                                   \
+                gap_;                                                               \
+        })
+
+/* The same at the end. */
+#define ARRAY_APPEND(items, n) ARRAY_INSERT(items, n, n)
+
+/* Takes out the item at 'at', whose content the caller has freed; counts it off 'n'. */
+#define ARRAY_REMOVE(items, n, at)                                    \
+        ({                                                            \
+                array_close_gap((items), (n), (at), sizeof *(items)); \
+                (n)--;                                                \
+        })
+
+/* The index of the first item of a sorted array that does not come before 'key', which is where
+ * 'key' is or belongs; 'n' if there is none. compare(key, &items[i]), a function or a macro, is
+ * negative, 0 or positive, as strcmp() is. */
+#define ARRAY_FIND_PLACE(key, items, n, compare)                    \
+        ({                                                          \
+                size_t low_ = 0, high_ = (n);                       \
+                while (low_ < high_) {                              \
+                        size_t middle_ = low_ + (high_ - low_) / 2; \
+                        if (compare((key), &(items)[middle_]) > 0)  \
+                                low_ = middle_ + 1;                 \
+                        else                                        \
+                                high_ = middle_;                    \
+                }                                                   \
+                low_;                                               \
+        })
+
+/* The first item of a sorted array that is equal to 'key'. NULL if there is none. */
+#define ARRAY_FIND(key, items, n, compare)                                                       \
+        ({                                                                                       \
+                size_t place_ = ARRAY_FIND_PLACE(key, items, n, compare);                        \
+                place_ < (n) && compare((key), &(items)[place_]) == 0 ? &(items)[place_] : NULL; \
+        })
+
+/* Behind the macros. The items, moved or not, with room for n + more of 'size' bytes; NULL as
+ * above. */
+void *array_reserve(void *items, size_t n, size_t more, size_t size);
+
+/* Moves the items from 'at' on up by one, for which there is room; the gap is zeros. Returns it. */
+void *array_open_gap(void *items, size_t n, size_t at, size_t size);
+
+/* Moves the items behind 'at' down by one. */
+void array_close_gap(void *items, size_t n, size_t at, size_t size);

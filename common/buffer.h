@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A growable buffer of bytes, whose content is also a string: a NUL follows it. */
+
+#include "common/macros.h"
+
+typedef struct Buffer {
+        char *data;    /* NULL as long as nothing was reserved or appended */
+        size_t length; /* in bytes, without the NUL */
+} Buffer;
+
+#define cleanup_buffer cleanup_with(buffer_done)
+
+/* Appends bytes, of which there are 'max' at most afterwards. 0; -EFBIG where they would be more,
+ * -ENOMEM: the buffer is as it was. */
+int buffer_append(Buffer *buffer, const void *data, size_t length, size_t max);
+
+/* Makes room for 'length' more bytes and the NUL. Where they are written; the caller adds what it
+ * wrote to buffer->length, and the NUL. NULL: out of memory. */
+char *buffer_reserve(Buffer *buffer, size_t length);
+
+/* Drops the first 'length' bytes. */
+void buffer_drop(Buffer *buffer, size_t length);
+
+/* The content, which the caller frees; the buffer is empty then. NULL if it has none. */
+char *buffer_take(Buffer *buffer);
+
+/* Empties it, and overwrites a secret first. */
+void buffer_done(Buffer *buffer);
+void buffer_erase(Buffer *buffer);

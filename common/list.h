@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Singly linked lists of structs that have a member 'next'. The head is a pointer to the first
+ * item, NULL if there is none; the list owns nothing. */
+
+#include "common/macros.h"
+
+/* Does not allow that 'item' is taken out in the body: see list_foreach_safe(). */
+#define list_foreach(item, head) for (__typeof__(head) item = (head); item; item = (item)->next)
+
+/* Allows that 'item' is taken out and freed in the body, and no other. */
+#define list_foreach_safe(item, head)                                                      \
+        for (__typeof__(head) item = (head), item##_next = item ? item->next : NULL; item; \
+             item = item##_next, item##_next = item ? item->next : NULL)
+
+/* Puts 'item' in front. */
+#define LIST_PREPEND(head, item)       \
+        ({                             \
+                (item)->next = (head); \
+                (head) = (item);       \
+        })
+
+/* Puts 'item' at the end: visits all others, as the next one does. */
+#define LIST_APPEND(head, item)                   \
+        ({                                        \
+                __typeof__(head) *end_ = &(head); \
+                while (*end_)                     \
+                        end_ = &(*end_)->next;    \
+                (item)->next = NULL;              \
+                *end_ = (item);                   \
+        })
+
+/* Takes 'item' out, if it is there. */
+#define LIST_REMOVE(head, item)                      \
+        ({                                           \
+                __typeof__(head) *place_ = &(head);  \
+                while (*place_ && *place_ != (item)) \
+                        place_ = &(*place_)->next;   \
+                if (*place_)                         \
+                        *place_ = (item)->next;      \
+        })

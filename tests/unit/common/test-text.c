@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "tests/test.h"
+
+TEST(a_text_is_printed)
+{
+        cleanup_free char *text = text_format("%s-%d", "pod", 7);
+
+        EXPECT_STREQ(text, "pod-7");
+}
+
+TEST(a_text_is_replaced_by_a_copy_also_of_its_own_part)
+{
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(text_replace(&text, "one two"), 0);
+        EXPECT_EQ(text_replace(&text, text + 4), 0);
+        EXPECT_STREQ(text, "two");
+        EXPECT_EQ(text_replace(&text, NULL), 0);
+        EXPECT(!text);
+}
+
+TEST(a_text_grows_at_its_end)
+{
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(text_appendf(&text, "%d", 1), 0);
+        EXPECT_EQ(text_appendf(&text, ", %s", text), 0);
+        EXPECT_STREQ(text, "1, 1");
+}
+
+TEST(items_are_joined)
+{
+        static char a[] = "a", b[] = "bc", empty[] = "";
+        cleanup_free char *none = text_join(NULL, ", ");
+        cleanup_free char *one = text_join((char *[]){ a, NULL }, ", ");
+        cleanup_free char *all = text_join((char *[]){ a, empty, b, NULL }, ", ");
+
+        EXPECT_STREQ(none, "");
+        EXPECT_STREQ(one, "a");
+        EXPECT_STREQ(all, "a, , bc");
+}
