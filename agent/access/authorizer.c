@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -111,8 +112,7 @@ static void fail_access(AccessCheck *check, bool is_transient, const char *why) 
         cleanup_free char *message = NULL;
 
         log_warning("Cannot review access: %s", why);
-        if (!text || asprintf(&message, "Authorization error %s", text + strlen("Forbidden ")) < 0)
-                message = NULL;
+        message = text ? text_format("Authorization error %s", text + strlen("Forbidden ")) : NULL;
         answer_check(check, is_transient ? STATUS_UNAVAILABLE : STATUS_ERROR,
                      message ? message : "Authorization error");
 }
