@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 size_t anonymous_volume_count(const RuntimeSpecInput *input) {
         return input->config->has_old_shim ? 0 : strv_length(input->image->volumes);
@@ -20,9 +21,8 @@ char *anonymous_volumes_dir(const RuntimeSpecInput *input) {
 
 char *anonymous_volume_path(const RuntimeSpecInput *input, size_t i) {
         cleanup_free char *directory = anonymous_volumes_dir(input);
-        char *path;
 
-        return directory && asprintf(&path, "%s/%zu", directory, i) >= 0 ? path : NULL;
+        return directory ? text_format("%s/%zu", directory, i) : NULL;
 }
 
 bool is_runtime_mount(const char *path) {

@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -246,7 +247,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
                 const char *path = payload->files.items[i].path;
                 cleanup_free char *name = strndup(path, visible_name_length(path)), *target = NULL;
 
-                if (!name || asprintf(&target, "%s/%s", data_dir_name, name) < 0)
+                target = name ? text_format("%s/%s", data_dir_name, name) : NULL;
+                if (!target)
                         return -ENOMEM;
                 if (strv_contains(payload->hidden, name))
                         continue;

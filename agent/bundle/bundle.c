@@ -24,6 +24,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -124,10 +125,9 @@ static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *
 
         if (access(path, F_OK) >= 0)
                 return 0;
-        if (asprintf(&unfinished, "%s.new", path) < 0) {
-                unfinished = NULL;
+        unfinished = text_format("%s.new", path);
+        if (!unfinished)
                 return -ENOMEM;
-        }
         r = make_bundle_directory(unfinished, 0711, reterr);
         if (r < 0)
                 return r;
@@ -263,8 +263,7 @@ static int write_hostname(const BundleConfig *config, const Pod *pod, Error *ret
 
         if (r < 0)
                 return r;
-        if (asprintf(&text, "%s\n", name) < 0)
-                text = NULL;
+        text = text_format("%s\n", name);
         return write_pod_file(config, pod, "hostname", text, reterr);
 }
 
@@ -375,8 +374,7 @@ static int fill_attempt_paths(const BundleConfig *config, const Pod *pod, const 
         container_id(uid, container, attempt, bundle.id);
         bundle.directory = container_bundle_dir(config, uid, container, attempt);
         bundle.events_file = memory_events_file(pod_group, bundle.id);
-        if (asprintf(&bundle.log, "%s/%s/%u.log", log_dir, container, attempt) < 0)
-                bundle.log = NULL;
+        bundle.log = text_format("%s/%s/%u.log", log_dir, container, attempt);
         if (!bundle.directory || !bundle.events_file || !bundle.log)
                 return -ENOMEM;
         r = strv_append(&bundle.remains, bundle.directory);
@@ -488,8 +486,10 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users,
                                            input->labels.file)
                          : NULL;
-        if (!root || asprintf(&fstab, "%s%s%s%s%s%s", root, images, labels, sub_paths, copies,
-                              mount_points) < 0)
+        fstab = root ? text_format("%s%s%s%s%s%s", root, images, labels, sub_paths, copies,
+                                   mount_points)
+                     : NULL;
+        if (!fstab)
                 return -ENOMEM;
         *ret = fstab;
         return 0;

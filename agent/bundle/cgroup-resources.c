@@ -7,6 +7,7 @@
 
 #include "agent/bundle/swap.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -131,29 +132,22 @@ static const char *qos_directory(QosClass qos) {
 }
 
 char *qos_cgroup_path(const char *cgroup_root, QosClass qos) {
-        char *path;
-
-        if (asprintf(&path, "%s/kubepods%s", streq(cgroup_root, "/") ? "" : cgroup_root,
-                     qos_directory(qos)) < 0)
-                return NULL;
-        return path;
+        return text_format("%s/kubepods%s", streq(cgroup_root, "/") ? "" : cgroup_root,
+                           qos_directory(qos));
 }
 
 char *pod_cgroup_path(const char *cgroup_root, QosClass qos, const char *uid) {
         cleanup_free char *parent = qos_cgroup_path(cgroup_root, qos);
-        char *path;
 
-        if (!parent || asprintf(&path, "%s/pod%s", parent, uid) < 0)
-                return NULL;
-        return path;
+        return parent ? text_format("%s/pod%s", parent, uid) : NULL;
 }
 
 char *pod_slice_name(QosClass qos, const char *uid) {
         const char *directory = qos_directory(qos);
-        char *name;
+        char *name = text_format("kubepods%s%s-pod%s.slice", directory[0] ? "-" : "",
+                                 directory[0] ? directory + 1 : "", uid);
 
-        if (asprintf(&name, "kubepods%s%s-pod%s.slice", directory[0] ? "-" : "",
-                     directory[0] ? directory + 1 : "", uid) < 0)
+        if (!name)
                 return NULL;
         /* A dash in the name of a slice separates levels; the dashes of the UID do not. */
         for (char *c = strstr(name, "-pod") + 4; *c; c++)

@@ -6,6 +6,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -48,8 +49,7 @@ static char *slice_prefix(const char *root) {
                         *c = '-';
         if (!prefix || !prefix[0])
                 return prefix;
-        if (asprintf(&with_dash, "%s-", prefix) < 0)
-                with_dash = NULL;
+        with_dash = text_format("%s-", prefix);
         free(prefix);
         return with_dash;
 }
@@ -73,10 +73,9 @@ static char *slice_path(const char *name) {
 static char *slice_below(const char *root, const char *name) {
         cleanup_free char *prefix = slice_prefix(root), *full = NULL;
 
-        if (!prefix || asprintf(&full, "%s%s", prefix, name) < 0) {
-                full = NULL;
+        full = prefix ? text_format("%s%s", prefix, name) : NULL;
+        if (!full)
                 return NULL;
-        }
         return slice_path(full);
 }
 
@@ -162,9 +161,7 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
 #define FORMER_SCOPE_PREFIX "mainstay"
 
 static char *scope_in_slice(const char *slice, const char *prefix, const char *id) {
-        char *group;
-
-        return asprintf(&group, "%s/%s-%s.scope", slice, prefix, id) < 0 ? NULL : group;
+        return text_format("%s/%s-%s.scope", slice, prefix, id);
 }
 
 char *cgroup_of_container(const char *pod_group, const char *id) {
@@ -179,13 +176,9 @@ char *cgroup_of_container(const char *pod_group, const char *id) {
 }
 
 char *cgroups_path_for_runtime(const char *pod_group, const char *id) {
-        char *words;
-
         if (!cgroup_is_slice(pod_group))
                 return path_join(pod_group, id);
-        return asprintf(&words, "%s:" SCOPE_PREFIX ":%s", cgroup_unit_name(pod_group), id) < 0
-                       ? NULL
-                       : words;
+        return text_format("%s:" SCOPE_PREFIX ":%s", cgroup_unit_name(pod_group), id);
 }
 
 int64_t cgroup_round_quota(int64_t quota_usec) {

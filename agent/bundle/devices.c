@@ -4,6 +4,7 @@
 
 #include "agent/bundle/security.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -48,10 +49,9 @@ static void add_device_directory(json_t *devices, const char *path, unsigned dep
                 if (is_device_skipped(entry->d_name) ||
                     fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
-                if (asprintf(&child, "%s/%s", path, entry->d_name) < 0) {
-                        child = NULL;
+                child = text_format("%s/%s", path, entry->d_name);
+                if (!child)
                         return;
-                }
                 if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
                         add_device_directory(devices, child, depth + 1);
                 else if ((S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) && st.st_rdev != 0)

@@ -5,6 +5,7 @@
 #include "agent/model/names.h"
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -72,12 +73,8 @@ static const char *first_pod_ip(const BundleConfig *config, const Pod *pod) {
 
 static char *join_pod_ips(const BundleConfig *config, const Pod *pod) {
         const char *other = pod->spec.host_network ? NULL : config->pod_ips[1];
-        char *text;
 
-        if (asprintf(&text, "%s%s%s", first_pod_ip(config, pod), other ? "," : "", strna(other)) <
-            0)
-                return NULL;
-        return text;
+        return text_format("%s%s%s", first_pod_ip(config, pod), other ? "," : "", strna(other));
 }
 
 int downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path,
@@ -156,9 +153,8 @@ int downward_api_resource_value(const BundleConfig *config, const Pod *pod, cons
                 value = limit_of_pod_or_node(config, pod, type);
         if (divisor == 0)
                 divisor = type == RESOURCE_CPU ? 1000 : 1;
-        if (asprintf(ret, "%" PRId64, divide_up_by_divisor(value, divisor)) < 0) {
-                *ret = NULL;
+        *ret = text_format("%" PRId64, divide_up_by_divisor(value, divisor));
+        if (!*ret)
                 return -ENOMEM;
-        }
         return 0;
 }

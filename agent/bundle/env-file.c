@@ -6,6 +6,7 @@
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 #include "common/utf8.h"
 
 #include <fcntl.h>
@@ -92,13 +93,12 @@ static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Vol
 
         if (!path)
                 return -ENOMEM;
-        if (volume->empty_dir->medium == MEDIUM_UNSET)
-                fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        else if (asprintf(&through, "/proc/%d/root%s", (int) config->sandbox_pid, path) < 0) {
-                through = NULL;
-                return -ENOMEM;
-        } else
-                fd = open(through, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (volume->empty_dir->medium != MEDIUM_UNSET) {
+                through = text_format("/proc/%d/root%s", (int) config->sandbox_pid, path);
+                if (!through)
+                        return -ENOMEM;
+        }
+        fd = open(through ? through : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 

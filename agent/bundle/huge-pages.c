@@ -5,6 +5,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,11 +19,10 @@ static int read_huge_page_count(const char *directory, ResourceType type, int64_
         cleanup_free char *path = NULL, *text = NULL;
         int r;
 
-        if (asprintf(&path, "%s/hugepages-%" PRId64 "kB/nr_hugepages", directory,
-                     resource_infos[type].page_size / (int64_t) KIB) < 0) {
-                path = NULL;
+        path = text_format("%s/hugepages-%" PRId64 "kB/nr_hugepages", directory,
+                           resource_infos[type].page_size / (int64_t) KIB);
+        if (!path)
                 return -ENOMEM;
-        }
         r = read_file_at(AT_FDCWD, path, KIB * 64, &text, NULL);
         if (r < 0)
                 return r;

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -23,11 +24,8 @@ static bool is_image_volume_mounted(const Container *container, const Volume *vo
 char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
         cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
                                                          input->container->name, input->attempt);
-        char *path;
 
-        if (!bundle || asprintf(&path, "%s/images/%s", bundle, volume->name) < 0)
-                return NULL;
-        return path;
+        return bundle ? text_format("%s/images/%s", bundle, volume->name) : NULL;
 }
 
 /* The layers are shared by all containers, so the label of one container can only be set on an
@@ -48,12 +46,10 @@ static int put_image_volume_layers(FILE *out, const RuntimeSpecInput *input, con
         char *const *layers = image->layers;
         const char *users = input->users, *label = input->labels.file;
         const char *first = layers ? layers[0] : NULL;
-        cleanup_free char *directory = NULL;
+        cleanup_free char *directory = text_format("%s.layers", target);
 
-        if (asprintf(&directory, "%s.layers", target) < 0) {
-                directory = NULL;
+        if (!directory)
                 return -ENOMEM;
-        }
         if (!first) {
                 (void) fprintf(out, "none %s tmpfs mode=0755,size=4k", target);
                 fstab_put_context(out, label);

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -33,12 +34,10 @@ static bool is_cpu_name(const char *name) {
 }
 
 static int append_thermal_throttle(char ***paths, const char *directory, const char *cpu) {
-        cleanup_free char *path = NULL;
+        cleanup_free char *path = text_format("%s/%s/thermal_throttle", directory, cpu);
 
-        if (asprintf(&path, "%s/%s/thermal_throttle", directory, cpu) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         return access(path, F_OK) < 0 ? 0 : strv_append(paths, path);
 }
 

@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <limits.h>
 
@@ -77,11 +78,8 @@ static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMoun
 static char *sub_path_target(const RuntimeSpecInput *input, size_t i) {
         cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
                                                          input->container->name, input->attempt);
-        char *path;
 
-        if (!bundle || asprintf(&path, "%s/subpaths/%zu", bundle, i) < 0)
-                return NULL;
-        return path;
+        return bundle ? text_format("%s/subpaths/%zu", bundle, i) : NULL;
 }
 
 char *termination_log_path(const BundleConfig *config, const char *uid, const char *container,

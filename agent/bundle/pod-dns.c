@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 enum {
         NAMESERVERS_MAX = 3,
@@ -32,14 +33,11 @@ static char *pod_short_hostname(const Pod *pod) {
  * hostnameOverride replaces the whole name. */
 static char *pod_cluster_domain(const BundleConfig *config, const Pod *pod) {
         const char *subdomain = strna(pod->spec.subdomain);
-        char *domain = NULL;
 
         if (!subdomain[0] || strna(pod->spec.hostname_override)[0])
                 return strdup("");
-        if (asprintf(&domain, "%s.%s.svc.%s", subdomain, pod->metadata.namespace,
-                     strna(config->cluster_domain)) < 0)
-                return NULL;
-        return domain;
+        return text_format("%s.%s.svc.%s", subdomain, pod->metadata.namespace,
+                           strna(config->cluster_domain));
 }
 
 int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *reterr) {
@@ -54,10 +52,9 @@ int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *
         if (!name || !domain)
                 return -ENOMEM;
         if (pod->spec.set_hostname_as_fqdn && domain[0]) {
-                if (asprintf(&full, "%s.%s", name, domain) < 0) {
-                        full = NULL;
+                full = text_format("%s.%s", name, domain);
+                if (!full)
                         return -ENOMEM;
-                }
                 if (strlen(full) > HOSTNAME_MAX)
                         return error_setf(reterr, EINVAL,
                                           "failed to construct FQDN from pod hostname and cluster "
@@ -155,9 +152,9 @@ static int add_unique_strings(char ***strv, char *const *texts, size_t max) {
 /* Replaces an option of the same name. */
 static int add_resolver_option(char ***options, const char *name, const char *value) {
         size_t length = strlen(name);
-        char *option;
+        char *option = text_format("%s%s%s", name, value ? ":" : "", strna(value));
 
-        if (asprintf(&option, "%s%s%s", name, value ? ":" : "", strna(value)) < 0)
+        if (!option)
                 return -ENOMEM;
         for (size_t i = 0; *options && (*options)[i]; i++) {
                 char *known = (*options)[i];

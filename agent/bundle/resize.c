@@ -18,6 +18,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -145,7 +146,8 @@ static int resize_container_cgroup(const BundleConfig *config, const Pod *pod,
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
         group = cgroup_of_container(pod_group, id);
-        if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
+        what = group ? text_format("container '%s'", running->spec->name) : NULL;
+        if (!what)
                 return -ENOMEM;
         n = container_cgroup_values(config, &pod->spec, running->spec, cgroup_version(), values);
         n = cgroup_values_complete(values, n, cgroup_version());

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/image-user.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -71,13 +72,12 @@ static int check_non_root(const RuntimeSpecInput *input, const OptionalInt *user
                                                       "container's runAsUser breaks non-root "
                                                       "policy");
         if (name) {
-                if (asprintf(&sentence,
-                             "container has runAsNonRoot and image has non-numeric user (%.*s), "
-                             "cannot verify user is non-root",
-                             (int) strcspn(name, ":"), name) < 0) {
-                        sentence = NULL;
+                sentence = text_format(
+                        "container has runAsNonRoot and image has non-numeric user (%.*s), "
+                        "cannot verify user is non-root",
+                        (int) strcspn(name, ":"), name);
+                if (!sentence)
                         return -ENOMEM;
-                }
                 return refuse_user(input, reterr, sentence);
         }
         if (!runs_as_root(input->image))
@@ -115,15 +115,13 @@ static json_t *compose_supplemental_groups(const PodSecurityContext *context, gi
 
 /* The user and group to look up in the image: those of the pod, else the image's. */
 static char *name_user(const OptionalInt *user, const OptionalInt *group, const Image *image) {
-        char uid[24], gid[24], *text;
+        char uid[24], gid[24];
         const char *name = strna(image->user);
 
         (void) snprintf(uid, sizeof(uid), "%" PRId64, user->value);
         (void) snprintf(gid, sizeof(gid), ":%" PRId64, group->value);
-        return asprintf(&text, "%.*s%s", user->is_set ? INT_MAX : (int) strcspn(name, ":"),
-                        user->is_set ? uid : name, group->is_set ? gid : "") < 0
-                       ? NULL
-                       : text;
+        return text_format("%.*s%s", user->is_set ? INT_MAX : (int) strcspn(name, ":"),
+                           user->is_set ? uid : name, group->is_set ? gid : "");
 }
 
 static int find_user_in_image(const RuntimeSpecInput *input, const OptionalInt *user,

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <regex.h>
@@ -71,11 +72,10 @@ static int read_lxc_contexts(const char *root, char **ret) {
         if (r < 0)
                 return r;
         type = find_context_value(text, "SELINUXTYPE");
-        if (asprintf(&path, "%s/etc/selinux/%s/contexts/lxc_contexts", root,
-                     type ? type : "targeted") < 0) {
-                path = NULL;
+        path = text_format("%s/etc/selinux/%s/contexts/lxc_contexts", root,
+                           type ? type : "targeted");
+        if (!path)
                 return -ENOMEM;
-        }
         return read_file_at(AT_FDCWD, path, CONTEXT_FILE_MAX, ret, NULL);
 }
 
@@ -123,12 +123,8 @@ static bool split_selinux_label(char *text, SeLinuxLabelParts *ret) {
 }
 
 static char *join_selinux_label(const SeLinuxLabelParts *parts) {
-        char *label;
-
-        if (asprintf(&label, "%s:%s:%s%s%s", parts->user, parts->role, parts->type,
-                     parts->level ? ":" : "", strna(parts->level)) < 0)
-                return NULL;
-        return label;
+        return text_format("%s:%s:%s%s%s", parts->user, parts->role, parts->type,
+                           parts->level ? ":" : "", strna(parts->level));
 }
 
 static bool has_selinux_options(const SeLinuxOptions *options) {

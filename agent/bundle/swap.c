@@ -9,6 +9,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,11 +26,9 @@ static bool own_cgroup_has_swap_limit(void) {
         if (!group || group[4] == '\n' || group[4] == '\0')
                 return access("/proc/swaps", F_OK) >= 0;
         group += strlen("0::");
-        if (asprintf(&path, "/sys/fs/cgroup%.*s/memory.swap.max", (int) strcspn(group, "\n"),
-                     group) < 0) {
-                path = NULL;
+        path = text_format("/sys/fs/cgroup%.*s/memory.swap.max", (int) strcspn(group, "\n"), group);
+        if (!path)
                 return false;
-        }
         return access(path, F_OK) >= 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <search.h>
 
@@ -96,12 +97,10 @@ static int put_variable(VariableSet *set, char **entry, size_t length) {
 }
 
 int variable_set_put(VariableSet *set, const char *name, const char *value) {
-        cleanup_free char *entry = NULL;
+        cleanup_free char *entry = text_format("%s=%s", name, value);
 
-        if (asprintf(&entry, "%s=%s", name, value) < 0) {
-                entry = NULL;
+        if (!entry)
                 return -ENOMEM;
-        }
         return put_variable(set, &entry, strlen(name));
 }
 

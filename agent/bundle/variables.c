@@ -8,6 +8,7 @@
 #include "agent/bundle/environment.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 #include "common/utf8.h"
 
 #include <string.h>
@@ -68,10 +69,9 @@ static int add_env_from(EnvVarsBuilder *v, ObjectKind kind, const EnvSource *sou
                         continue;
                 if (check_env_value(v, object, value) < 0)
                         return -BUNDLE_CONFIG_ERROR;
-                if (asprintf(&name, "%s%s", strna(prefix), value->key) < 0) {
-                        name = NULL;
+                name = text_format("%s%s", strna(prefix), value->key);
+                if (!name)
                         return -ENOMEM;
-                }
                 r = add_named_value(v, name, value->bytes);
                 if (r < 0)
                         return r;
