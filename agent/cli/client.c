@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/curl-transfer.h"
+#include "common/text.h"
 
 enum {
         RESPONSE_BYTES_MAX = 64 * 1024 * 1024,
@@ -125,10 +126,9 @@ int client_request(const char *socket, const char *method, const char *path, cli
         easy = curl->easy_init();
         if (!easy)
                 return -ENOMEM;
-        if (asprintf(&url, "http://mainstay%s", path) < 0) {
-                url = NULL;
+        url = text_format("http://mainstay%s", path);
+        if (!url)
                 return -ENOMEM;
-        }
         return perform_client_request(&transfer, easy, socket, method, url, reterr);
 }
 

@@ -7,6 +7,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <ctype.h>
@@ -164,12 +165,11 @@ int request_daemonset_action(const Options *options, const char *namespace, cons
         bool is_unchanged = false;
         int r;
 
-        if (!space || !escaped ||
-            asprintf(&path, "/daemonsets/%s/%s/%s%s%s", space, escaped, verb,
-                     revision ? "?revision=" : "", strna(revision)) < 0) {
-                path = NULL;
+        path = space && escaped ? text_format("/daemonsets/%s/%s/%s%s%s", space, escaped, verb,
+                                              revision ? "?revision=" : "", strna(revision))
+                                : NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         r = client_request(options->socket, "POST", path, parse_order_response, &is_unchanged,
                            reterr);
         return r < 0 ? r : is_unchanged;

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <stdio.h>
@@ -130,13 +131,13 @@ static int add_container(const Options *options, const json_t *pod, char **ret, 
         if (r < 0)
                 return r;
         escaped = url_escape(container);
-        if (!escaped ||
-            asprintf(&path, "/api/v1/namespaces/%s/pods/%s/ephemeralcontainers?container=%s",
-                     strna(json_text(pod, "metadata", "namespace")),
-                     strna(json_text(pod, "metadata", "name")), escaped) < 0) {
-                path = NULL;
+        path = escaped ? text_format(
+                                 "/api/v1/namespaces/%s/pods/%s/ephemeralcontainers?container=%s",
+                                 strna(json_text(pod, "metadata", "namespace")),
+                                 strna(json_text(pod, "metadata", "name")), escaped)
+                       : NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         r = client_request(options->socket, "POST", path, on_debug_reply, &reply, reterr);
         if (r < 0)
                 return r;
@@ -199,14 +200,12 @@ static int print_debug_log(const char *data, size_t length, void *userdata) {
 /* It had ended before anything could be attached to it. */
 static int print_container_log(const Options *options, const json_t *pod, const char *container,
                                Error *reterr) {
-        cleanup_free char *path = NULL;
+        cleanup_free char *path = text_format("/containerLogs/%s/%s/%s",
+                                              strna(json_text(pod, "metadata", "namespace")),
+                                              strna(json_text(pod, "metadata", "name")), container);
 
-        if (asprintf(&path, "/containerLogs/%s/%s/%s",
-                     strna(json_text(pod, "metadata", "namespace")),
-                     strna(json_text(pod, "metadata", "name")), container) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         return client_stream(options->socket, path, print_debug_log, NULL, reterr);
 }
 

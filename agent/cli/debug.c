@@ -9,6 +9,7 @@
 #include "agent/cli/debug-pod.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -35,10 +36,9 @@ static int set_agent_log_level(const Options *options, const char *level) {
 
         if (log_level_parse(level) < 0)
                 return fail_unknown("log level", level, levels, N_ELEMENTS(levels));
-        if (asprintf(&path, "/debug/loglevel?level=%s", level) < 0) {
-                path = NULL;
+        path = text_format("/debug/loglevel?level=%s", level);
+        if (!path)
                 return fail_with_error(-ENOMEM, &error);
-        }
         r = client_request(options->socket, "PUT", path, ignore_debug_reply, NULL, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

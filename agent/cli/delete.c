@@ -10,6 +10,7 @@
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -31,14 +32,13 @@ static int ignore_delete_response(const char *data, size_t length, void *userdat
 static int request_pod_deletion(const PodDeletion *deletion, const json_t *pod, Error *reterr) {
         const char *namespace = strna(json_text(pod, "metadata", "namespace"));
         const char *name = strna(json_text(pod, "metadata", "name"));
-        cleanup_free char *path = NULL;
         int r;
+        cleanup_free char *path =
+                text_format("/api/v1/namespaces/%s/pods/%s%s%s", namespace, name,
+                            deletion->grace ? "?gracePeriodSeconds=" : "", strna(deletion->grace));
 
-        if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s%s%s", namespace, name,
-                     deletion->grace ? "?gracePeriodSeconds=" : "", strna(deletion->grace)) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         r = client_request(deletion->options->socket, "DELETE", path, ignore_delete_response, NULL,
                            reterr);
         if (r < 0)

@@ -10,20 +10,20 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* mainstay describe: requests the objects; describe-pod.c and its neighbours print them. */
 
 /* The entry of /manifests for the file of the pod, or NULL. */
 static const json_t *find_manifest_of_pod(const json_t *report, const json_t *pod) {
-        cleanup_free char *label = NULL;
         size_t i, j;
         json_t *manifest, *name;
+        cleanup_free char *label =
+                text_format("%s/%s", strna(json_text(pod, "metadata", "namespace")),
+                            strna(json_text(pod, "metadata", "name")));
 
-        if (asprintf(&label, "%s/%s", strna(json_text(pod, "metadata", "namespace")),
-                     strna(json_text(pod, "metadata", "name"))) < 0) {
-                label = NULL;
+        if (!label)
                 return NULL;
-        }
         json_array_foreach(json_object_get(report, "items"), i, manifest)
                 json_array_foreach(json_object_get(manifest, "pods"), j, name)
                         if (streq_ptr(json_string_value(name), label))

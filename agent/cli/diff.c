@@ -12,6 +12,7 @@
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -154,13 +155,12 @@ static int diff_running_pod(ManifestDiff *diff, const char *label, const json_t 
 
 static int diff_pod(ManifestDiff *diff, Pod *desired, Error *reterr) {
         const json_t *item = find_running_pod(diff, desired);
-        cleanup_free char *label = NULL;
+        cleanup_free char *label =
+                text_format("pod %s/%.*s", desired->metadata.namespace,
+                            name_length(diff, desired->metadata.name), desired->metadata.name);
 
-        if (asprintf(&label, "pod %s/%.*s", desired->metadata.namespace,
-                     name_length(diff, desired->metadata.name), desired->metadata.name) < 0) {
-                label = NULL;
+        if (!label)
                 return -ENOMEM;
-        }
         if (item && !json_at(item, "metadata", "deletionTimestamp"))
                 return diff_running_pod(diff, label, item, desired, reterr);
         printf("%s: starts%s\n", label,

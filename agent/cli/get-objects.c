@@ -8,6 +8,7 @@
 #include "agent/model/system-class.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 /* get configmaps, secrets, priorityclasses, runtimeclasses: objects of manifests. The agent never
  * sends values of Secrets, only keys and lengths. */
@@ -86,10 +87,9 @@ static int fetch_objects(const GetRequest *request, json_t **ret, Error *reterr)
         json_t *object, *items;
         int r;
 
-        if (asprintf(&path, "/%s", api_resource_name(request->resource)) < 0) {
-                path = NULL;
+        path = text_format("/%s", api_resource_name(request->resource));
+        if (!path)
                 return -ENOMEM;
-        }
         r = client_get_json(request->options->socket, path, &list, reterr);
         if (r < 0)
                 return r;

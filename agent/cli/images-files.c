@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -50,10 +51,9 @@ static int copy_into_preload(const char *file, const char *preload, Error *reter
                 return error_setf(reterr, errno, "%s: %s", file, strerror(errno));
         if (dir < 0)
                 return error_setf(reterr, errno, "%s: %s", preload, strerror(errno));
-        if (asprintf(&part, "%s.part", name) < 0) {
-                part = NULL;
+        part = text_format("%s.part", name);
+        if (!part)
                 return -ENOMEM;
-        }
         to = openat(dir, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         r = to < 0 ? -errno : copy_file(from, to);
         if (r >= 0 && (fsync(to) < 0 || renameat(dir, part, dir, name) < 0))
@@ -112,10 +112,9 @@ static int run_image_helper(const char *verb, const char *store, const char *wor
         int status = 0, r;
         pid_t pid = -1;
 
-        if (asprintf(&option, "--store=%s", store) < 0) {
-                option = NULL;
+        option = text_format("--store=%s", store);
+        if (!option)
                 return -ENOMEM;
-        }
         (void) find_image_helper(helper);
         if (posix_spawn_file_actions_init(&actions) != 0)
                 return -ENOMEM;
@@ -197,10 +196,9 @@ int images_export(const Options *options, char *const *names, size_t n) {
 static int qualify_input(const char *word, char **ret) {
         bool is_file = access(word, F_OK) >= 0, is_plain = word[0] != '/' && word[0] != '.';
 
-        if (asprintf(ret, "%s%s", is_file && is_plain ? "./" : "", word) < 0) {
-                *ret = NULL;
+        *ret = text_format("%s%s", is_file && is_plain ? "./" : "", word);
+        if (!*ret)
                 return -ENOMEM;
-        }
         return is_file;
 }
 

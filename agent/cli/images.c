@@ -7,6 +7,7 @@
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <time.h>
@@ -24,10 +25,9 @@ static int request_image_action(const Options *options, const char *method, cons
                                 const char *image, Error *reterr) {
         cleanup_free char *escaped = url_escape(image), *whole = NULL;
 
-        if (!escaped || asprintf(&whole, "%s?image=%s", path, escaped) < 0) {
-                whole = NULL;
+        whole = escaped ? text_format("%s?image=%s", path, escaped) : NULL;
+        if (!whole)
                 return -ENOMEM;
-        }
         return client_request(options->socket, method, whole, ignore_image_response, NULL, reterr);
 }
 

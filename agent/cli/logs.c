@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 /* mainstay logs: prints the log of a container. */
@@ -24,21 +25,13 @@ static void log_query_done(LogQuery *query) {
 /* Appends "name=value", unless value is NULL. */
 static int log_query_add(LogQuery *query, const char *name, const char *value) {
         cleanup_free char *escaped = NULL;
-        char *text;
-        int n;
 
         if (!value)
                 return 0;
         escaped = url_escape(value);
         if (!escaped)
                 return -ENOMEM;
-        n = asprintf(&text, "%s%c%s=%s", strna(query->text), query->text ? '&' : '?', name,
-                     escaped);
-        if (n < 0)
-                return -ENOMEM;
-        free(query->text);
-        query->text = text;
-        return 0;
+        return text_appendf(&query->text, "%c%s=%s", query->text ? '&' : '?', name, escaped);
 }
 
 /* The agent takes whole seconds; the duration is rounded up. */
@@ -90,13 +83,13 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
                      const LogQuery *query, Error *reterr) {
         cleanup_free char *path = NULL, *escaped = url_escape(container);
 
-        if (!escaped ||
-            asprintf(&path, "/containerLogs/%s/%s/%s%s",
-                     strna(json_text(pod, "metadata", "namespace")),
-                     strna(json_text(pod, "metadata", "name")), escaped, strna(query->text)) < 0) {
-                path = NULL;
+        path = escaped ? text_format("/containerLogs/%s/%s/%s%s",
+                                     strna(json_text(pod, "metadata", "namespace")),
+                                     strna(json_text(pod, "metadata", "name")), escaped,
+                                     strna(query->text))
+                       : NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         return client_stream(options->socket, path, on_log_data, NULL, reterr);
 }
 

@@ -2,6 +2,7 @@
 #include "agent/cli/tar.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/utf8.h"
 
 #include <archive.h>
@@ -59,12 +60,10 @@ static int copy_file_to_tar(Archive *disk, Archive *tar, struct archive_entry *e
 static int pack_tar_entry(Archive *disk, Archive *tar, struct archive_entry *entry,
                           const char *path, const char *name, Error *reterr) {
         const char *rest = archive_entry_pathname(entry) + strlen(path);
-        cleanup_free char *renamed = NULL;
+        cleanup_free char *renamed = text_format("%s%s", name, rest);
 
-        if (asprintf(&renamed, "%s%s", name, rest) < 0) {
-                renamed = NULL;
+        if (!renamed)
                 return -ENOMEM;
-        }
         archive_entry_set_pathname(entry, renamed);
         archive_entry_set_uid(entry, 0);
         archive_entry_set_gid(entry, 0);
@@ -132,11 +131,8 @@ static int copy_file_from_tar(Archive *tar, Archive *disk, Error *reterr) {
 /* The path with the first component replaced by the target's name; or NULL. */
 static char *rename_path(const char *path, const char *name, const char *target) {
         const char *rest = path ? skip_name(path, name) : NULL;
-        char *renamed;
 
-        if (!rest || asprintf(&renamed, "%s%s", target, rest) < 0)
-                return NULL;
-        return renamed;
+        return rest ? text_format("%s%s", target, rest) : NULL;
 }
 
 static bool is_ordinary_entry(struct archive_entry *entry) {

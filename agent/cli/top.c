@@ -8,6 +8,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -34,13 +35,11 @@ typedef struct ResourceMetricSample {
 /* The sample of a metric with exactly these labels. */
 static bool find_metric_sample(const char *text, const char *metric, const char *labels,
                                ResourceMetricSample *ret) {
-        cleanup_free char *line = NULL;
         const char *found;
+        cleanup_free char *line = text_format("\n%s%s ", metric, labels);
 
-        if (asprintf(&line, "\n%s%s ", metric, labels) < 0) {
-                line = NULL;
+        if (!line)
                 return false;
-        }
         found = strstr(text, line);
         return found && sscanf(found + strlen(line), "%lf %lf", &ret->value, &ret->at_msec) == 2;
 }
@@ -84,11 +83,9 @@ static void write_top_containers(const PodTop *top, const char *namespace, const
                 const char *name = strna(json_text(status, "name"));
                 cleanup_free char *labels = NULL, *longer = NULL;
 
-                if (asprintf(&labels, "{container=\"%s\",namespace=\"%s\",pod=\"%s\"}", name,
-                             namespace, pod) < 0)
-                        labels = NULL;
-                if (asprintf(&longer, "%s%s\t", head, name) < 0)
-                        longer = NULL;
+                labels = text_format("{container=\"%s\",namespace=\"%s\",pod=\"%s\"}", name,
+                                     namespace, pod);
+                longer = text_format("%s%s\t", head, name);
                 if (labels && longer)
                         write_resource_usage(top, "container", labels, longer, out);
         }
@@ -101,11 +98,9 @@ static void write_top_row(const json_t *pod, FILE *out, void *userdata) {
         bool has_namespace = top->options->all_namespaces;
         cleanup_free char *labels = NULL, *head = NULL;
 
-        if (asprintf(&head, "%s%s%s\t", has_namespace ? namespace : "", has_namespace ? "\t" : "",
-                     name) < 0)
-                head = NULL;
-        if (asprintf(&labels, "{namespace=\"%s\",pod=\"%s\"}", namespace, name) < 0)
-                labels = NULL;
+        head = text_format("%s%s%s\t", has_namespace ? namespace : "", has_namespace ? "\t" : "",
+                           name);
+        labels = text_format("{namespace=\"%s\",pod=\"%s\"}", namespace, name);
         if (!head || !labels)
                 return;
         if (top->options->containers) {

@@ -4,6 +4,7 @@
 #include "agent/cli/client.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/websocket-handshake.h"
 
 #include <sys/socket.h>
@@ -87,15 +88,13 @@ int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *
 
         if (r < 0)
                 return r;
-        if (asprintf(&request,
-                     "GET %s HTTP/1.1\r\nHost: mainstay\r\nConnection: Upgrade\r\n"
-                     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                     "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: " CHANNELS_PROTOCOL
-                     "\r\n\r\n",
-                     path, websocket_new_key(key)) < 0) {
-                request = NULL;
+        request = text_format("GET %s HTTP/1.1\r\nHost: mainstay\r\nConnection: Upgrade\r\n"
+                              "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                              "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: " CHANNELS_PROTOCOL
+                              "\r\n\r\n",
+                              path, websocket_new_key(key));
+        if (!request)
                 return -ENOMEM;
-        }
         r = send_upgrade_request(fd, request);
         if (r >= 0 ||
             r == -EPIPE) /* it may have replied to the start of a request that is too long */

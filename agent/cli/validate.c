@@ -8,6 +8,7 @@
 #include "agent/model/pod-order.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -37,23 +38,15 @@ static void seen_objects_done(SeenObjects *seen) {
 static char *pod_label(const Pod *pod) {
         const char *name = strna(pod->metadata.name);
         size_t length = strlen(name), suffix = strlen("-" NODE_NAME);
-        char *label;
 
         if (length > suffix && streq(name + length - suffix, "-" NODE_NAME))
                 length -= suffix;
-        return asprintf(&label, "pod %s/%.*s", strna(pod->metadata.namespace), (int) length, name) <
-                               0
-                       ? NULL
-                       : label;
+        return text_format("pod %s/%.*s", strna(pod->metadata.namespace), (int) length, name);
 }
 
 /* "daemonset namespace/name" */
 static char *daemonset_label(const DaemonSet *set) {
-        char *label;
-
-        return asprintf(&label, "daemonset %s/%s", set->metadata.namespace, set->metadata.name) < 0
-                       ? NULL
-                       : label;
+        return text_format("daemonset %s/%s", set->metadata.namespace, set->metadata.name);
 }
 
 /* A Pod and a DaemonSet share one space of names. */
