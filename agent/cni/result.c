@@ -8,6 +8,7 @@
 #include "agent/cni/limits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 
@@ -131,9 +132,9 @@ char *cni_error_message(const char *output) {
         const char *details = json_string_value(json_object_get(root, "details"));
         char *text = NULL;
 
-        if (message && asprintf(&text, "%.*s%s%.*s", MESSAGE_MAX, message,
-                                details && details[0] ? "; " : "", MESSAGE_MAX, strna(details)) < 0)
-                text = NULL;
+        if (message)
+                text = text_format("%.*s%s%.*s", MESSAGE_MAX, message,
+                                   details && details[0] ? "; " : "", MESSAGE_MAX, strna(details));
         json_decref(root);
         return text;
 }
