@@ -3,6 +3,7 @@
 
 #include "agent/model/quantity.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -40,10 +41,5 @@ char *format_eviction_message(const ResourceShortage *shortage, const ContainerU
 }
 
 char *format_reclaim_message(const ResourceShortage *shortage) {
-        char *text;
-
-        return asprintf(&text, "Attempting to reclaim %s",
-                        eviction_signals[shortage->signal].resource) < 0
-                       ? NULL
-                       : text;
+        return text_format("Attempting to reclaim %s", eviction_signals[shortage->signal].resource);
 }
