@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 /* ---- DaemonSets and their revisions ---- */
 
@@ -22,7 +23,6 @@ static int print_list_item(const char *key, const char *json, void *context) {
 static enum MHD_Result reply_apps_list(HttpServer *server, struct MHD_Connection *http,
                                        const char *kind, http_objects_t objects) {
         cleanup_free char *items = NULL;
-        char *text;
         size_t length;
         FILE *out = open_memstream(&items, &length);
         int r;
@@ -30,13 +30,12 @@ static enum MHD_Result reply_apps_list(HttpServer *server, struct MHD_Connection
         if (!out)
                 return MHD_NO;
         r = objects(server, print_list_item, out);
-        if (!memstream_finish(out, &items) || r < 0 ||
-            asprintf(&text,
-                     "{\"kind\":\"%sList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
-                     "\"items\":[%s]}\n",
-                     kind, items) < 0)
+        if (!memstream_finish(out, &items) || r < 0)
                 return MHD_NO;
-        return http_reply_json_consume(http, text);
+        return http_reply_json_consume(
+                http, text_format("{\"kind\":\"%sList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                                  "\"items\":[%s]}\n",
+                                  kind, items));
 }
 
 static int each_daemonset(HttpServer *server, http_each_object_t each, void *context) {

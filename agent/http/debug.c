@@ -6,6 +6,7 @@
 #include "agent/http/http-server.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 static const char debug_text_type[] = "text/plain; charset=utf-8";
 
@@ -20,11 +21,8 @@ enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *
 }
 
 static enum MHD_Result reply_log_level(struct MHD_Connection *http) {
-        char *line;
-
-        return http_reply_text_consume(
-                http, debug_text_type,
-                asprintf(&line, "%s\n", log_level_name(log_level())) < 0 ? NULL : line);
+        return http_reply_text_consume(http, debug_text_type,
+                                       text_format("%s\n", log_level_name(log_level())));
 }
 
 enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,

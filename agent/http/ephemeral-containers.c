@@ -8,6 +8,7 @@
 #include "agent/http/http-server.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* Splits "<namespace>/pods/<pod>/ephemeralcontainers" in place. */
 static int split_ephemeral_path(char *path, const char **ret_namespace, const char **ret_pod) {
@@ -29,7 +30,6 @@ enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct M
         cleanup_free char *path = strdup(rest), *name = NULL;
         const char *namespace, *pod, *container = http_query_parameter(http, "container");
         enum MHD_Result result;
-        char *json;
         int r;
 
         if (!http_require_writer(server, http, &result))
@@ -47,6 +47,5 @@ enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct M
                 return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));
         /* A name is a DNS label: nothing in it needs to be escaped. */
-        return http_reply_json_consume(
-                http, asprintf(&json, "{\"name\":\"%s\"}\n", name) < 0 ? NULL : json);
+        return http_reply_json_consume(http, text_format("{\"name\":\"%s\"}\n", name));
 }

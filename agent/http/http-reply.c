@@ -6,6 +6,7 @@
 
 #include "agent/http/http-connection.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -56,7 +57,6 @@ unsigned http_status_of_error(int r) {
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
                                  ...) {
         cleanup_free char *message = NULL;
-        char *line;
         va_list ap;
 
         va_start(ap, format);
@@ -64,8 +64,7 @@ enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, c
         va_end(ap);
         if (!message)
                 return MHD_NO;
-        return queue_reply_consume(http, status, "text/plain", NULL,
-                                   asprintf(&line, "%s\n", message) < 0 ? NULL : line);
+        return queue_reply_consume(http, status, "text/plain", NULL, text_format("%s\n", message));
 }
 
 enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error *error) {
@@ -151,9 +150,9 @@ enum MHD_Result http_reply_unknown_path(struct MHD_Connection *http) {
 
 enum MHD_Result http_reply_method_not_allowed(struct MHD_Connection *http, const char *allowed,
                                               const char *path) {
-        char *text;
+        char *text = text_format("%s takes the method %s only\n", path, allowed);
 
-        if (asprintf(&text, "%s takes the method %s only\n", path, allowed) < 0)
+        if (!text)
                 return MHD_NO;
         return queue_reply_consume(http, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", allowed, text);
 }

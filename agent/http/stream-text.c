@@ -5,17 +5,14 @@
 #include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 int stream_text_format(StreamText *text, const char *before, const char *json, const char *after) {
-        int n;
-
         stream_text_done(text);
-        n = asprintf(&text->text, "%s%s%s", before, json, after);
-        if (n < 0) {
-                text->text = NULL;
+        text->text = text_format("%s%s%s", before, json, after);
+        if (!text->text)
                 return -ENOMEM;
-        }
-        text->length = (size_t) n;
+        text->length = strlen(text->text);
         return 1;
 }
 
