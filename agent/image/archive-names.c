@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/image-reference.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 static int add_normalised_image_name(const char *name, char ***names) {
         cleanup_free char *normal = NULL;
@@ -25,10 +26,9 @@ int archive_names_add(const char *name, const char *stem, char ***names) {
         r = add_normalised_image_name(name, names);
         if (r < 0 || strpbrk(name, ":/@"))
                 return r;
-        if (asprintf(&tagged, "%s:%s", stem, name) < 0) {
-                tagged = NULL;
+        tagged = text_format("%s:%s", stem, name);
+        if (!tagged)
                 return -ENOMEM;
-        }
         return add_normalised_image_name(tagged, names);
 }
 

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/image-access.h"
 #include "common/image-reference.h"
+#include "common/text.h"
 
 /* Names are compared as they are completed: "busybox" is "docker.io/library/busybox". */
 static char *normalise_allowlist_pattern(const char *pattern) {
@@ -22,10 +23,9 @@ static char *normalise_allowlist_pattern(const char *pattern) {
                 return image_reference_repository(pattern, &repository, NULL) < 0 ? NULL
                                                                                   : repository;
         start = strndup(pattern, strlen(pattern) - strlen("/*"));
-        if (!start || image_reference_normalise_prefix(start, &prefix, NULL) < 0 ||
-            asprintf(&repository, "%s/*", prefix) < 0)
+        if (!start || image_reference_normalise_prefix(start, &prefix, NULL) < 0)
                 return NULL;
-        return repository;
+        return text_format("%s/*", prefix);
 }
 
 static json_t *allowlist_to_json(const Config *config) {

@@ -20,6 +20,7 @@
 #include "common/image-reference.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -241,10 +242,8 @@ static int start_image_removal(ImageStore *store, const char *digest) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (asprintf(&option, "--store=%s", store->images_path) < 0)
-                option = NULL;
-        if (asprintf(&name, "--name=%s", digest) < 0)
-                name = NULL;
+        option = text_format("--store=%s", store->images_path);
+        name = text_format("--name=%s", digest);
         store->gc.removing_digest = strdup(digest);
         if (!option || !name || !store->gc.removing_digest)
                 return -ENOMEM;

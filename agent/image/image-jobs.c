@@ -13,6 +13,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <sysexits.h>
 
@@ -88,10 +89,9 @@ int image_store_sweep_leftovers(ImageStore *store) {
         store->jobs.sweep_again = store->jobs.sweeper;
         if (store->jobs.sweeper)
                 return 0;
-        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
-                option = NULL;
+        option = text_format("--store=%s", store->images_path);
+        if (!option)
                 return -ENOMEM;
-        }
         r = child_spawn(store->event,
                         &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "sweep" },
                                                           option, NULL } },

@@ -6,6 +6,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -193,13 +194,11 @@ static int add_policy_rules(const ImagePolicy *policy, const json_t *rules,
         size_t i;
 
         json_array_foreach(rules, i, rule) {
-                cleanup_free char *whole = NULL;
+                cleanup_free char *whole = text_format("%s: %s[%zu]", policy->path, place, i);
                 int r;
 
-                if (asprintf(&whole, "%s: %s[%zu]", policy->path, place, i) < 0) {
-                        whole = NULL;
+                if (!whole)
                         return -ENOMEM;
-                }
                 r = add_policy_rule(rule, origin, whole, requirements, reterr);
                 if (r < 0)
                         return r == -ENOMEM ? r : error_prefixf(reterr, r, "%s", whole);

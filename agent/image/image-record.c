@@ -8,6 +8,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -191,10 +192,9 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
 
         if (!image_digest_is_valid(digest))
                 return -ENOENT;
-        if (asprintf(&path, "records/%s.json", digest + strlen(DIGEST_PREFIX)) < 0) {
-                path = NULL;
+        path = text_format("records/%s.json", digest + strlen(DIGEST_PREFIX));
+        if (!path)
                 return -ENOMEM;
-        }
         r = checksummed_read_at(images_fd, path, RECORD_BYTES_MAX, &text);
         if (r >= 0)
                 r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &record, NULL);

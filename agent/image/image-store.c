@@ -17,6 +17,7 @@
 #include "common/image-reference.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -232,19 +233,14 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
 
 /* With the names that this request has for them. */
 static char *describe_secret_problems(const ImageRequest *request, const ImageJob *job) {
-        char *text = NULL;
+        cleanup_free char *text = NULL;
 
-        for (size_t i = 0; job->secret_problems && i < request->secrets.n; i++) {
-                cleanup_free char *before = text;
-
-                text = NULL;
-                if (!job->secret_problems[i])
-                        text = TAKE_PTR(before);
-                else if (asprintf(&text, "%s%sSecret \"%s\": %s", strna(before), before ? "; " : "",
-                                  request->secrets.items[i].name, job->secret_problems[i]) < 0)
+        for (size_t i = 0; job->secret_problems && i < request->secrets.n; i++)
+                if (job->secret_problems[i] &&
+                    text_appendf(&text, "%sSecret \"%s\": %s", text ? "; " : "",
+                                 request->secrets.items[i].name, job->secret_problems[i]) < 0)
                         return NULL;
-        }
-        return text;
+        return TAKE_PTR(text);
 }
 
 static int explain_job_error(const ImageRequest *request, const ImageJob *job, int r,

@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -61,7 +62,8 @@ static int start_archive_indexer(ImageStore *store, Archive *archive, Error *ret
         cleanup_free char *path = path_join(store->preload_path, archive->file), *option = NULL;
         int r;
 
-        if (!path || asprintf(&option, "--store=%s", store->images_path) < 0)
+        option = path ? text_format("--store=%s", store->images_path) : NULL;
+        if (!option)
                 return -ENOMEM;
         archive->store = store;
         r = child_spawn(store->event,

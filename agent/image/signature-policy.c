@@ -6,6 +6,7 @@
 #include "common/json-text.h"
 #include "common/registry-name.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <stdint.h>
 
@@ -126,9 +127,8 @@ static int check_key_members(const PolicyKind *kind, unsigned n_keys, Error *ret
 
                 if (!kind->members[i].is_key)
                         continue;
-                if (asprintf(&list, "%s%s%s", strna(before), before ? ", " : "",
-                             kind->members[i].name) < 0)
-                        list = NULL;
+                list = text_format("%s%s%s", strna(before), before ? ", " : "",
+                                   kind->members[i].name);
                 free(before);
         }
         return error_setf(reterr, EINVAL, "%s needs exactly one of %s", kind->name, strna(list));
@@ -331,10 +331,9 @@ static int normalise_domain_scope(const char *scope, char **ret, Error *reterr) 
 
         if (strncmp(scope, "*.", 2) != 0 || strpbrk(scope + 1, "*/:["))
                 return error_setf(reterr, EINVAL, "'*' is followed by a domain: *.example.com");
-        if (asprintf(&host, "x%s", scope + 1) < 0) {
-                host = NULL;
+        host = text_format("x%s", scope + 1);
+        if (!host)
                 return -ENOMEM;
-        }
         r = registry_name_normalise(host, &normal, reterr);
         if (r < 0)
                 return r;
@@ -469,12 +468,10 @@ static int add_short_name(char ***scopes, const ImageReference *image) {
 
 /* All but "*.example.com". */
 static int add_name_scopes(const ImageReference *image, char ***scopes) {
-        cleanup_free char *name = NULL;
+        cleanup_free char *name = text_format("%s/%s", image->registry, image->repository);
 
-        if (asprintf(&name, "%s/%s", image->registry, image->repository) < 0) {
-                name = NULL;
+        if (!name)
                 return -ENOMEM;
-        }
         if (image->digest ? strv_appendf(scopes, "%s@%s", name, image->digest) < 0
                           : strv_appendf(scopes, "%s:%s", name, strna(image->tag)) < 0)
                 return -ENOMEM;
@@ -538,9 +535,8 @@ int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const
                 *ret_requirements = json_object_get(lists, *scope);
                 if (!*ret_requirements)
                         continue;
-                return asprintf(ret_place, "transports.%s.\"%s\"", origin->transport, *scope) < 0
-                               ? -ENOMEM
-                               : 0;
+                *ret_place = text_format("transports.%s.\"%s\"", origin->transport, *scope);
+                return *ret_place ? 0 : -ENOMEM;
         }
         *ret_requirements = json_object_get(policy, "default");
         *ret_place = strdup("default");
@@ -562,10 +558,9 @@ static int append_registry(char ***registries, const char *host, const char *por
 
         if (!port)
                 return 0;
-        if (asprintf(&text, "%s%s%s", host, port[0] ? ":" : "", port) < 0) {
-                text = NULL;
+        text = text_format("%s%s%s", host, port[0] ? ":" : "", port);
+        if (!text)
                 return -ENOMEM;
-        }
         r = registry_name_normalise(text, &normal, NULL);
         return r < 0 ? r : strv_append(registries, normal);
 }
@@ -600,10 +595,9 @@ static int add_alias_rules(const json_t *lists, const ImageReference *image, jso
 
                 if (!list)
                         continue;
-                if (asprintf(&place, "transports.docker.\"%s\"", *scope) < 0) {
-                        place = NULL;
+                place = text_format("transports.docker.\"%s\"", *scope);
+                if (!place)
                         return -ENOMEM;
-                }
                 return json_object_set(rules, place, list) < 0 ? -ENOMEM : 0;
         }
         return 0;
