@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/registry-name.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -62,10 +63,9 @@ static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name
 
         if (endpoint->certificate_fd >= 0)
                 return 0;
-        if (asprintf(&key, "%.*s.key", (int) (strlen(name) - strlen(".cert")), name) < 0) {
-                key = NULL;
+        key = text_format("%.*s.key", (int) (strlen(name) - strlen(".cert")), name);
+        if (!key)
                 return -ENOMEM;
-        }
         if (faccessat(dir_fd, key, F_OK, 0) < 0)
                 return error_setf(reterr, ENOENT, "'%s' is missing", key);
         r = make_memory_file("certificate", &endpoint->certificate_fd);

@@ -7,6 +7,7 @@
 
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 enum {
         SIZE_FACTOR_MAX = 10,    /* of similar files, … */
@@ -82,10 +83,10 @@ static int add_claim(Claims *claims, const DeltaLayer *layer, size_t number, siz
                 claim.kind = hidden ? CLAIM_HIDDEN : CLAIM_OPAQUE;
         }
         if (kind == TAR_NAME_WHITEOUT)
-                r = asprintf(&claim.name, "%s%s%s", parent, parent[0] ? "/" : "", hidden);
+                claim.name = text_format("%s%s%s", parent, parent[0] ? "/" : "", hidden);
         else
-                r = asprintf(&claim.name, "%s", kind == TAR_NAME_OPAQUE ? parent : entry->name);
-        if (r < 0)
+                claim.name = strdup(kind == TAR_NAME_OPAQUE ? parent : entry->name);
+        if (!claim.name)
                 return -ENOMEM;
         claims->items[claims->n++] = claim;
         return 0;

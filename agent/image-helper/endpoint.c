@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/registry-name.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -85,10 +86,8 @@ static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *ho
         endpoint->display = strdup(host);
         if (!endpoint->host || !endpoint->display)
                 return -ENOMEM;
-        if (asprintf(&endpoint->origin, "%s://%s", scheme, host) < 0)
-                endpoint->origin = NULL;
-        if (asprintf(&endpoint->repository, "%s%s%s", prefix, prefix[0] ? "/" : "", repository) < 0)
-                endpoint->repository = NULL;
+        endpoint->origin = text_format("%s://%s", scheme, host);
+        endpoint->repository = text_format("%s%s%s", prefix, prefix[0] ? "/" : "", repository);
         if (!endpoint->origin || !endpoint->repository)
                 return -ENOMEM;
         endpoint->may_be_plain = streq(scheme, "http");

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/curl-transfer.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -275,10 +276,9 @@ static int add_transport_header(CurlTransfer *transfer, const char *name, const 
 
         if (!value)
                 return 0;
-        if (asprintf(&line, "%s: %s", name, value) < 0) {
-                line = NULL;
+        line = text_format("%s: %s", name, value);
+        if (!line)
                 return -ENOMEM;
-        }
         return curl_transfer_add_header(transfer, line);
 }
 

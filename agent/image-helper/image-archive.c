@@ -8,6 +8,7 @@
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -68,10 +69,9 @@ static int link_target(const char *name, struct archive_entry *entry, char **ret
                 return tar_name_clean(hard, ret, NULL);
         if (archive_entry_filetype(entry) != AE_IFLNK || !symlink)
                 return 0;
-        if (asprintf(&joined, "%.*s/%s", slash ? (int) (slash - name) : 0, name, symlink) < 0) {
-                joined = NULL;
+        joined = text_format("%.*s/%s", slash ? (int) (slash - name) : 0, name, symlink);
+        if (!joined)
                 return -ENOMEM;
-        }
         return tar_name_clean(joined, ret, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include "agent/image-helper/tar-name.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <signal.h>
 
@@ -87,23 +88,22 @@ static int clean_working_dir(ImageConfig *config, Error *reterr) {
                 return error_setf(reterr, EINVAL, "the working directory '%.256s' is refused",
                                   config->working_dir);
         free(config->working_dir);
-        config->working_dir = NULL;
-        return asprintf(&config->working_dir, "/%s", clean) < 0 ? -ENOMEM : 0;
+        config->working_dir = text_format("/%s", clean);
+        return config->working_dir ? 0 : -ENOMEM;
 }
 
 static int format_signal(int number, char **ret) {
         const char *abbreviation = number > 0 ? sigabbrev_np(number) : NULL;
-        int n = -1;
 
         if (abbreviation)
-                n = asprintf(ret, "SIG%s", abbreviation);
+                *ret = text_format("SIG%s", abbreviation);
         else if (number == SIGRTMIN)
-                n = asprintf(ret, "SIGRTMIN");
+                *ret = strdup("SIGRTMIN");
         else if (number > SIGRTMIN && number <= SIGRTMAX)
-                n = asprintf(ret, "SIGRTMIN+%d", number - SIGRTMIN);
+                *ret = text_format("SIGRTMIN+%d", number - SIGRTMIN);
         else
                 return -EINVAL;
-        return n < 0 ? -ENOMEM : 0;
+        return *ret ? 0 : -ENOMEM;
 }
 
 int normalize_signal_name(const char *text, char **ret) {

@@ -3,13 +3,16 @@
 
 #include "agent/image-helper/platform.h"
 #include "agent/image-helper/signature-collect.h"
+#include "common/text.h"
 
 int catalog_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor) {
         memcpy(blob->digest, descriptor->digest, DIGEST_SIZE);
         blob->size = descriptor->size;
         blob->media_type = strdup(descriptor->media_type);
-        if (!blob->media_type ||
-            asprintf(&blob->member, "blobs/sha256/%s", digest_hex(descriptor->digest)) < 0)
+        blob->member = blob->media_type
+                               ? text_format("blobs/sha256/%s", digest_hex(descriptor->digest))
+                               : NULL;
+        if (!blob->member)
                 return -ENOMEM;
         return 0;
 }

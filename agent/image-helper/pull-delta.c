@@ -12,6 +12,7 @@
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/stored-image.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
 #define ANNOTATION_DIGEST "mainstay.image.digest"
@@ -186,9 +187,9 @@ static void report_delta(const CatalogImage *image, uint64_t delta, uint64_t lay
 static void report_unused_delta(int r, const Error *error) {
         cleanup_free char *why = format_safe_message(error, r), *text = NULL;
 
-        if (!why || asprintf(&text, "pulling whole layers, the delta cannot be used: %s", why) < 0)
-                text = NULL;
-        else
+        if (why)
+                text = text_format("pulling whole layers, the delta cannot be used: %s", why);
+        if (text)
                 pull_print_message(r == -ENOENT ? "info" : "warning", text);
 }
 

@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 #include "common/pipe.h"
+#include "common/text.h"
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -422,11 +423,9 @@ static int record_pull_access(RegistryPull *pull, Error *reterr) {
                                               : json_array_get(pull->settings->auth_hashes,
                                                                (size_t) pull->secret);
 
-        if (asprintf(&repository, "%s/%s", pull->reference->registry, pull->reference->repository) <
-            0) {
-                repository = NULL;
+        repository = text_format("%s/%s", pull->reference->registry, pull->reference->repository);
+        if (!repository)
                 return -ENOMEM;
-        }
         return verified_write(
                 pull->store, pull->image.digest,
                 &(VerifiedUpdate){
@@ -586,8 +585,10 @@ static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source,
         cleanup_free char *message = format_safe_message(error, why), *text = NULL;
         int r;
 
-        if (!message ||
-            asprintf(&text, "the delta cannot be applied, pulling whole layers: %s", message) < 0)
+        text = message ? text_format("the delta cannot be applied, pulling whole layers: %s",
+                                     message)
+                       : NULL;
+        if (!text)
                 return text = NULL, -ENOMEM;
         pull_print_message("warning", text);
         pull->has_failed_deltas = false;

@@ -12,6 +12,7 @@
 #include "agent/image-helper/registry-token.h"
 #include "common/back-off.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <time.h>
 
@@ -277,12 +278,13 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
 static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
         const RegistryObject *object = transfer->object;
         unsigned redirects = 0;
-        char *url;
         int r;
+        char *url = text_format("%s/v2/%s/%s/%s%s", transfer->endpoint->origin,
+                                transfer->endpoint->repository,
+                                registry_object_words[object->kind].path, object->name,
+                                registry_object_words[object->kind].query);
 
-        if (asprintf(&url, "%s/v2/%s/%s/%s%s", transfer->endpoint->origin,
-                     transfer->endpoint->repository, registry_object_words[object->kind].path,
-                     object->name, registry_object_words[object->kind].query) < 0)
+        if (!url)
                 return -ENOMEM;
         transfer->tokens = 0;
         transfer->retry_after_sec = UINT64_MAX;

@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/document.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 enum {
@@ -84,10 +85,9 @@ static int format_parameters(const Endpoint *endpoint, const Challenge *challeng
         FILE *out;
         int r;
 
-        if (asprintf(&scope, "repository:%s:pull", endpoint->repository) < 0) {
-                scope = NULL;
+        scope = text_format("repository:%s:pull", endpoint->repository);
+        if (!scope)
                 return -ENOMEM;
-        }
         out = open_memstream(&text, &length);
         if (!out)
                 return -ENOMEM;
@@ -167,14 +167,13 @@ int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Chal
         r = format_parameters(endpoint, challenge, credential, &parameters);
         if (r < 0)
                 return r;
-        if (asprintf(&url, "%s%s%s", realm,
-                     is_form              ? ""
-                     : strchr(realm, '?') ? "&"
-                                          : "?",
-                     is_form ? "" : parameters) < 0) {
-                url = NULL;
+        url = text_format("%s%s%s", realm,
+                          is_form              ? ""
+                          : strchr(realm, '?') ? "&"
+                                               : "?",
+                          is_form ? "" : parameters);
+        if (!url)
                 return -ENOMEM;
-        }
         r = http_transport_perform(
                 http,
                 &(TransportRequest){ .url = url,

@@ -4,6 +4,7 @@
 #include "agent/image-helper/document.h"
 #include "common/cleanup.h"
 #include "common/image-reference.h"
+#include "common/text.h"
 
 static bool is_same_repository(const ImageReference *a, const ImageReference *b) {
         return streq(a->registry, b->registry) && streq(a->repository, b->repository);
@@ -61,11 +62,10 @@ static int remap_name(const json_t *identity, ImageReference *image, Error *rete
         rest = skip_name_prefix(name, prefix);
         if (!rest)
                 return 0;
-        if (asprintf(&remapped, "%s%s%s%s%s%s", signed_prefix, rest, image->tag ? ":" : "",
-                     strna(image->tag), image->digest ? "@" : "", strna(image->digest)) < 0) {
-                remapped = NULL;
+        remapped = text_format("%s%s%s%s%s%s", signed_prefix, rest, image->tag ? ":" : "",
+                               strna(image->tag), image->digest ? "@" : "", strna(image->digest));
+        if (!remapped)
                 return -ENOMEM;
-        }
         image_reference_done(image);
         return image_reference_parse(remapped, image, reterr);
 }

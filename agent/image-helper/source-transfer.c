@@ -2,6 +2,7 @@
 #include "agent/image-helper/source-transfer.h"
 
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,15 +25,11 @@ static uint64_t find_document_timeout(const SourceSettings *settings, uint64_t s
 
 char *source_reference(const char *url, const char *suffix, const char *sibling) {
         size_t n = strcspn(url, "?"), n_kept = n;
-        char *text;
 
         if (sibling)
                 while (n_kept > 0 && url[n_kept - 1] != '/')
                         n_kept--;
-        return asprintf(&text, "%.*s%s%s", (int) n_kept, url, sibling ? sibling : suffix, url + n) <
-                               0
-                       ? NULL
-                       : text;
+        return text_format("%.*s%s%s", (int) n_kept, url, sibling ? sibling : suffix, url + n);
 }
 
 static int read_source_body(int fd, uint64_t size_max, SourceBody *body) {

@@ -6,6 +6,7 @@
 #include "common/file.h"
 #include "common/image-access.h"
 #include "common/image-reference.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -309,8 +310,7 @@ int store_view_new(int store_fd, const StoreViewer *viewer, StoreView **ret) {
         };
         int r;
 
-        if (asprintf(&reader.repository, "%s/%s", viewer->registry, viewer->repository) < 0)
-                reader.repository = NULL;
+        reader.repository = text_format("%s/%s", viewer->registry, viewer->repository);
         if (!reader.view || !reader.repository)
                 return -ENOMEM;
         r = name_domain(&reader);

@@ -8,6 +8,7 @@
 #include "common/image-reference.h"
 #include "common/json-text.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -207,10 +208,9 @@ int store_stage_record(Store *store, const char *digest, const char *text, Error
         cleanup_free char *path = NULL, *whole = NULL;
         size_t length;
 
-        if (asprintf(&path, "records/%s.json", digest_hex(digest)) < 0) {
-                path = NULL;
+        path = text_format("records/%s.json", digest_hex(digest));
+        if (!path)
                 return -ENOMEM;
-        }
         whole = checksummed_format(text, &length);
         return whole ? stage_file(store, path, whole, length, reterr) : -ENOMEM;
 }

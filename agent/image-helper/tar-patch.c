@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -138,10 +139,9 @@ static int open_base_resolved(const LayerView *view, const char *path) {
         r = layer_view_resolve(view, parent, resolved, NULL);
         if (r < 0)
                 return r;
-        if (asprintf(&whole, "%s%s%s", resolved, resolved[0] ? "/" : "", base) < 0) {
-                whole = NULL;
+        whole = text_format("%s%s%s", resolved, resolved[0] ? "/" : "", base);
+        if (!whole)
                 return -ENOMEM;
-        }
         return open_base_regular(view, whole);
 }
 

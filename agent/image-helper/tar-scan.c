@@ -6,6 +6,7 @@
 
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 enum {
         BLOCK = 512,
@@ -147,11 +148,10 @@ static int header_name(const uint8_t *header, char **ret) {
         bool is_ustar = memcmp(header + MAGIC, "ustar\0", 6) == 0;
         int prefix = is_ustar ? (int) strnlen((const char *) header + PREFIX, PREFIX_LENGTH) : 0;
 
-        if (asprintf(ret, "%.*s%s%.*s", prefix, (const char *) header + PREFIX,
-                     prefix > 0 ? "/" : "", NAME_LENGTH, (const char *) header + NAME) < 0) {
-                *ret = NULL;
+        *ret = text_format("%.*s%s%.*s", prefix, (const char *) header + PREFIX,
+                           prefix > 0 ? "/" : "", NAME_LENGTH, (const char *) header + NAME);
+        if (!*ret)
                 return -ENOMEM;
-        }
         return 0;
 }
 

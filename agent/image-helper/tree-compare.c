@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/layer-view.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -272,10 +273,9 @@ static int compare_name(TreeComparison *comparison, int sound_fd, int fd, const 
         cleanup_free char *child = NULL;
         ComparedPair pair = { .sound_fd = sound_fd, .fd = fd, .name = name };
 
-        if (asprintf(&child, "%s%s%s", path, path[0] ? "/" : "", name) < 0) {
-                child = NULL;
+        child = text_format("%s%s%s", path, path[0] ? "/" : "", name);
+        if (!child)
                 return -ENOMEM;
-        }
         pair.path = child;
         return compare_pair(comparison, &pair, depth);
 }
@@ -287,10 +287,9 @@ static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, con
 
         if (faccessat(sound_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
                 return 0;
-        if (asprintf(&child, "%s%s%s", path, path[0] ? "/" : "", name) < 0) {
-                child = NULL;
+        child = text_format("%s%s%s", path, path[0] ? "/" : "", name);
+        if (!child)
                 return -ENOMEM;
-        }
         r = add_tree_fault(comparison, child, "is not part of the image");
         if (r < 0 || !comparison->repairs)
                 return r;
