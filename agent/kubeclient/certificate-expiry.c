@@ -4,6 +4,7 @@
 #include "agent/kubeclient/certificate-expiry.h"
 
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -56,15 +57,13 @@ char *certificate_describe_problem(uint64_t not_before, uint64_t not_after, uint
         };
         CertificateHealth health = certificate_health(not_before, not_after, now);
         bool is_clear = health == CERTIFICATE_EXPIRES_SOON || health == CERTIFICATE_CRITICAL;
-        char text[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE], *message = NULL;
+        char text[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE];
 
         if (!words[health])
                 return NULL;
         format_rfc3339(text, health == CERTIFICATE_NOT_YET_VALID ? not_before : not_after);
         clock_describe(clock, now);
-        if (asprintf(&message, "the certificate %s, %s %s%s%s", words[health],
-                     health == CERTIFICATE_NOT_YET_VALID ? "from" : "at", text,
-                     is_clear ? "" : "; ", is_clear ? "" : clock) < 0)
-                return NULL;
-        return message;
+        return text_format("the certificate %s, %s %s%s%s", words[health],
+                           health == CERTIFICATE_NOT_YET_VALID ? "from" : "at", text,
+                           is_clear ? "" : "; ", is_clear ? "" : clock);
 }

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
+#include "common/text.h"
 
 enum {
         LOOK_ACCURACY_SEC = 1,
@@ -57,8 +58,8 @@ static void report_certificate_error(CertificateManager *manager) {
         if (manager->not_after > 0)
                 own = certificate_describe_problem(manager->not_before, manager->not_after,
                                                    now_realtime_usec());
-        if (own && why && asprintf(&both, "%s; %s", own, why) < 0)
-                both = NULL;
+        if (own && why)
+                both = text_format("%s; %s", own, why);
         why = both ? both : own ? own : why;
         if (streq_ptr(why, manager->reported_error))
                 return;

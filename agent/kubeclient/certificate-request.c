@@ -16,6 +16,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -286,8 +287,8 @@ static void store_issued_pair(CertificateRequest *c, const char *certificate) {
         size_t n = strlen(certificate);
         const char *newline = n > 0 && certificate[n - 1] == '\n' ? "" : "\n";
 
-        if (asprintf(&c->pair, "%s%s%s", certificate, newline, c->key) < 0) {
-                c->pair = NULL;
+        c->pair = text_format("%s%s%s", certificate, newline, c->key);
+        if (!c->pair) {
                 retry_csr_step(c, "no memory", start_with_stored_key, &kube_back_off_default);
                 return;
         }
@@ -324,11 +325,9 @@ static void on_csr_object(KubeWatchEvent change, const char *json, size_t length
 }
 
 static void report_csr_pending(CertificateRequest *c) {
-        cleanup_free char *message = NULL;
+        cleanup_free char *message = text_format("waiting for the approval of %s", c->name);
 
-        if (asprintf(&message, "waiting for the approval of %s", c->name) < 0)
-                message = NULL;
-        else
+        if (message)
                 report_certificate_request_error(c, message);
 }
 
@@ -432,10 +431,9 @@ static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
         r = kube_client_new(c->spec.event, &trial, &c->trial, reterr);
         if (r < 0)
                 return r;
-        if (asprintf(&path, "/api/v1/nodes/%s", c->node_name) < 0) {
-                path = NULL;
+        path = text_format("/api/v1/nodes/%s", c->node_name);
+        if (!path)
                 return -ENOMEM;
-        }
         return kube_client_start_request(c->trial,
                                          &(KubeRequestSpec){ .method = "GET",
                                                              .path = path,

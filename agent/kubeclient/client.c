@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -46,15 +47,12 @@ static const char *http_status_phrase(unsigned status) {
 char *kube_response_describe_error(const KubeResponse *response) {
         JsonView body = { response->body, response->length };
         cleanup_free char *message = NULL;
-        char *text;
 
         if (response->error)
                 return strdup(response->error);
         message = json_view_message(json_view_member(body, "message"));
-        if (asprintf(&text, "%u %s%s%s", response->status, http_status_phrase(response->status),
-                     message ? ": " : "", strna(message)) < 0)
-                return NULL;
-        return text;
+        return text_format("%u %s%s%s", response->status, http_status_phrase(response->status),
+                           message ? ": " : "", strna(message));
 }
 
 /* ---- reachability ---- */

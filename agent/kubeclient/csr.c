@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -109,10 +110,9 @@ static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, const 
         cleanup_with(request_deinitp) gnutls_x509_crq_t request = NULL;
         int r;
 
-        if (asprintf(&common_name, "system:node:%s", node_name) < 0) {
-                common_name = NULL;
+        common_name = text_format("system:node:%s", node_name);
+        if (!common_name)
                 return -ENOMEM;
-        }
         r = gnutls_x509_crq_init(&request);
         if (r >= 0)
                 r = sign_csr(request, key, common_name, server);
@@ -151,7 +151,8 @@ static int make_csr_name(gnutls_x509_privkey_t key, const CsrServer *server, cha
         r = server ? hash_server(server, hex) : 0;
         if (r < 0)
                 return r;
-        return asprintf(ret, "%s%s", server ? "csr-" : "node-csr-", hex) < 0 ? -ENOMEM : 0;
+        *ret = text_format("%s%s", server ? "csr-" : "node-csr-", hex);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int make_csr_object(const char *name, bool is_server, const gnutls_datum_t *pem,
@@ -161,14 +162,15 @@ static int make_csr_object(const char *name, bool is_server, const gnutls_datum_
         if (!base64)
                 return -ENOMEM;
         base64_encode(pem->data, pem->size, base64);
-        if (asprintf(ret,
-                     "{\"apiVersion\":\"certificates.k8s.io/v1\","
-                     "\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"%s\"},"
-                     "\"spec\":{\"request\":\"%s\","
-                     "\"signerName\":\"kubernetes.io/%s\","
-                     "\"usages\":[\"digital signature\",\"%s auth\"]}}",
-                     name, base64, is_server ? "kubelet-serving" : "kube-apiserver-client-kubelet",
-                     is_server ? "server" : "client") < 0)
+        *ret = text_format("{\"apiVersion\":\"certificates.k8s.io/v1\","
+                           "\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"%s\"},"
+                           "\"spec\":{\"request\":\"%s\","
+                           "\"signerName\":\"kubernetes.io/%s\","
+                           "\"usages\":[\"digital signature\",\"%s auth\"]}}",
+                           name, base64,
+                           is_server ? "kubelet-serving" : "kube-apiserver-client-kubelet",
+                           is_server ? "server" : "client");
+        if (!*ret)
                 return -ENOMEM;
         return 0;
 }
@@ -198,12 +200,9 @@ int csr_build_object(const char *node_name, const CsrServer *server, const char 
 static char *describe_csr_refusal(JsonView condition, const char *type) {
         cleanup_free char *reason = json_view_message(json_view_member(condition, "reason"));
         cleanup_free char *message = json_view_message(json_view_member(condition, "message"));
-        char *text;
 
-        if (asprintf(&text, "the certificate signing request was %s%s%s%s%s", type,
-                     reason ? ": " : "", strna(reason), message ? ": " : "", strna(message)) < 0)
-                return NULL;
-        return text;
+        return text_format("the certificate signing request was %s%s%s%s%s", type,
+                           reason ? ": " : "", strna(reason), message ? ": " : "", strna(message));
 }
 
 CsrStatus csr_read_status(const char *json, size_t length, char **ret_text) {

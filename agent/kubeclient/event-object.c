@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <ctype.h>
 
@@ -17,14 +18,13 @@ static char *shorten_event_name(const char *name) {
         size_t length = strlen(name);
         const char *number = strrchr(name, '.');
         size_t keep = number ? strlen(number) : 0, head;
-        char *fitted;
 
         if (length <= NAME_MAX_LENGTH || !number || keep >= NAME_MAX_LENGTH)
                 return strndup(name, NAME_MAX_LENGTH);
         head = NAME_MAX_LENGTH - keep;
         while (head > 0 && !isalnum((unsigned char) name[head - 1]))
                 head--;
-        return asprintf(&fitted, "%.*s%s", (int) head, name, number) < 0 ? NULL : fitted;
+        return text_format("%.*s%s", (int) head, name, number);
 }
 
 static const char *get_event_text(const json_t *object, const char *key) {

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/text.h"
 
 /* No state is kept about an event that was sent. An event that happened before is patched with the
  * new count, and created where the server does not have it; one that exists already is patched. */
@@ -143,10 +144,9 @@ int kube_event_sink_submit(KubeEventSink *sink, const char *json) {
 
         if (r < 0)
                 return r;
-        if (asprintf(&key, "%s/%s", object.namespace, object.name) < 0) {
-                key = NULL;
+        key = text_format("%s/%s", object.namespace, object.name);
+        if (!key)
                 return -ENOMEM;
-        }
         pending = find_pending_event(sink, key);
         if (!pending && !take_event_token(sink, object.pod)) {
                 sink->n_dropped++;
@@ -170,12 +170,10 @@ int kube_event_sink_submit(KubeEventSink *sink, const char *json) {
 
 static int format_event_path(const PendingEvent *pending, char **ret) {
         const EventObject *object = &pending->object;
-        int r = asprintf(ret, "/api/v1/namespaces/%s/events%s%s", object->namespace,
-                         pending->exists ? "/" : "", pending->exists ? object->name : "");
 
-        if (r < 0)
-                *ret = NULL;
-        return r < 0 ? -ENOMEM : 0;
+        *ret = text_format("/api/v1/namespaces/%s/events%s%s", object->namespace,
+                           pending->exists ? "/" : "", pending->exists ? object->name : "");
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int build_event_request(const char *key, KubeRequestSpec *ret, void *userdata) {

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
+#include "common/text.h"
 
 /* One request at a time, chosen by what the server is believed to have: unknown, it is read;
  * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
@@ -225,11 +226,10 @@ int kube_lease_controller_new(sd_event *event, const KubeLeaseControllerSpec *sp
         controller->spec = *spec;
         controller->event = sd_event_ref(event);
         controller->node_name = strdup(spec->node_name);
-        if (!controller->node_name ||
-            asprintf(&controller->path, LEASES "/%s", spec->node_name) < 0) {
-                controller->path = NULL;
+        controller->path =
+                controller->node_name ? text_format(LEASES "/%s", spec->node_name) : NULL;
+        if (!controller->path)
                 return -ENOMEM;
-        }
         r = event_add_disabled_timer(event, &controller->timer, CLOCK_BOOTTIME, USEC_PER_SEC / 4,
                                      on_lease_timer, controller);
         if (r < 0)

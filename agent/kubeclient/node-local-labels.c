@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 /* ---- labels that a node may set on itself ---- */
 
@@ -116,12 +117,10 @@ static bool has_listed_text(const json_t *array, const char *text) {
 }
 
 static bool is_label_listed(const json_t *array, const char *key, const char *value) {
-        cleanup_free char *text = NULL;
+        cleanup_free char *text = text_format("%s=%s", key, value);
 
-        if (asprintf(&text, "%s=%s", key, value) < 0) {
-                text = NULL;
+        if (!text)
                 return true; /* in doubt the label counts as external and is not changed */
-        }
         return has_listed_text(array, text);
 }
 

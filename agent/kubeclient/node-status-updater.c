@@ -13,6 +13,7 @@
 #include "common/dump.h"
 #include "common/event-source.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 /* A reflector watches the server's Node, a work queue writes it. What the server is believed to
  * have decides the request: unknown, it is read; absent, it is created; present, it is patched
@@ -368,10 +369,8 @@ static int start_node_queue(sd_event *event, NodeStatusUpdater *updater) {
 static int format_node_paths(NodeStatusUpdater *updater) {
         const char *name = updater->name;
 
-        if (asprintf(&updater->path, NODES "/%s", name) < 0)
-                updater->path = NULL;
-        if (asprintf(&updater->status_path, NODES "/%s/status", name) < 0)
-                updater->status_path = NULL;
+        updater->path = text_format(NODES "/%s", name);
+        updater->status_path = text_format(NODES "/%s/status", name);
         return updater->path && updater->status_path ? 0 : -ENOMEM;
 }
 

@@ -6,6 +6,7 @@
 #include "agent/kubeclient/reflector-private.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <errno.h>
@@ -100,25 +101,19 @@ static void on_list_done(const KubeResponse *response, void *userdata) {
 }
 
 static char *format_list_path(const KubeReflector *r) {
-        char *path = NULL;
         cleanup_free char *next = r->continue_token ? url_escape(r->continue_token) : NULL;
         const char *ampersand = r->query[0] ? "&" : "";
-        int n;
 
-        if (r->continue_token && !next)
-                return NULL;
-        if (next)
-                n = asprintf(&path, "%s?%s%slimit=%u&continue=%s", r->path, r->query, ampersand,
-                             r->spec.page_size, next);
-        else if (r->allows_cached_list)
-                n = asprintf(&path, "%s?%s%slimit=%u&resourceVersion=0", r->path, r->query,
-                             ampersand, r->spec.page_size);
-        else if (r->is_unpaged)
-                n = asprintf(&path, "%s%s%s", r->path, r->query[0] ? "?" : "", r->query);
-        else
-                n = asprintf(&path, "%s?%s%slimit=%u", r->path, r->query, ampersand,
-                             r->spec.page_size);
-        return n < 0 ? NULL : path;
+        if (r->continue_token)
+                return next ? text_format("%s?%s%slimit=%u&continue=%s", r->path, r->query,
+                                          ampersand, r->spec.page_size, next)
+                            : NULL;
+        if (r->allows_cached_list)
+                return text_format("%s?%s%slimit=%u&resourceVersion=0", r->path, r->query,
+                                   ampersand, r->spec.page_size);
+        if (r->is_unpaged)
+                return text_format("%s%s%s", r->path, r->query[0] ? "?" : "", r->query);
+        return text_format("%s?%s%slimit=%u", r->path, r->query, ampersand, r->spec.page_size);
 }
 
 int reflector_start_list(KubeReflector *r, Error *reterr) {

@@ -7,6 +7,7 @@
 #include "agent/kubeclient/resource-version.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <errno.h>
@@ -176,11 +177,13 @@ int reflector_start_watch(KubeReflector *r, Error *reterr) {
         unsigned seconds = WATCH_MIN_SEC + back_off_random() % (WATCH_MAX_SEC - WATCH_MIN_SEC + 1);
 
         r->framer = json_framer_new(false, on_watch_event, r);
-        if (!version || !r->framer ||
-            asprintf(&path,
-                     "%s?%s%sallowWatchBookmarks=true&resourceVersion=%s&timeoutSeconds=%u"
-                     "&watch=true",
-                     r->path, r->query, r->query[0] ? "&" : "", version, seconds) < 0)
+        path = version && r->framer
+                       ? text_format("%s?%s%sallowWatchBookmarks=true&resourceVersion=%s&"
+                                     "timeoutSeconds=%u"
+                                     "&watch=true",
+                                     r->path, r->query, r->query[0] ? "&" : "", version, seconds)
+                       : NULL;
+        if (!path)
                 return -ENOMEM;
         r->phase = REFLECTOR_WATCHING;
         r->started_at = now_boottime_usec();

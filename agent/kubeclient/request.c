@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -93,16 +94,13 @@ static uint64_t get_retry_after(const KubeRequest *request) {
 
 static char *describe_request_error(KubeRequest *request, CURLcode code) {
         const char *why = request->abort_reason;
-        char *message = NULL;
 
         if (!why && code == CURLE_OPERATION_TIMEDOUT)
                 why = request->has_response ? "the response was not complete in time"
                                             : "no response in time";
         if (!why)
                 why = curl_transfer_explain(&request->transfer, code);
-        if (asprintf(&message, "%s: %s", request->connections->client->server, why) < 0)
-                return NULL;
-        return message;
+        return text_format("%s: %s", request->connections->client->server, why);
 }
 
 /* A proxy in front of the server accepts a connection and closes it before the TLS handshake. */
@@ -338,10 +336,10 @@ static void set_request_deadline(KubeRequest *request, const KubeRequestSpec *sp
 
 static int init_request_transfer(KubeRequest *request, const KubeRequestSpec *spec) {
         const KubeClient *client = request->connections->client;
-        cleanup_free char *url = NULL;
         char agent[128];
+        cleanup_free char *url = text_format("%s%s", client->address.base, spec->path);
 
-        if (asprintf(&url, "%s%s", client->address.base, spec->path) < 0)
+        if (!url)
                 return -ENOMEM;
         (void) snprintf(agent, sizeof(agent), "mainstay/%s (linux/%s)", MAINSTAY_VERSION,
                         machine_architecture());
@@ -371,8 +369,9 @@ static int set_body_headers(CurlTransfer *transfer, const KubeRequestSpec *spec)
 
         if (!spec->body)
                 return 0;
-        if (asprintf(&type, "Content-Type: %s",
-                     spec->content_type ? spec->content_type : "application/json") < 0)
+        type = text_format("Content-Type: %s",
+                           spec->content_type ? spec->content_type : "application/json");
+        if (!type)
                 return -ENOMEM;
         r = curl_transfer_add_header(transfer, type);
         if (r < 0)
@@ -395,7 +394,8 @@ static int set_request_headers(CurlTransfer *transfer, const KubeClient *client,
         r = set_body_headers(transfer, spec);
         if (r < 0 || !client->token)
                 return r;
-        if (asprintf(&bearer, "Authorization: Bearer %s", client->token) < 0)
+        bearer = text_format("Authorization: Bearer %s", client->token);
+        if (!bearer)
                 return -ENOMEM;
         return curl_transfer_add_header(transfer, bearer);
 }

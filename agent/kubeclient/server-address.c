@@ -4,6 +4,7 @@
 #include "agent/kubeclient/server-address.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* The parts of "https://[::1]:6443/prefix": host, port and path. */
 typedef struct ServerUrlParts {
@@ -39,15 +40,14 @@ int kube_server_address_init(KubeServerAddress *address, const char *server,
                 address->base = strdup(server);
                 return address->base ? 0 : -ENOMEM;
         }
-        if (asprintf(&address->base, "%.*s%s%s%s:%.*s%s", (int) (parts.host - server), server, open,
-                     tls_server_name, close, (int) parts.port_length, parts.port, parts.rest) < 0)
-                address->base = NULL;
-        if (asprintf(&address->connect_to, "%s%s%s:%.*s:%.*s:%.*s", open, tls_server_name, close,
-                     (int) parts.port_length, parts.port, (int) parts.host_length, parts.host,
-                     (int) parts.port_length, parts.port) < 0)
-                address->connect_to = NULL;
-        if (asprintf(&address->host, "Host: %.*s", (int) (parts.rest - parts.host), parts.host) < 0)
-                address->host = NULL;
+        address->base = text_format("%.*s%s%s%s:%.*s%s", (int) (parts.host - server), server, open,
+                                    tls_server_name, close, (int) parts.port_length, parts.port,
+                                    parts.rest);
+        address->connect_to =
+                text_format("%s%s%s:%.*s:%.*s:%.*s", open, tls_server_name, close,
+                            (int) parts.port_length, parts.port, (int) parts.host_length,
+                            parts.host, (int) parts.port_length, parts.port);
+        address->host = text_format("Host: %.*s", (int) (parts.rest - parts.host), parts.host);
         if (address->base && address->connect_to && address->host)
                 return 0;
         kube_server_address_done(address);
