@@ -8,6 +8,7 @@
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -437,8 +438,9 @@ static int note_field_without_effect(Decoder *d, const YamlNode *node, const Dec
 
         if (is_zero(node))
                 return 0;
-        if (asprintf(&names, "%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
-                     decode_path_format(path, text)) < 0)
+        names = text_format("%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
+                            decode_path_format(path, text));
+        if (!names)
                 return -ENOMEM;
         free(d->without_effect);
         d->without_effect = names;

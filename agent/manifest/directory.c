@@ -24,6 +24,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -137,10 +138,8 @@ static void set_directory_error_take(DirectoryScan *scan, char *error_text) {
 }
 
 static void set_directory_error(DirectoryScan *scan, const char *what) {
-        char *error_text;
+        char *error_text = text_format("%s: %s", scan->source->directory, what);
 
-        if (asprintf(&error_text, "%s: %s", scan->source->directory, what) < 0)
-                error_text = NULL;
         set_directory_error_take(scan, error_text);
 }
 
@@ -218,13 +217,12 @@ static void check_directory_writers(DirectoryScan *scan, const struct stat *st) 
                          ((st->st_mode & S_IWGRP) && st->st_gid != 0);
         char *warning = NULL;
 
-        if (is_shared &&
-            asprintf(&warning,
-                     "%s: others than root may write here (mode %04o, owner %u:%u) and so run "
-                     "anything as root",
-                     scan->source->directory, (unsigned) st->st_mode & 07777, (unsigned) st->st_uid,
-                     (unsigned) st->st_gid) < 0)
-                warning = NULL;
+        if (is_shared)
+                warning = text_format(
+                        "%s: others than root may write here (mode %04o, owner %u:%u) and so run "
+                        "anything as root",
+                        scan->source->directory, (unsigned) st->st_mode & 07777,
+                        (unsigned) st->st_uid, (unsigned) st->st_gid);
         if (!streq_ptr(scan->source->warning, warning))
                 scan->has_changed = true;
         free(scan->source->warning);
@@ -438,11 +436,7 @@ bool manifest_is_fetched(const Manifest *manifest) {
 
 /* A prefix that ends in '/' is followed by the file's own name. */
 static char *name_fetched_manifest(const char *prefix, const char *file) {
-        char *name;
-
-        return asprintf(&name, "%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? file : "") < 0
-                       ? NULL
-                       : name;
+        return text_format("%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? file : "");
 }
 
 static int read_fetched_manifest(int dir_fd, const char *file, const char *name, char **ret_data,

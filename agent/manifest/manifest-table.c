@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 /* An object that claims a name. */
 typedef struct NameClaim {
@@ -430,12 +431,11 @@ static int report_name_conflict(const NameClaim *claim, const NameClaim *winner,
 
         if (*error || claim->entry->missing_since > 0)
                 return 0;
-        if (asprintf(error, "%s: %s%s%s%s%s is already defined by %s", claim->entry->manifest.file,
-                     claim->kind, name[0] ? " " : "", namespace, namespace[0] ? "/" : "", name,
-                     winner->entry->manifest.file) < 0) {
-                *error = NULL;
+        *error = text_format("%s: %s%s%s%s%s is already defined by %s", claim->entry->manifest.file,
+                             claim->kind, name[0] ? " " : "", namespace, namespace[0] ? "/" : "",
+                             name, winner->entry->manifest.file);
+        if (!*error)
                 return -ENOMEM;
-        }
         return 0;
 }
 

@@ -8,13 +8,14 @@
 #include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <ctype.h>
 
 static int set_static_pod_name(Pod *pod, const char *node_name) {
-        char *name;
+        char *name = text_format("%s-%s", pod->metadata.name, node_name);
 
-        if (asprintf(&name, "%s-%s", pod->metadata.name, node_name) < 0)
+        if (!name)
                 return -ENOMEM;
         for (char *p = name + strlen(pod->metadata.name); *p; p++)
                 *p = (char) tolower((unsigned char) *p);

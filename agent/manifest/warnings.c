@@ -7,6 +7,7 @@
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,13 +99,12 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
 
         if (r < 0 || !outer || !is_never_written(spec, outer->name) || n >= list->n)
                 return r;
-        if (asprintf(&sentence,
-                     "cannot be mounted: it is in the emptyDir \"%s\", which is read-only in all "
-                     "containers, so that no mount point can be made; mount one writable",
-                     outer->name) < 0) {
-                sentence = NULL;
+        sentence = text_format(
+                "cannot be mounted: it is in the emptyDir \"%s\", which is read-only in all "
+                "containers, so that no mount point can be made; mount one writable",
+                outer->name);
+        if (!sentence)
                 return -ENOMEM;
-        }
         return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
