@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/text.h"
 #include "common/utf8.h"
 
 #include <inttypes.h>
@@ -126,11 +127,10 @@ static int format_event_field_path(const PodEvent *event, char **ret) {
         *ret = NULL;
         if (!event->container || !event->pod)
                 return 0;
-        if (asprintf(ret, "spec.%s{%s}", find_container_list(event->pod, event->container),
-                     event->container) < 0) {
-                *ret = NULL;
+        *ret = text_format("spec.%s{%s}", find_container_list(event->pod, event->container),
+                           event->container);
+        if (!*ret)
                 return -ENOMEM;
-        }
         return 0;
 }
 
