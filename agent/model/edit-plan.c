@@ -14,6 +14,7 @@
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -121,9 +122,7 @@ void edit_plan_done(EditPlan *plan) {
 }
 
 static char *join_field_path(const char *path, const char *key) {
-        char *joined;
-
-        return asprintf(&joined, "%s%s%s", path, path[0] ? "." : "", key) < 0 ? NULL : joined;
+        return text_format("%s%s%s", path, path[0] ? "." : "", key);
 }
 
 /* The strings may be NULL. */
@@ -222,10 +221,9 @@ static int compare_list_item(const EditWalk *walk, const EditRule *rule, const c
         EditPosition position = { rule->effect, "" };
         EditWalk within = *walk;
 
-        if (asprintf(&full, "%s[%s]", path, name) < 0) {
-                full = NULL;
+        full = text_format("%s[%s]", path, name);
+        if (!full)
                 return -ENOMEM;
-        }
         if (!a || !b)
                 return add_edit_change(walk, EDIT_RECREATE_POD, full, NULL, NULL);
         if (schema_equal(schema, a, b))
@@ -283,10 +281,9 @@ static int compare_added_items(const EditWalk *walk, const EditRule *rule, const
 
                 if (find_list_item(&left, schema, name))
                         continue;
-                if (asprintf(&full, "%s[%s]", path, name) < 0) {
-                        full = NULL;
+                full = text_format("%s[%s]", path, name);
+                if (!full)
                         return -ENOMEM;
-                }
                 r = add_edit_change(walk, rule->effect, full, NULL, NULL);
         }
         return r;

@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,10 +115,9 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 
         if (!data || json_object_set_new(data, "$patch", json_string("replace")) < 0)
                 return NULL;
-        if (asprintf(&name, "%s-%s", set->metadata.name, hash) < 0) {
-                name = NULL;
+        name = text_format("%s-%s", set->metadata.name, hash);
+        if (!name)
                 return NULL;
-        }
         json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:o, s:{s:s*, s:s}, s:[{s:s, s:s, s:s, "
                          "s:s, s:b}]}, s:{s:{s:O}}, s:I}",
                          "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",

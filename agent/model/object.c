@@ -3,6 +3,7 @@
 
 #include "agent/model/names.h"
 #include "agent/model/object-identity.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -115,12 +116,9 @@ const ObjectValue *data_object_find(const DataObject *object, const char *key) {
 
 char *data_object_label(const DataObject *object) {
         const char *namespace = object->metadata.namespace;
-        char *label;
 
-        return asprintf(&label, "%s %s%s%s", object_kind_words[object->kind], namespace,
-                        namespace[0] ? "/" : "", object->metadata.name) < 0
-                       ? NULL
-                       : label;
+        return text_format("%s %s%s%s", object_kind_words[object->kind], namespace,
+                           namespace[0] ? "/" : "", object->metadata.name);
 }
 
 ObjectKey object_key_referred(const ObjectMeta *from, ObjectKind kind, const char *name) {

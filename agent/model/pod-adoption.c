@@ -5,6 +5,7 @@
 #include "agent/model/own-values.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -81,12 +82,11 @@ static void drop_admission_defaults(const PodSpec *running, PodSpec *spec) {
 /* ---- which pod may adopt which ---- */
 
 static int record_adopted_pod(const Pod *desired, Pod *adopted) {
-        cleanup_free char *text = NULL;
+        cleanup_free char *text =
+                text_format("%s/%s", desired->metadata.name, desired->metadata.uid);
 
-        if (asprintf(&text, "%s/%s", desired->metadata.name, desired->metadata.uid) < 0) {
-                text = NULL;
+        if (!text)
                 return -ENOMEM;
-        }
         return own_value_set(&adopted->metadata, OWN_KEY_COVERS, text);
 }
 

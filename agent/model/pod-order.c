@@ -4,6 +4,7 @@
 #include "agent/model/names.h"
 #include "agent/model/own-values.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -220,15 +221,12 @@ char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n
                               const size_t *next, size_t from) {
         cleanup_free char *cycle = pod_order_format_cycle(pods, n, next, from);
         const Pod *pod = pods[from];
-        char *text;
 
-        if (!cycle || asprintf(&text,
-                               "%s: pod %s/%.*s: metadata.annotations[%s]: pods wait for one "
-                               "another: %s",
-                               file, pod->metadata.namespace, (int) pod_plain_name_length(pod),
-                               pod->metadata.name, own_key_name(OWN_KEY_AFTER), cycle) < 0)
-                return NULL;
-        return text;
+        return cycle ? text_format("%s: pod %s/%.*s: metadata.annotations[%s]: pods wait for one "
+                                   "another: %s",
+                                   file, pod->metadata.namespace, (int) pod_plain_name_length(pod),
+                                   pod->metadata.name, own_key_name(OWN_KEY_AFTER), cycle)
+                     : NULL;
 }
 
 /* ---- the end ---- */

@@ -5,6 +5,7 @@
 
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* The texts are part of the records' format and stay. */
 static const char *const source_texts[N_POD_SOURCE_KINDS] = {
@@ -121,31 +122,26 @@ const char *pod_source_describe(const PodSource *source) {
 
 char *print_daemonset_source(const PodSource *source) {
         const char *name = strna(source->name);
-        char *text;
 
         if (!pod_source_is_manifest(source))
                 return strdup("api");
         if (source->kind == POD_SOURCE_URL)
                 return strdup("url");
         if (source->kind == POD_SOURCE_INDEX)
-                return asprintf(&text, "index %s", name + strlen(POD_SOURCE_INDEX_PREFIX)) < 0
-                               ? NULL
-                               : text;
-        return asprintf(&text, "file %s", name) < 0 ? NULL : text;
+                return text_format("index %s", name + strlen(POD_SOURCE_INDEX_PREFIX));
+        return text_format("file %s", name);
 }
 
 static char *print_apiserver_source(const Pod *pod) {
         cleanup_free char *api_name = pod_adoption_api_name(pod);
-        char *text;
 
         if (!api_name)
                 return strdup("api");
-        return asprintf(&text, "api (as %s)", api_name) < 0 ? NULL : text;
+        return text_format("api (as %s)", api_name);
 }
 
 char *print_pod_source(const PodSource *source, const Pod *pod) {
         cleanup_free char *daemonset_source = NULL;
-        char *text;
 
         if (source->kind == POD_SOURCE_APISERVER)
                 return print_apiserver_source(pod);
@@ -154,5 +150,5 @@ char *print_pod_source(const PodSource *source, const Pod *pod) {
         daemonset_source = print_daemonset_source(source);
         if (!daemonset_source || !object_is_of_daemonset(&pod->metadata))
                 return TAKE_PTR(daemonset_source);
-        return asprintf(&text, "evaluated (%s)", daemonset_source) < 0 ? NULL : text;
+        return text_format("evaluated (%s)", daemonset_source);
 }

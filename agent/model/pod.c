@@ -4,6 +4,7 @@
 #include "agent/model/eviction.h"
 #include "agent/model/schema.h"
 #include "agent/model/system-class.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -195,13 +196,11 @@ const char *volume_unmountable_kind(const Volume *volume) {
 }
 
 char *volume_claim_name(const Pod *pod, const Volume *volume) {
-        char *name;
-
         if (volume->persistent_volume_claim)
                 return strdup(volume->persistent_volume_claim->claim_name);
         if (!volume->ephemeral)
                 return NULL;
-        return asprintf(&name, "%s-%s", pod->metadata.name, volume->name) < 0 ? NULL : name;
+        return text_format("%s-%s", pod->metadata.name, volume->name);
 }
 
 bool volume_is_data(const Volume *volume) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/request-attributes.h"
 
+#include "common/text.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -53,11 +55,8 @@ RequestAttributes request_attributes(const char *method, const char *path, bool 
 
 char *format_forbidden(const char *user, const RequestAttributes *attributes) {
         bool has_two = attributes->n_subresources > 1;
-        char *text;
 
-        if (asprintf(&text, "Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=[%s%s%s])",
-                     user, attributes->verb, attributes->subresources[0], has_two ? " " : "",
-                     has_two ? attributes->subresources[1] : "") < 0)
-                return NULL;
-        return text;
+        return text_format("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=[%s%s%s])",
+                           user, attributes->verb, attributes->subresources[0], has_two ? " " : "",
+                           has_two ? attributes->subresources[1] : "");
 }

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -43,12 +44,10 @@ static char *print_lower(const char *name) {
 static char *print_url(const Service *service, const ServicePort *port) {
         cleanup_free char *lower = print_lower(port->protocol);
         bool is_ipv6 = strchr(service->cluster_ip, ':');
-        char *url;
 
-        if (!lower || asprintf(&url, "%s://%s%s%s:%" PRId64, lower, is_ipv6 ? "[" : "",
-                               service->cluster_ip, is_ipv6 ? "]" : "", port->port) < 0)
-                return NULL;
-        return url;
+        return lower ? text_format("%s://%s%s%s:%" PRId64, lower, is_ipv6 ? "[" : "",
+                                   service->cluster_ip, is_ipv6 ? "]" : "", port->port)
+                     : NULL;
 }
 
 static int add_service_port_variables(const Service *service, const ServicePort *port,
