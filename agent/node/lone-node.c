@@ -14,6 +14,7 @@
 #include "common/forked-task.h"
 #include "common/json-text.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -204,15 +205,12 @@ static char *format_server_url(const Config *config) {
         const char *address = config->address;
         struct in6_addr ipv6;
         struct in_addr ipv4;
-        char *url;
 
         if (!address || (inet_pton(AF_INET, address, &ipv4) == 1 && ipv4.s_addr == INADDR_ANY) ||
             (inet_pton(AF_INET6, address, &ipv6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ipv6)))
                 address = "127.0.0.1";
-        return asprintf(&url, strchr(address, ':') ? "https://[%s]:%u" : "https://%s:%u", address,
-                        port) < 0
-                       ? NULL
-                       : url;
+        return text_format(strchr(address, ':') ? "https://[%s]:%u" : "https://%s:%u", address,
+                           port);
 }
 
 int lone_node_make_kubeconfig(LoneNode *lone, const Config *config, char **ret_json,

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/selinux.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -292,10 +293,9 @@ int64_t machine_storage_capacity(const char *directory) {
 static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
         cleanup_free char *path = NULL, *text = NULL;
 
-        if (asprintf(&path, HUGE_PAGES_DIRECTORY "/hugepages-%s/nr_hugepages", size) < 0) {
-                path = NULL;
+        path = text_format(HUGE_PAGES_DIRECTORY "/hugepages-%s/nr_hugepages", size);
+        if (!path)
                 return NODE_RESOURCE_NONE;
-        }
         if (read_file_at(AT_FDCWD, path, 64, &text, NULL) < 0)
                 return NODE_RESOURCE_NONE;
         return (int64_t) strtoll(text, NULL, 10) * bytes;

@@ -6,6 +6,7 @@
 #include "common/certificate-time.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
@@ -291,8 +292,7 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
 char *node_authority_format(const NodeAuthority *authority) {
         char *key = private_key_format(authority->pair.key), *text;
 
-        if (!key || asprintf(&text, "%s%s", authority->certificate, key) < 0)
-                text = NULL;
+        text = key ? text_format("%s%s", authority->certificate, key) : NULL;
         secret_free(key);
         return text;
 }

@@ -6,6 +6,7 @@
 #include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -64,11 +65,11 @@ int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Con
             copy_path(bootstrap, &paths->bootstrap_kubeconfig) < 0 ||
             copy_path(options->cert_dir, &paths->certificate_dir) < 0 ||
             copy_path(find_given_path(manifest_dir, "/etc/kubernetes/manifests"),
-                      &paths->manifest_dir) < 0 ||
-            asprintf(&paths->shim_cgroup, "%s/mainstay",
-                     streq(config->cgroup_root, "/") ? "" : config->cgroup_root) < 0)
+                      &paths->manifest_dir) < 0)
                 return -ENOMEM;
-        return 0;
+        paths->shim_cgroup = text_format(
+                "%s/mainstay", streq(config->cgroup_root, "/") ? "" : config->cgroup_root);
+        return paths->shim_cgroup ? 0 : -ENOMEM;
 }
 
 /* ---- directories ---- */
@@ -242,7 +243,8 @@ static int find_program(const char *name, char **ret) {
         if (n > 0) {
                 self[n] = '\0';
                 slash = strrchr(self, '/');
-                if (asprintf(&path, "%.*s/%s", (int) (slash - self), self, name) < 0)
+                path = text_format("%.*s/%s", (int) (slash - self), self, name);
+                if (!path)
                         return -ENOMEM;
                 if (access(path, X_OK) >= 0) {
                         *ret = path;

@@ -4,6 +4,7 @@
 #include "agent/bundle/cgroups.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -29,16 +30,13 @@ NodeReservation find_enforced_reservation(const Config *config) {
 static void report_enforcement(const char *what, const char *group, int r, Error *error,
                                reserved_resources_event_t on_event, void *userdata) {
         cleanup_free char *message = NULL;
-        int n;
 
         if (r < 0)
                 log_warning("Cannot enforce %s: %s", what, error_message(error, r));
-        n = r < 0 ? asprintf(&message, "Cannot enforce %s: %s", what, error_message(error, r))
-                  : asprintf(&message, "Updated limits on %s cgroup %s", what, group);
-        if (n < 0) {
-                message = NULL;
+        message = r < 0 ? text_format("Cannot enforce %s: %s", what, error_message(error, r))
+                        : text_format("Updated limits on %s cgroup %s", what, group);
+        if (!message)
                 return;
-        }
         on_event(&(PodEvent){ .kind = r < 0 ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
                               .reason = r < 0 ? "FailedNodeAllocatableEnforcement"
                                               : "NodeAllocatableEnforced",

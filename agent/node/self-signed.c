@@ -8,6 +8,7 @@
 #include "common/durable-write.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -77,11 +78,11 @@ static uint64_t choose_renewal(const char *certificate, uint64_t not_before, uin
 
 static int check_self_signed(SelfSigned *self, Error *reterr) {
         uint64_t not_before, not_after;
-        char *pair = NULL;
-        int r = asprintf(&pair, "%s\n%s", self->certificate, self->key) < 0 ? -ENOMEM : 0;
+        char *pair = text_format("%s\n%s", self->certificate, self->key);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!pair)
+                return -ENOMEM;
         r = kube_pair_check(pair, &not_before, &not_after, reterr);
         if (r >= 0) {
                 self->not_before = not_before;

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/forked-task.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <dirent.h>
@@ -119,7 +120,8 @@ static int read_entries(DIR *directory, char **names, size_t *ret_n) {
 
                 if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
                         continue;
-                if (asprintf(&names[*ret_n], "%s%s", entry->d_name, is_directory ? "/" : "") < 0)
+                names[*ret_n] = text_format("%s%s", entry->d_name, is_directory ? "/" : "");
+                if (!names[*ret_n])
                         return -ENOMEM;
                 (*ret_n)++;
         }
