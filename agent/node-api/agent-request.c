@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/packet.h"
+#include "common/text.h"
 #include "common/websocket-handshake.h"
 
 #include <sys/epoll.h>
@@ -310,21 +311,19 @@ static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *reque
                                                                      "Connection: Upgrade\r\n" };
         bool is_upgrade = spec->kind == AGENT_WEBSOCKET || spec->kind == AGENT_DESCRIPTOR;
         char key[WEBSOCKET_ACCEPT_SIZE], session[256] = "";
-        int n;
 
         if (spec->kind == AGENT_WEBSOCKET)
                 (void) snprintf(session, sizeof(session),
                                 "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
                                 "Sec-WebSocket-Protocol: " CHANNELS_PROTOCOL "\r\n",
                                 websocket_new_key(key));
-        n = asprintf(&request->text, "%s %s HTTP/1.%c\r\nHost: mainstay\r\n%s%s%s\r\n",
-                     spec->method ? spec->method : "GET", spec->path, is_upgrade ? '1' : '0',
-                     upgrades[spec->kind], session, strna(spec->credential));
-        if (n < 0) {
-                request->text = NULL;
+        request->text =
+                text_format("%s %s HTTP/1.%c\r\nHost: mainstay\r\n%s%s%s\r\n",
+                            spec->method ? spec->method : "GET", spec->path, is_upgrade ? '1' : '0',
+                            upgrades[spec->kind], session, strna(spec->credential));
+        if (!request->text)
                 return -ENOMEM;
-        }
-        request->length = (size_t) n;
+        request->length = strlen(request->text);
         return 0;
 }
 

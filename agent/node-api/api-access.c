@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 static ApiStepResult reply_unauthorized(ApiRequest *request) {
         return api_reply_text(request, MHD_HTTP_UNAUTHORIZED, "Unauthorized");
@@ -92,12 +93,10 @@ static int take_credential(ApiRequest *request) {
                 return -EACCES;
         if (!ticket && !request->token && (is_refused || has_authorization))
                 return -EACCES;
-        if (asprintf(&request->credential, "Mainstay-Client: %s\r\n%s%s%s", strna(ticket),
-                     request->token ? "Mainstay-Token: " : "", strna(request->token),
-                     request->token ? "\r\n" : "") >= 0)
-                return 0;
-        request->credential = NULL;
-        return -ENOMEM;
+        request->credential = text_format("Mainstay-Client: %s\r\n%s%s%s", strna(ticket),
+                                          request->token ? "Mainstay-Token: " : "",
+                                          strna(request->token), request->token ? "\r\n" : "");
+        return request->credential ? 0 : -ENOMEM;
 }
 
 /* ---- what was granted ---- */
@@ -105,12 +104,9 @@ static int take_credential(ApiRequest *request) {
 static char *format_grant_key(const ApiRequest *request) {
         RequestAttributes attributes =
                 request_attributes(request->method, request->path, request->is_upgrade);
-        char *text;
 
-        return asprintf(&text, "%s\n%s\n%s", request->credential, attributes.verb,
-                        attributes.subresources[0]) < 0
-                       ? NULL
-                       : text;
+        return text_format("%s\n%s\n%s", request->credential, attributes.verb,
+                           attributes.subresources[0]);
 }
 
 /* The agent decides again when it is asked to do something. */

@@ -221,16 +221,11 @@ ApiStepResult api_reply_text(ApiRequest *request, unsigned status, const char *t
 ApiStepResult api_replyf(ApiRequest *request, unsigned status, const char *format, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&text, format, ap);
+        text = format_message(format, ap);
         va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return API_STEP_ABORT;
-        }
-        return api_reply_text(request, status, text);
+        return text ? api_reply_text(request, status, text) : API_STEP_ABORT;
 }
 
 ApiStepResult api_reply_agent_error(ApiRequest *request) {

@@ -11,6 +11,7 @@
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 #include "common/websocket-handshake.h"
 
 struct ApiUpgrade {
@@ -217,15 +218,13 @@ static ApiStepResult upgrade_to_spdy(ApiRequest *request, ApiUpgrade *upgrade_co
 static ApiStepResult reply_no_spdy_protocol(ApiRequest *request, const char *offered,
                                             bool is_session) {
         static const char header[] = "X-Accepted-Stream-Protocol-Versions";
-        cleanup_free char *text = NULL;
         struct MHD_Response *response;
         const char *name;
+        cleanup_free char *text = text_format(
+                "unable to upgrade: unable to negotiate protocol: client supports [%s]", offered);
 
-        if (asprintf(&text, "unable to upgrade: unable to negotiate protocol: client supports [%s]",
-                     offered) < 0) {
-                text = NULL;
+        if (!text)
                 return API_STEP_ABORT;
-        }
         response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY);
         if (!response)
                 return API_STEP_ABORT;
@@ -434,9 +433,9 @@ static ApiUpgrade *port_forward_upgrade_new(const ApiRequest *request, const Upg
 
         if (!upgrade)
                 return NULL;
-        if (asprintf(&upgrade->pod, "%s_%s", path->pod, path->namespace) >= 0)
+        upgrade->pod = text_format("%s_%s", path->pod, path->namespace);
+        if (upgrade->pod)
                 return upgrade;
-        upgrade->pod = NULL;
         api_upgrade_free(upgrade);
         return NULL;
 }

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "common/text.h"
 #include "common/utf8.h"
 
 #include <stdio.h>
@@ -218,12 +219,9 @@ static int set_credential_id(const gnutls_datum_t *der, ApiUser *user) {
         char hash[SHA256_HEX_SIZE];
 
         sha256_hex(der->data, der->size, hash);
-        if (asprintf(&user->extra,
-                     "{\"authentication.kubernetes.io/credential-id\":[\"X509SHA256=%s\"]}",
-                     hash) >= 0)
-                return 0;
-        user->extra = NULL;
-        return -ENOMEM;
+        user->extra = text_format(
+                "{\"authentication.kubernetes.io/credential-id\":[\"X509SHA256=%s\"]}", hash);
+        return user->extra ? 0 : -ENOMEM;
 }
 
 /* All certificates of the chain are valid until then. */

@@ -6,6 +6,7 @@
 
 #include "agent/node-api/agent-request.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 struct ForwardedPort {
         sd_event *event;
@@ -108,10 +109,9 @@ static int request_port_socket(ForwardedPort *port, const char *family) {
                                   .kind = AGENT_DESCRIPTOR,
                                   .waits_for_agent = true };
 
-        if (asprintf(&path, "%s%s", port->agent_path, family) < 0) {
-                path = NULL;
+        path = text_format("%s%s", port->agent_path, family);
+        if (!path)
                 return -ENOMEM;
-        }
         spec.path = path;
         spec.credential = port->credential;
         return agent_request_start(port->event, &spec, on_port_reply, port, &port->request);

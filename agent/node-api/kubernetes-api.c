@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
         cleanup_json json_t *json = json_consume;
@@ -147,11 +148,10 @@ static json_t *find_manifest_pod(const ApiRequest *request, const json_t *object
                                  const ServedResource *resource, const ResourcePath *path) {
         cleanup_free char *name = NULL;
 
-        if (!streq(resource->kind, "Pod") ||
-            asprintf(&name, "%s-%s", path->name, strna(request->server->settings.node_name)) < 0) {
-                name = NULL;
+        if (streq(resource->kind, "Pod"))
+                name = text_format("%s-%s", path->name, strna(request->server->settings.node_name));
+        if (!name)
                 return NULL;
-        }
         return find_object(objects, &(ResourcePath){ .namespace = path->namespace, .name = name });
 }
 
@@ -332,11 +332,10 @@ static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const Se
 
         if (result != API_STEP_NEXT)
                 return result;
-        if (asprintf(&rest, "%s/%s%s%s", path->namespace, path->name, has_container ? "/" : "",
-                     has_container ? request->container : "") < 0) {
-                rest = NULL;
+        rest = text_format("%s/%s%s%s", path->namespace, path->name, has_container ? "/" : "",
+                           has_container ? request->container : "");
+        if (!rest)
                 return API_STEP_ABORT;
-        }
         return pod_subresources[i].handler(request, rest);
 }
 

@@ -11,6 +11,7 @@
 #include "common/event-source.h"
 #include "common/json-text.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,13 +33,10 @@ static void request_settings(NodeApi *server);
 /* All that the credentials are made of. */
 static char *describe_material(const NodeApi *server, const char *json) {
         const ApiSettings *settings = &server->settings;
-        char *text;
 
-        return asprintf(&text, "%s\n%s\n%s\n%s", json, strna(settings->tls_priorities),
-                        strna(settings->tls12_ecdsa_priorities),
-                        strna(settings->tls12_rsa_priorities)) < 0
-                       ? NULL
-                       : text;
+        return text_format("%s\n%s\n%s\n%s", json, strna(settings->tls_priorities),
+                           strna(settings->tls12_ecdsa_priorities),
+                           strna(settings->tls12_rsa_priorities));
 }
 
 static int make_credentials(NodeApi *server, const char *json, TlsCredentials **ret,

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -200,12 +201,12 @@ static void set_uid(const ServedResource *resource, json_t *object) {
         cleanup_free char *name = NULL;
         char hex[SHA256_HEX_SIZE];
 
-        if (streq(resource->kind, "Pod") || json_object_get(metadata, "uid") ||
-            asprintf(&name, "%s/%s/%s", resource->kind, strna(json_text(metadata, "namespace")),
-                     strna(json_text(metadata, "name"))) < 0) {
-                name = NULL;
+        if (!streq(resource->kind, "Pod") && !json_object_get(metadata, "uid"))
+                name = text_format("%s/%s/%s", resource->kind,
+                                   strna(json_text(metadata, "namespace")),
+                                   strna(json_text(metadata, "name")));
+        if (!name)
                 return;
-        }
         sha256_hex(name, strlen(name), hex);
         (void) json_object_set_new(metadata, "uid",
                                    json_sprintf("%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,

@@ -4,6 +4,7 @@
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -56,13 +57,9 @@ bool object_versions_reach(const ObjectVersions *versions, uint64_t since) {
 /* ---- one object ---- */
 
 char *object_key(const json_t *object) {
-        char *key;
-
-        return asprintf(&key, "%s/%s/%s", strna(json_text(object, "metadata", "namespace")),
-                        strna(json_text(object, "metadata", "name")),
-                        strna(json_text(object, "metadata", "uid"))) < 0
-                       ? NULL
-                       : key;
+        return text_format("%s/%s/%s", strna(json_text(object, "metadata", "namespace")),
+                           strna(json_text(object, "metadata", "name")),
+                           strna(json_text(object, "metadata", "uid")));
 }
 
 /* FNV-1a. */

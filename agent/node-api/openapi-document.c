@@ -4,6 +4,7 @@
 #include "agent/node-api/served-resources.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
@@ -57,17 +58,14 @@ static void add_resource(const ServedResource *resource, json_t *paths, json_t *
         char version[API_VERSION_SIZE];
         json_t *schema;
 
-        if (asprintf(&path, "/%s/%s%s/%s/{name}", group_root(resource),
-                     served_api_version(resource, version),
-                     resource->is_namespaced ? "/namespaces/{namespace}" : "",
-                     resource->plural) < 0) {
-                path = NULL;
+        path = text_format(
+                "/%s/%s%s/%s/{name}", group_root(resource), served_api_version(resource, version),
+                resource->is_namespaced ? "/namespaces/{namespace}" : "", resource->plural);
+        if (!path)
                 return;
-        }
-        if (asprintf(&name, SCHEMA_PREFIX "%s", resource->kind) < 0) {
-                name = NULL;
+        name = text_format(SCHEMA_PREFIX "%s", resource->kind);
+        if (!name)
                 return;
-        }
         (void) json_object_set_new(paths, path, describe_operations(resource));
         schema = json_object_get(schemas, name);
         if (!schema) {

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/text.h"
 
 #include <errno.h>
 
@@ -168,11 +169,9 @@ static void send_port_data(PortChannel *channel, bool is_error, const void *data
 
 static void fail_port_channel(PortChannel *channel, const char *message) {
         PortChannels *channels = channel->channels;
-        cleanup_free char *text = NULL;
+        cleanup_free char *text = text_format("error forwarding port %u to pod %s: %s",
+                                              channel->number, channels->pod, message);
 
-        if (asprintf(&text, "error forwarding port %u to pod %s: %s", channel->number,
-                     channels->pod, message) < 0)
-                text = NULL;
         send_port_data(channel, true, strna(text), strlen(strna(text)));
         channel->is_over = true;
         update_channels_later(channels);
@@ -271,10 +270,9 @@ static int start_port_channel(PortChannels *channels, const PortChannelsSpec *sp
         (*channels->n_of_all)++;
         send_port_data(channel, false, number, sizeof(number));
         send_port_data(channel, true, number, sizeof(number));
-        if (asprintf(&path, "%s%u", spec->agent_path, channel->number) < 0) {
-                path = NULL;
+        path = text_format("%s%u", spec->agent_path, channel->number);
+        if (!path)
                 return -ENOMEM;
-        }
         return forwarded_port_new(channels->event, spec->agent_socket, path, spec->credential,
                                   &channel_port_handlers, channel, &channel->port);
 }

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/text.h"
 
 #define PAIR_USEC (30 * USEC_PER_SEC) /* for the second stream of a pair */
 
@@ -121,11 +122,9 @@ static void update_port_forward(PortForward *forward) {
 static void fail_forward_pair(ForwardPair *pair, const char *message) {
         PortForward *forward = pair->forward;
         Spdy *spdy = forward->spdy;
-        cleanup_free char *text = NULL;
+        cleanup_free char *text = text_format("error forwarding port %u to pod %s: %s",
+                                              pair->port_number, forward->pod, message);
 
-        if (asprintf(&text, "error forwarding port %u to pod %s: %s", pair->port_number,
-                     forward->pod, message) < 0)
-                text = NULL;
         if (spdy_send(spdy, pair->error_stream, strna(text), strlen(strna(text)), true) < 0 ||
             spdy_reset(spdy, pair->data_stream, SPDY_CANCEL) < 0 ||
             spdy_reset(spdy, pair->error_stream, SPDY_CANCEL) < 0)
@@ -207,8 +206,7 @@ static void connect_forward_pair(ForwardPair *pair) {
         int r = -ENOMEM;
 
         pair->deadline = sd_event_source_disable_unref(pair->deadline);
-        if (asprintf(&path, "%s%u", forward->agent_path, pair->port_number) < 0)
-                path = NULL;
+        path = text_format("%s%u", forward->agent_path, pair->port_number);
         if (path)
                 r = forwarded_port_new(forward->event, forward->agent_socket, path,
                                        forward->credential, &forward_pair_handlers, pair,

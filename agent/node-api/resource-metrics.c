@@ -4,6 +4,7 @@
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 /* As metrics-server prints it: nanocores, and kibibytes unless the kernel does not count them.
  * NULL: it is not known. */
@@ -83,12 +84,8 @@ json_t *node_metrics_of_summary(const json_t *summary) {
 /* ---- labels ---- */
 
 static char *object_place(const json_t *object) {
-        char *place;
-
-        return asprintf(&place, "%s/%s", strna(json_text(object, "metadata", "namespace")),
-                        strna(json_text(object, "metadata", "name"))) < 0
-                       ? NULL
-                       : place;
+        return text_format("%s/%s", strna(json_text(object, "metadata", "namespace")),
+                           strna(json_text(object, "metadata", "name")));
 }
 
 json_t *list_labels(const json_t *objects) {

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 char *session_result_failure(const char *status) {
         cleanup_json json_t *json = json_loads(status, 0, NULL);
@@ -18,11 +19,10 @@ char *session_result_of_error(const char *message) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *json = NULL;
 
-        if (asprintf(&text, "Internal error occurred: error executing command in container: %s",
-                     message) < 0) {
-                text = NULL;
+        text = text_format("Internal error occurred: error executing command in container: %s",
+                           message);
+        if (!text)
                 return NULL;
-        }
         json = json_pack("{s:{}, s:s, s:s, s:s, s:i}", "metadata", "status", "Failure", "message",
                          text, "reason", "InternalError", "code", 500);
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
