@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -115,10 +116,9 @@ int report_event_names(const char *json, char **ret_key, char **ret_uid) {
 
         if (!number || !uid)
                 return -EBADMSG;
-        if (asprintf(&key, "%s%s", strna(get_line_text(event, "firstTimestamp")), number) < 0) {
-                key = NULL;
+        key = text_format("%s%s", strna(get_line_text(event, "firstTimestamp")), number);
+        if (!key)
                 return -ENOMEM;
-        }
         *ret_uid = strdup(uid);
         if (!*ret_uid)
                 return -ENOMEM;

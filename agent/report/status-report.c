@@ -14,6 +14,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -78,13 +79,11 @@ static void wake_report(StatusReport *report) {
 /* ---- the state ---- */
 
 static void record_report_event(StatusReport *report) {
-        cleanup_free char *message = NULL;
+        cleanup_free char *message = text_format(
+                "report: %s", report->error ? report->error : "the server accepts reports again");
 
-        if (asprintf(&message, "report: %s",
-                     report->error ? report->error : "the server accepts reports again") < 0) {
-                message = NULL;
+        if (!message)
                 return;
-        }
         report->config.on_event(
                 &(PodEvent){ .kind = report->error ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
                              .reason = report->error ? "ReportFailed" : "ReportSent",
