@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/packet.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -69,12 +70,11 @@ static void shim_socket_address_done(ShimSocketAddress *socket_address) {
 static const char socket_name[] = "shim.sock";
 
 static int shim_socket_address_open(const Sandbox *sandbox, ShimSocketAddress *ret) {
-        cleanup_free char *directory = NULL;
+        cleanup_free char *directory =
+                text_format("%s/pods/%s", sandbox->config.run_dir, sandbox->uid);
 
-        if (asprintf(&directory, "%s/pods/%s", sandbox->config.run_dir, sandbox->uid) < 0) {
-                directory = NULL;
+        if (!directory)
                 return -ENOMEM;
-        }
         ret->dir_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (ret->dir_fd < 0)
                 return -errno;

@@ -5,6 +5,7 @@
 #include "common/child.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -86,9 +87,7 @@ static int reap_shim_on_exit(sd_event *event, pid_t pid, Error *reterr) {
 }
 
 static char *format_shim_unit_name(const char *uid) {
-        char *name;
-
-        return asprintf(&name, "mainstay-pod-%s.service", uid) < 0 ? NULL : name;
+        return text_format("mainstay-pod-%s.service", uid);
 }
 
 static int start_shim_unit(const SandboxConfig *config, const char *uid,
@@ -96,11 +95,11 @@ static int start_shim_unit(const SandboxConfig *config, const char *uid,
                            Error *reterr) {
         cleanup_free char *name = format_shim_unit_name(uid), *description = NULL;
 
-        if (!name || asprintf(&description, "Mainstay pod %s",
-                              start->description ? start->description : uid) < 0) {
-                description = NULL;
+        description =
+                name ? text_format("Mainstay pod %s", start->description ? start->description : uid)
+                     : NULL;
+        if (!description)
                 return -ENOMEM;
-        }
         return systemd_client_start_service(config->systemd,
                                             &(TransientService){ .name = name,
                                                                  .description = description,
