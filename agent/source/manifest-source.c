@@ -21,6 +21,7 @@
 #include "common/fsync-queue.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -224,10 +225,9 @@ static int start_source_helper(ManifestSource *source, Error *reterr) {
 
         if (settings < 0)
                 return settings;
-        if (!helper || asprintf(&option, "--store=%s", source->directory) < 0) {
-                option = NULL;
+        option = helper ? text_format("--store=%s", source->directory) : NULL;
+        if (!option)
                 return -ENOMEM;
-        }
         return child_spawn(
                 source->config.event,
                 &(ChildSpec){ .argv = (char *[]){ helper, (char[]){ "source" }, option, NULL },

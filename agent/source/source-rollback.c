@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/failpoint.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,13 +40,11 @@ void source_rollback_load(int dir_fd, SourceRollback *ret) {
 }
 
 int source_rollback_store(int dir_fd, const char *sha256, const char *reason) {
-        cleanup_free char *text = NULL;
         int r;
+        cleanup_free char *text = text_format("%s\n%s\n", sha256, reason);
 
-        if (asprintf(&text, "%s\n%s\n", sha256, reason) < 0) {
-                text = NULL;
+        if (!text)
                 return -ENOMEM;
-        }
         FAIL_AT("source.rollback");
         r = checksummed_write_at(dir_fd, SOURCE_ROLLBACK_NAME, text, 0600);
         DIE_AT("source.noted");
