@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/child.h"
 
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/failpoint.h"
@@ -29,8 +30,7 @@ struct Child {
         sd_event_source *output_source;
         sd_event_source *error_source;
         size_t output_max;
-        size_t output_length;
-        char *output;
+        Buffer output;
         size_t error_length;
         bool timed_out;
         bool reaped;
@@ -38,22 +38,14 @@ struct Child {
 };
 
 static void append_child_output(Child *child, const char *data, size_t length) {
-        char *larger;
-
-        length = MIN(length, child->output_max - child->output_length);
-        larger = realloc(child->output, child->output_length + length + 1);
-        if (!larger)
-                return;
-        child->output = larger;
-        memcpy(larger + child->output_length, data, length);
-        child->output_length += length;
-        larger[child->output_length] = '\0';
+        (void) buffer_append(&child->output, data,
+                             MIN(length, child->output_max - child->output.length), SIZE_MAX);
 }
 
 /* Passes on complete lines. A line longer than the buffer is dropped. */
 static void pass_child_output_lines(Child *child) {
-        char *start = child->output, *newline;
-        size_t rest;
+        Buffer *output = &child->output;
+        char *start = output->data, *newline;
 
         while (start && (newline = strchr(start, '\n'))) {
                 *newline = '\0';
@@ -62,12 +54,9 @@ static void pass_child_output_lines(Child *child) {
         }
         if (!start)
                 return;
-        rest = child->output_length - (size_t) (start - child->output);
-        if (rest == child->output_max)
-                rest = 0;
-        memmove(child->output, start, rest);
-        child->output[rest] = '\0';
-        child->output_length = rest;
+        buffer_drop(output, (size_t) (start - output->data));
+        if (output->length == child->output_max)
+                buffer_drop(output, output->length);
 }
 
 /* Keeps the end: the last line has the reason. */
@@ -137,8 +126,8 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
         /* Its output is in the pipes. A grandchild that holds them open is not waited for. */
         (void) read_child_pipe(child, child->output_fd);
         (void) read_child_pipe(child, child->error_fd);
-        result.output = strna(child->output);
-        result.output_length = child->output_length;
+        result.output = strna(child->output.data);
+        result.output_length = child->output.length;
         result.error = last_error_line_of_child(child->error);
         child->done(&result, child->userdata);
         child_free(child);
@@ -302,7 +291,7 @@ Child *child_free(Child *child) {
         sd_event_source_disable_unref(child->error_source);
         close_fd(child->output_fd);
         close_fd(child->error_fd);
-        free(child->output);
+        buffer_done(&child->output);
         free(child);
         return NULL;
 }

@@ -9,7 +9,6 @@
 
 enum {
         FD_PATH_SIZE = sizeof("/proc/self/fd/2147483647"),
-        BODY_ROOM_LEAST = 1024,
 };
 
 /* ---- the response ---- */
@@ -38,42 +37,6 @@ long curl_transfer_status(const CurlTransfer *transfer) {
 
         curl_library(NULL)->easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
         return status;
-}
-
-static int grow_curl_body(CurlBody *body, size_t length, size_t max) {
-        size_t room = MAX(body->room, (size_t) BODY_ROOM_LEAST);
-        char *larger;
-
-        while (room < length)
-                room *= 2;
-        room = MIN(room, max);
-        if (room == body->room)
-                return 0;
-        larger = realloc(body->data, room + 1);
-        if (!larger)
-                return -ENOMEM;
-        body->data = larger;
-        body->room = room;
-        return 0;
-}
-
-int curl_body_append(CurlBody *body, const char *data, size_t length, size_t max) {
-        int r;
-
-        if (length > max - body->length)
-                return -EFBIG;
-        r = grow_curl_body(body, body->length + length, max);
-        if (r < 0)
-                return r;
-        memcpy(body->data + body->length, data, length);
-        body->length += length;
-        body->data[body->length] = '\0';
-        return 0;
-}
-
-void curl_body_done(CurlBody *body) {
-        free(body->data);
-        *body = (CurlBody){ 0 };
 }
 
 /* ---- why it failed ---- */

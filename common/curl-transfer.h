@@ -69,13 +69,3 @@ const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
 
 /* The certificate of the server is not valid yet, or has expired, by the clock of this machine. */
 bool curl_transfer_failed_for_time(const CurlTransfer *transfer, CURLcode code);
-
-/* A body that is kept, NUL-terminated. */
-typedef struct CurlBody {
-        char *data; /* NULL: nothing was received */
-        size_t length, room;
-} CurlBody;
-
-/* 0; -EFBIG: it would be larger than 'max', and is as it was; or -ENOMEM. */
-int curl_body_append(CurlBody *body, const char *data, size_t length, size_t max);
-void curl_body_done(CurlBody *body);

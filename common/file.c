@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/file.h"
 
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/failpoint.h"
 #include "common/text.h"
@@ -211,36 +212,32 @@ int open_directory_at(int dir_fd, const char *path, mode_t mode) {
 }
 
 int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length) {
-        cleanup_free char *data = NULL;
-        size_t length = 0, room = 0;
+        cleanup_buffer Buffer content = { 0 };
+        size_t room = 0; /* with that of the NUL */
 
         for (;;) {
                 ssize_t n;
 
-                if (room - length < 2) {
-                        char *larger;
-
+                if (room - content.length < 2) {
                         room = room ? room * 2 : 4 * KIB;
-                        larger = realloc(data, room);
-                        if (!larger)
+                        if (!buffer_reserve(&content, room - content.length - 1))
                                 return -ENOMEM;
-                        data = larger;
                 }
-                n = read(fd, data + length, room - length - 1);
+                n = read(fd, content.data + content.length, room - content.length - 1);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
                         return -errno;
                 if (n == 0)
                         break;
-                length += (size_t) n;
-                if (length > max_bytes)
+                content.length += (size_t) n;
+                if (content.length > max_bytes)
                         return -EFBIG;
         }
-        data[length] = '\0';
+        content.data[content.length] = '\0';
         if (ret_length)
-                *ret_length = length;
-        *ret_data = TAKE_PTR(data);
+                *ret_length = content.length;
+        *ret_data = buffer_take(&content);
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/http-client.h"
 
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/curl-loop.h"
 #include "common/curl-transfer.h"
@@ -36,7 +37,7 @@ struct HttpClientRequest {
         unsigned n_opened;  /* addresses of the server's name, and the number of unusable ones */
         unsigned n_failed;
         int refusal; /* of the last of those, as -errno */
-        CurlBody body;
+        Buffer body;
         size_t body_max;
         bool is_connection;
         bool is_cut; /* the response was larger than the limit */
@@ -134,7 +135,7 @@ HttpClient *http_client_free(HttpClient *http) {
 static int on_http_client_body(const char *data, size_t length, void *userdata) {
         HttpClientRequest *request = userdata;
         size_t room = request->body_max - request->body.length;
-        int r = curl_body_append(&request->body, data, MIN(length, room), request->body_max);
+        int r = buffer_append(&request->body, data, MIN(length, room), request->body_max);
 
         request->is_cut = length > room;
         return r >= 0 && request->is_cut ? -ECANCELED : r;
@@ -185,7 +186,7 @@ static HttpClientRequest *http_client_request_free(HttpClientRequest *request) {
         }
         socket_proxy_free(request->proxy);
         curl_transfer_done(&request->transfer);
-        curl_body_done(&request->body);
+        buffer_done(&request->body);
         free(request->grpc_status);
         free(request->grpc_message);
         free(request);

@@ -2,6 +2,7 @@
 #include "common/image-user.h"
 
 #include "common/account-file.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -46,19 +47,15 @@ static int find_group_entry(const char *group, const char *name, gid_t *ret_gid)
 }
 
 static int add_user_group(ImageUser *account, gid_t gid, Error *reterr) {
-        gid_t *larger;
-
         for (size_t i = 0; i < account->n_groups; i++)
                 if (account->groups[i] == gid)
                         return 0;
         if (account->n_groups >= GROUPS_MAX)
                 return error_setf(reterr, E2BIG, "the image's user is in more than %d groups",
                                   GROUPS_MAX);
-        larger = reallocarray(account->groups, account->n_groups + 1, sizeof(gid_t));
-        if (!larger)
+        if (!ARRAY_RESERVE(account->groups, account->n_groups, 1))
                 return -ENOMEM;
-        account->groups = larger;
-        larger[account->n_groups++] = gid;
+        account->groups[account->n_groups++] = gid;
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/strv.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 
@@ -34,17 +35,13 @@ bool strv_contains(char *const *strv, const char *string) {
 
 static int strv_append_take(char ***strv, char *string) {
         size_t n = strv_length(*strv);
-        char **longer = NULL;
 
-        if (string)
-                longer = reallocarray(*strv, n + 2, sizeof(char *));
-        if (!longer) {
+        if (!string || !ARRAY_RESERVE(*strv, n, 2)) {
                 free(string);
                 return -ENOMEM;
         }
-        longer[n] = string;
-        longer[n + 1] = NULL;
-        *strv = longer;
+        (*strv)[n] = string;
+        (*strv)[n + 1] = NULL;
         return 0;
 }
 
@@ -64,19 +61,17 @@ int strv_appendf(char ***strv, const char *format, ...) {
 
 int strv_extend(char ***strv, char *const *from) {
         size_t n = strv_length(*strv), more = strv_length(from);
-        char **longer = more > 0 ? reallocarray(*strv, n + more + 1, sizeof(char *)) : NULL;
 
         if (more == 0)
                 return 0;
-        if (!longer)
+        if (!ARRAY_RESERVE(*strv, n, more + 1))
                 return -ENOMEM;
-        *strv = longer;
         for (size_t i = 0; i < more; i++) {
-                longer[n + i] = strdup(from[i]);
-                if (!longer[n + i])
+                (*strv)[n + i] = strdup(from[i]);
+                if (!(*strv)[n + i])
                         return -ENOMEM;
         }
-        longer[n + more] = NULL;
+        (*strv)[n + more] = NULL;
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/client.h"
 
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/curl-transfer.h"
 #include "common/text.h"
@@ -138,18 +139,16 @@ int client_stream(const char *socket, const char *path, client_data_t on_data, v
 }
 
 static int collect_response(const char *data, size_t length, void *userdata) {
-        return curl_body_append(userdata, data, length, RESPONSE_BYTES_MAX);
+        return buffer_append(userdata, data, length, RESPONSE_BYTES_MAX);
 }
 
 int client_get(const char *socket, const char *path, char **ret, Error *reterr) {
-        cleanup_with(curl_body_done) CurlBody body = { 0 };
+        cleanup_buffer Buffer body = { 0 };
         int r = client_stream(socket, path, collect_response, &body, reterr);
 
         if (r < 0)
                 return r;
-        if (!body.data) /* an empty one */
-                body.data = calloc(1, 1);
-        *ret = TAKE_PTR(body.data);
+        *ret = body.data ? buffer_take(&body) : strdup("");
         return *ret ? 0 : -ENOMEM;
 }
 

@@ -11,6 +11,7 @@
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/server-address.h"
 #include "agent/kubeclient/tls-config.h"
+#include "common/buffer.h"
 #include "common/clock-watch.h"
 #include "common/curl-loop.h"
 #include "common/curl-transfer.h"
@@ -80,7 +81,7 @@ struct KubeRequest {
         bool is_complete;  /* libcurl has ended it */
         bool has_response;
         const char *abort_reason; /* why we ended it; static */
-        CurlBody body;
+        Buffer body;
         uint64_t started_at, received_at; /* of the last byte; boot time */
         sd_event_source *idle_timer;
 };

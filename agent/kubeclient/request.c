@@ -4,6 +4,7 @@
 #include "agent/kubeclient/client-private.h"
 
 #include "common/architecture.h"
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -68,8 +69,8 @@ static int on_response_body(const char *data, size_t length, void *userdata) {
                 curl_loop_drain(request->connections->loop);
         if (request->spec.on_data && get_response_status(request) == 200)
                 return request->spec.on_data(data, length, request->spec.userdata);
-        return curl_body_append(&request->body, data, length,
-                                request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX);
+        return buffer_append(&request->body, data, length,
+                             request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX);
 }
 
 /* After GOAWAY libcurl would send further requests on that connection, which are never answered. It
@@ -229,7 +230,7 @@ void kube_request_free(KubeRequest *request) {
         }
         curl_transfer_done(&request->transfer);
         sd_event_source_disable_unref(request->idle_timer);
-        curl_body_done(&request->body);
+        buffer_done(&request->body);
         free(request);
 }
 

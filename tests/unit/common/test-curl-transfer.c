@@ -4,29 +4,6 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(body_ends_at_its_limit_and_is_terminated)
-{
-        cleanup_with(curl_body_done) CurlBody body = { 0 };
-
-        EXPECT_EQ(curl_body_append(&body, "abc", 3, 5), 0);
-        EXPECT_EQ(curl_body_append(&body, "def", 3, 5), -EFBIG);
-        EXPECT_STREQ(body.data, "abc");
-        EXPECT_EQ(curl_body_append(&body, "de", 2, 5), 0);
-        EXPECT_EQ(curl_body_append(&body, "", 0, 5), 0);
-        EXPECT_STREQ(body.data, "abcde");
-        EXPECT_EQ(body.length, 5);
-}
-
-TEST(body_grows_with_what_it_gets)
-{
-        cleanup_with(curl_body_done) CurlBody body = { 0 };
-
-        for (size_t i = 0; i < 5000; i++)
-                EXPECT_EQ(curl_body_append(&body, "x", 1, SIZE_MAX), 0);
-        EXPECT_EQ(body.length, 5000);
-        EXPECT(body.room < 10000);
-}
-
 TEST(equal_failures_have_equal_explanations)
 {
         static const struct {
