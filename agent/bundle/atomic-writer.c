@@ -6,6 +6,7 @@
 
 #include "agent/bundle/atomic-writer.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -43,26 +44,12 @@ void volume_payload_done(VolumePayload *payload) {
         *payload = (VolumePayload){ 0 };
 }
 
-/* Grows by doubling. */
-static int grow_volume_payload(VolumePayload *payload) {
-        size_t n = payload->files.n;
-        FileProjection *longer;
-
-        if (n > 0 && (n & (n - 1)) != 0)
-                return 0;
-        longer = reallocarray(payload->files.items, n > 0 ? 2 * n : 1, sizeof(*longer));
-        if (!longer)
-                return -ENOMEM;
-        payload->files.items = longer;
-        return 0;
-}
-
 int volume_payload_add(VolumePayload *payload, const char *path, const void *bytes, size_t length,
                        mode_t mode) {
         cleanup_free char *path_copy = strdup(path), *copy = malloc(length + 1);
         size_t n = payload->files.n;
 
-        if (!path_copy || !copy || grow_volume_payload(payload) < 0)
+        if (!path_copy || !copy || !ARRAY_RESERVE(payload->files.items, n, 1))
                 return -ENOMEM;
         memcpy(copy, bytes, length);
         payload->files.items[n] = (FileProjection){ .path = TAKE_PTR(path_copy),
@@ -217,19 +204,16 @@ static size_t visible_name_length(const char *path) {
         return strcspn(path, "/");
 }
 
+static int compare_path_of_file(const char *path, const FileProjection *file) {
+        return strcmp(path, file->path);
+}
+
 /* The first file whose path does not sort before the given one. */
 static const char *find_first_path(const VolumePayload *payload, const char *path) {
-        size_t low = 0, high = payload->files.n;
+        size_t i = ARRAY_FIND_PLACE(path, payload->files.items, payload->files.n,
+                                    compare_path_of_file);
 
-        while (low < high) {
-                size_t middle = (low + high) / 2;
-
-                if (strcmp(payload->files.items[middle].path, path) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < payload->files.n ? payload->files.items[low].path : "";
+        return i < payload->files.n ? payload->files.items[i].path : "";
 }
 
 static bool is_user_visible(const VolumePayload *payload, const char *name) {

@@ -2,6 +2,7 @@
 #include "agent/bundle/user-namespace.h"
 
 #include "agent/bundle/paths.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -69,7 +70,7 @@ static int list_used_user_ids(int pods_fd, unsigned **ret, size_t *ret_n) {
                 return -errno;
         }
         while ((r = read_directory_entry(dir, &entry)) > 0) {
-                unsigned id = 0, *larger;
+                unsigned id = 0;
 
                 r = entry->d_name[0] == '.' ? -ENOENT
                                             : read_user_ids_link(pods_fd, entry->d_name, &id);
@@ -77,10 +78,8 @@ static int list_used_user_ids(int pods_fd, unsigned **ret, size_t *ret_n) {
                         continue;
                 if (r < 0)
                         return r;
-                larger = reallocarray(used, n + 1, sizeof(*used));
-                if (!larger)
+                if (!ARRAY_RESERVE(used, n, 1))
                         return -ENOMEM;
-                used = larger;
                 used[n++] = id;
         }
         if (r < 0)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/variable-set.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/text.h"
 
 #include <search.h>
-
-enum {
-        FIRST_ALLOCATED = 16
-};
 
 typedef struct VariableName {
         const char *text; /* in its entry of the array */
@@ -41,28 +38,14 @@ size_t exec_string_bytes(const char *string) {
         return strlen(string) + 1 + sizeof(char *);
 }
 
-static int reserve_variable(VariableSet *set) {
-        size_t n = set->allocated > 0 ? 2 * set->allocated : FIRST_ALLOCATED;
-        char **longer;
-
-        if (set->n + 1 < set->allocated)
-                return 0;
-        longer = reallocarray(set->strv, n, sizeof(char *));
-        if (!longer)
-                return -ENOMEM;
-        longer[set->n] = NULL;
-        set->strv = longer;
-        set->allocated = n;
-        return 0;
-}
-
 /* Takes the entry. */
 static int append_variable(VariableSet *set, char **entry, size_t length) {
         cleanup_free VariableName *name = malloc(sizeof(*name));
 
-        if (!name || reserve_variable(set) < 0)
+        if (!name || !ARRAY_RESERVE(set->strv, set->n, 2))
                 return -ENOMEM;
         *name = (VariableName){ *entry, length, set->n };
+        set->strv[set->n] = NULL;
         if (!tsearch(name, &set->by_name, compare_variable_names))
                 return -ENOMEM;
         TAKE_PTR(name);

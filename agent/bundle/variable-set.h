@@ -13,7 +13,7 @@ enum {
 
 typedef struct VariableSet {
         char **strv; /* "NAME=value" for execve(2); NULL: none */
-        size_t n, allocated;
+        size_t n;
         size_t bytes;  /* as execve(2) counts them */
         void *by_name; /* of tsearch(3): unlike with a hash, no choice of names makes it slow */
 } VariableSet;
