@@ -6,6 +6,7 @@
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
 #include "common/base64.h"
+#include "common/buffer.h"
 #include "common/cleanup.h"
 
 #include <stdio.h>
@@ -16,31 +17,8 @@ enum {
         KUBECONFIG_PARTS_MAX = 256 * 1024,
 };
 
-typedef struct KubeconfigReply {
-        char *text;
-        size_t length;
-} KubeconfigReply;
-
-static void kubeconfig_reply_done(KubeconfigReply *reply) {
-        if (reply->text)
-                explicit_bzero(reply->text, reply->length);
-        free(reply->text);
-}
-
 static int on_kubeconfig_data(const char *data, size_t length, void *userdata) {
-        KubeconfigReply *reply = userdata;
-        char *longer;
-
-        if (length > KUBECONFIG_PARTS_MAX - reply->length)
-                return -EMSGSIZE;
-        longer = realloc(reply->text, reply->length + length + 1);
-        if (!longer)
-                return -ENOMEM;
-        memcpy(longer + reply->length, data, length);
-        reply->text = longer;
-        reply->length += length;
-        reply->text[reply->length] = '\0';
-        return 0;
+        return buffer_append(userdata, data, length, KUBECONFIG_PARTS_MAX);
 }
 
 /* "    <member>: <base64>" */
@@ -82,7 +60,7 @@ static int print_kubeconfig(const json_t *parts, const char *server) {
 }
 
 int run_kubeconfig(const Options *options) {
-        cleanup_with(kubeconfig_reply_done) KubeconfigReply reply = { 0 };
+        cleanup_with(buffer_erase) Buffer reply = { 0 };
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *parts = NULL;
         int r = client_request(options->socket, "POST", "/kubeconfig", on_kubeconfig_data, &reply,
@@ -90,7 +68,7 @@ int run_kubeconfig(const Options *options) {
 
         if (r < 0)
                 return fail_with_error(r, &error);
-        parts = json_loads(strna(reply.text), 0, NULL);
+        parts = json_loads(strna(reply.data), 0, NULL);
         r = parts ? print_kubeconfig(parts, options->server)
                   : error_setf(&error, EBADMSG, "the agent's reply is not JSON");
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;

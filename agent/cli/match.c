@@ -11,6 +11,7 @@
 #include "agent/model/match.h"
 #include "agent/model/names.h"
 #include "common/architecture.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -54,14 +55,12 @@ static int add_node_label(NodeLabelsTaints *node, char *pair, Error *reterr) {
 }
 
 static int add_node_taint(NodeLabelsTaints *node, char *text, Error *reterr) {
-        Taint *longer = reallocarray(node->taints.items, node->taints.n + 1, sizeof(*longer));
         int r;
 
-        if (!longer)
+        if (!ARRAY_RESERVE(node->taints.items, node->taints.n, 1))
                 return -ENOMEM;
-        node->taints.items = longer;
-        longer[node->taints.n] = (Taint){ 0 };
-        r = taint_parse(text, &longer[node->taints.n++], reterr);
+        node->taints.items[node->taints.n] = (Taint){ 0 };
+        r = taint_parse(text, &node->taints.items[node->taints.n++], reterr);
         return r < 0 ? error_prefixf(reterr, r, "'%s'", text) : 0;
 }
 
@@ -120,14 +119,11 @@ static int read_match_inputs(const Options *options, const NodeLabelsTaints *nod
 }
 
 static int keep_match_pod(MatchInputs *inputs, Pod *pod) {
-        Pod **longer = reallocarray(inputs->pods, inputs->n_pods + 1, sizeof(*longer));
-
-        if (!longer) {
+        if (!ARRAY_RESERVE(inputs->pods, inputs->n_pods, 1)) {
                 pod_free(pod);
                 return -ENOMEM;
         }
-        inputs->pods = longer;
-        longer[inputs->n_pods++] = pod;
+        inputs->pods[inputs->n_pods++] = pod;
         return 0;
 }
 

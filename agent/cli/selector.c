@@ -3,6 +3,7 @@
 
 #include "agent/cli/pods.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 static void label_requirement_done(LabelRequirement *requirement) {
@@ -60,13 +61,10 @@ static int parse_label_requirement(const char *text, size_t length, LabelRequire
 
 static int append_label_requirement(Selector *selector, const char *text, size_t length,
                                     Error *reterr) {
-        LabelRequirement *larger =
-                realloc(selector->items, (selector->n + 1) * sizeof(*selector->items));
         int r;
 
-        if (!larger)
+        if (!ARRAY_RESERVE(selector->items, selector->n, 1))
                 return -ENOMEM;
-        selector->items = larger;
         r = parse_label_requirement(text, length, &selector->items[selector->n], reterr);
         if (r < 0)
                 return r;

@@ -6,6 +6,7 @@
 #include "agent/cli/input.h"
 #include "agent/cli/words.h"
 #include "agent/model/pod-order.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -124,16 +125,12 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
 
 /* Takes the pods of the file. 0 or -ENOMEM. */
 static int keep_pods(const char *file, ManifestObjects *objects, SeenObjects *seen) {
-        Pod **longer =
-                reallocarray(seen->pods.items, seen->pods.n + objects->pods.n + 1, sizeof(*longer));
-
-        if (!longer)
+        if (!ARRAY_RESERVE(seen->pods.items, seen->pods.n, objects->pods.n + 1))
                 return -ENOMEM;
-        seen->pods.items = longer;
         for (size_t i = 0; i < objects->pods.n; i++) {
                 if (strv_append(&seen->files, file) < 0)
                         return -ENOMEM;
-                longer[seen->pods.n++] = TAKE_PTR(objects->pods.items[i]);
+                seen->pods.items[seen->pods.n++] = TAKE_PTR(objects->pods.items[i]);
         }
         return 0;
 }

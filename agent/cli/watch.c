@@ -3,41 +3,22 @@
 
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
+#include "common/buffer.h"
 #include "common/cleanup.h"
 
 enum {
         EVENT_MAX = 16 * 1024 * 1024 /* one event of a watch */
 };
 
-/* The incomplete last line of the data received so far. */
 typedef struct WatchStream {
         watch_object_t on_object;
         void *userdata;
-        char *data;
-        size_t length;
-        size_t room;
+        Buffer line; /* the incomplete last one of the data received so far */
         bool is_enough;
 } WatchStream;
 
 static void watch_stream_done(WatchStream *watch) {
-        free(watch->data);
-}
-
-static int watch_stream_append(WatchStream *watch, const char *data, size_t length) {
-        if (watch->length + length > EVENT_MAX)
-                return -EFBIG;
-        if (watch->room - watch->length < length) {
-                size_t room = MAX(watch->room * 2, watch->length + length);
-                char *larger = realloc(watch->data, room);
-
-                if (!larger)
-                        return -ENOMEM;
-                watch->data = larger;
-                watch->room = room;
-        }
-        memcpy(watch->data + watch->length, data, length);
-        watch->length += length;
-        return 0;
+        buffer_done(&watch->line);
 }
 
 static int handle_watch_line(const WatchStream *watch, const char *line, size_t length) {
@@ -55,13 +36,12 @@ static int on_watch_stream_data(const char *data, size_t length, void *userdata)
         char *newline;
         int r;
 
-        r = watch_stream_append(watch, data, length);
-        while (r == 0 && (newline = memchr(watch->data, '\n', watch->length))) {
-                size_t n = (size_t) (newline + 1 - watch->data);
+        r = buffer_append(&watch->line, data, length, EVENT_MAX);
+        while (r == 0 && (newline = memchr(watch->line.data, '\n', watch->line.length))) {
+                size_t n = (size_t) (newline + 1 - watch->line.data);
 
-                r = handle_watch_line(watch, watch->data, n);
-                watch->length -= n;
-                memmove(watch->data, watch->data + n, watch->length);
+                r = handle_watch_line(watch, watch->line.data, n);
+                buffer_drop(&watch->line, n);
         }
         watch->is_enough = r > 0;
         return r;
