@@ -4,6 +4,7 @@
 
 #include "agent/http/log-files.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -48,16 +49,13 @@ static int compare_log_files(const void *a, const void *b) {
 
 static int append_log_file(int dir_fd, const char *name, LogFiles *files) {
         struct stat st;
-        LogFile *larger;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (files->n >= LOG_FILES_MAX)
                 return -E2BIG;
-        larger = realloc(files->items, (files->n + 1) * sizeof(*larger));
-        if (!larger)
+        if (!ARRAY_RESERVE(files->items, files->n, 1))
                 return -ENOMEM;
-        files->items = larger;
         files->items[files->n] = (LogFile){ .inode = st.st_ino, .written = st.st_mtim };
         (void) snprintf(files->items[files->n].name, LOG_FILE_NAME_MAX, "%s", name);
         files->n++;

@@ -72,34 +72,15 @@ int log_record_time(const LogRecord *record, uint64_t *ret_usec) {
         return parse_rfc3339(text, ret_usec) < 0 ? -EBADMSG : 0;
 }
 
-static int log_bytes_append(LogBytes *bytes, const char *data, size_t length) {
-        if (bytes->size - bytes->length < length) {
-                size_t size = MAX(bytes->size, (size_t) 256);
-                char *larger;
-
-                while (size - bytes->length < length)
-                        size *= 2;
-                larger = realloc(bytes->data, size);
-                if (!larger)
-                        return -ENOMEM;
-                bytes->data = larger;
-                bytes->size = size;
-        }
-        if (length > 0)
-                memcpy(bytes->data + bytes->length, data, length);
-        bytes->length += length;
-        return 0;
-}
-
 /* Moves the buffered part of a stream's line into 'out'. */
 static int flush_log_part(LogJoiner *joiner, unsigned stream) {
-        LogBytes *part = &joiner->parts[stream];
+        Buffer *part = &joiner->parts[stream];
         int r = 0;
 
         if (joiner->has_open && joiner->opened != stream)
-                r = log_bytes_append(&joiner->out, "\n", 1);
+                r = buffer_append(&joiner->out, "\n", 1, SIZE_MAX);
         if (r >= 0)
-                r = log_bytes_append(&joiner->out, part->data, part->length);
+                r = buffer_append(&joiner->out, part->data, part->length, SIZE_MAX);
         part->length = 0;
         joiner->has_open = true;
         joiner->opened = stream;
@@ -107,20 +88,20 @@ static int flush_log_part(LogJoiner *joiner, unsigned stream) {
 }
 
 int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
-        LogBytes *part = &joiner->parts[record->stream];
+        Buffer *part = &joiner->parts[record->stream];
         bool has_started =
                 part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
         int r;
 
         if (joiner->with_times && !has_started) {
-                r = log_bytes_append(part, record->time, record->time_length);
+                r = buffer_append(part, record->time, record->time_length, SIZE_MAX);
                 if (r < 0)
                         return r;
-                r = log_bytes_append(part, " ", 1);
+                r = buffer_append(part, " ", 1, SIZE_MAX);
                 if (r < 0)
                         return r;
         }
-        r = log_bytes_append(part, record->text, record->length);
+        r = buffer_append(part, record->text, record->length, SIZE_MAX);
         if (r < 0)
                 return r;
         if (record->is_partial)
@@ -129,7 +110,7 @@ int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
 
         r = flush_log_part(joiner, record->stream);
         joiner->has_open = false;
-        return r < 0 ? r : log_bytes_append(&joiner->out, "\n", 1);
+        return r < 0 ? r : buffer_append(&joiner->out, "\n", 1, SIZE_MAX);
 }
 
 int log_joiner_flush(LogJoiner *joiner) {

@@ -4,6 +4,7 @@
 /* Lines of a container's log in the CRI format, "<RFC 3339 time> stdout|stderr F|P <text>", and
  * joining the parts of a long line. Pure: bytes in, bytes out. */
 
+#include "common/buffer.h"
 #include "common/macros.h"
 
 #include <stdint.h>
@@ -32,17 +33,12 @@ int log_record_parse(const char *line, size_t length, LogRecord *ret);
 /* When it was written, realtime microseconds. 0 or -EBADMSG. */
 int log_record_time(const LogRecord *record, uint64_t *ret_usec);
 
-typedef struct LogBytes {
-        char *data;
-        size_t length, size;
-} LogBytes;
-
 /* Joins the parts of long lines. A line of one stream is not interrupted by a line of the other,
  * unless it is too long to be buffered: then it continues after the other. Zeroed is empty. */
 typedef struct LogJoiner {
         bool with_times;
-        LogBytes out; /* complete output; the caller takes it and sets the length to 0 */
-        LogBytes parts[N_LOG_STREAMS];
+        Buffer out; /* complete output; the caller takes it and sets the length to 0 */
+        Buffer parts[N_LOG_STREAMS];
         bool has_open;   /* 'out' ended in the middle of a line… */
         unsigned opened; /* …of this stream */
 } LogJoiner;

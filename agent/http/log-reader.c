@@ -309,7 +309,7 @@ static int step_log_reader(LogReader *reader, size_t *work) {
 }
 
 static ssize_t copy_log_output(LogReader *reader, char *buffer, size_t size) {
-        LogBytes *out = &reader->joiner.out;
+        Buffer *out = &reader->joiner.out;
         size_t n = MIN(size, out->length);
 
         if (reader->bytes_left >= 0) {

@@ -7,6 +7,7 @@
 
 #include "agent/http/http-server.h"
 #include "agent/http/stream-text.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -61,17 +62,14 @@ static int compare_reported_object(const char *key, const char *json, void *cont
         ObjectComparison *comparison = context;
         const ReportedObject *before = find_reported_object(comparison->before, key);
         ReportedObjects *now = &comparison->now;
-        ReportedObject *longer = reallocarray(now->items, now->n + 1, sizeof(*longer));
         ReportedObject object = { strdup(key), strdup(json) };
 
-        if (longer)
-                now->items = longer;
-        if (!longer || !object.key || !object.json) {
+        if (!object.key || !object.json || !ARRAY_RESERVE(now->items, now->n, 1)) {
                 free(object.key);
                 free(object.json);
                 return -ENOMEM;
         }
-        longer[now->n++] = object;
+        now->items[now->n++] = object;
         if (!before || !streq(before->json, json))
                 print_object_watch_event(comparison->lines, before ? "MODIFIED" : "ADDED", json);
         return 0;
