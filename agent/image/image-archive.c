@@ -2,6 +2,7 @@
 #include "agent/image/image-archive.h"
 
 #include "agent/image/archive-names.h"
+#include "common/array.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -68,7 +69,6 @@ static Archive *find_archive_file(const ArchiveSet *set, const char *file) {
 
 static int add_archive_file(ArchiveSet *set, const char *file, Archive **ret) {
         cleanup_with(archive_freep) Archive *archive = calloc(1, sizeof(*archive));
-        Archive **larger;
 
         if (set->n_archives >= ARCHIVES_MAX)
                 return -E2BIG;
@@ -76,12 +76,10 @@ static int add_archive_file(ArchiveSet *set, const char *file, Archive **ret) {
                 archive->file = strdup(file);
         if (!archive || !archive->file)
                 return -ENOMEM;
-        larger = reallocarray(set->archives, set->n_archives + 1, sizeof(*larger));
-        if (!larger)
+        if (!ARRAY_RESERVE(set->archives, set->n_archives, 1))
                 return -ENOMEM;
-        set->archives = larger;
         *ret = archive;
-        larger[set->n_archives++] = TAKE_PTR(archive);
+        set->archives[set->n_archives++] = TAKE_PTR(archive);
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-names.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/image-reference.h"
@@ -25,7 +26,7 @@ const char *image_names_find(const ImageNames *image_names, const char *name) {
 
 int image_names_set(ImageNames *image_names, const char *name, const char *digest) {
         cleanup_free char *name_copy = strdup(name), *digest_copy = strdup(digest);
-        ImageName *existing = find_image_name(image_names, name), *larger;
+        ImageName *existing = find_image_name(image_names, name);
 
         if (!name_copy || !digest_copy)
                 return -ENOMEM;
@@ -34,11 +35,10 @@ int image_names_set(ImageNames *image_names, const char *name, const char *diges
                 existing->digest = TAKE_PTR(digest_copy);
                 return 0;
         }
-        larger = reallocarray(image_names->names, image_names->n_names + 1, sizeof(*larger));
-        if (!larger)
+        if (!ARRAY_RESERVE(image_names->names, image_names->n_names, 1))
                 return -ENOMEM;
-        image_names->names = larger;
-        larger[image_names->n_names++] = (ImageName){ TAKE_PTR(name_copy), TAKE_PTR(digest_copy) };
+        image_names->names[image_names->n_names++] =
+                (ImageName){ TAKE_PTR(name_copy), TAKE_PTR(digest_copy) };
         return 0;
 }
 

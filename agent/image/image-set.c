@@ -2,56 +2,26 @@
 #include "agent/image/image-set.h"
 
 #include "agent/image/image-record.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/image-reference.h"
 
-/* Where the name is, or belongs. */
-static size_t find_image_place(const ImageSet *set, const char *name, bool *ret_is_there) {
-        size_t low = 0, high = set->n;
-
-        *ret_is_there = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int c = strcmp(set->names[middle], name);
-
-                *ret_is_there = c == 0;
-                if (c == 0)
-                        return middle;
-                if (c < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
-static int make_room(ImageSet *set) {
-        size_t room = set->room ? set->room * 2 : 16;
-        char **larger;
-
-        if (set->n < set->room)
-                return 0;
-        larger = reallocarray(set->names, room, sizeof(*larger));
-        if (!larger)
-                return -ENOMEM;
-        set->names = larger;
-        set->room = room;
-        return 0;
+static int compare_image_name(const char *name, char *const *other) {
+        return strcmp(name, *other);
 }
 
 static int add_normal_image(ImageSet *set, const char *name) {
-        bool is_there;
-        size_t i = find_image_place(set, name, &is_there);
-        char *copy;
+        size_t i = ARRAY_FIND_PLACE(name, set->names, set->n, compare_image_name);
+        cleanup_free char *copy = NULL;
+        char **place;
 
-        if (is_there)
+        if (i < set->n && streq(set->names[i], name))
                 return 0;
-        copy = make_room(set) < 0 ? NULL : strdup(name);
-        if (!copy)
+        copy = strdup(name);
+        place = copy ? ARRAY_INSERT(set->names, set->n, i) : NULL;
+        if (!place)
                 return -ENOMEM;
-        memmove(set->names + i + 1, set->names + i, (set->n - i) * sizeof(*set->names));
-        set->names[i] = copy;
-        set->n++;
+        *place = TAKE_PTR(copy);
         return 0;
 }
 
@@ -69,10 +39,7 @@ void image_set_add(ImageSet *set, const char *reference) {
 }
 
 bool image_set_contains(const ImageSet *set, const char *name) {
-        bool is_there;
-
-        (void) find_image_place(set, name, &is_there);
-        return is_there || set->is_everything;
+        return set->is_everything || ARRAY_FIND(name, set->names, set->n, compare_image_name);
 }
 
 void image_set_done(ImageSet *set) {

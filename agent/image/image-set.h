@@ -9,7 +9,7 @@
 
 typedef struct ImageSet {
         char **names; /* sorted */
-        size_t n, room;
+        size_t n;
         bool is_everything;
 } ImageSet;
 

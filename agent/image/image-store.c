@@ -11,6 +11,7 @@
 #include "agent/image/image-store-private.h"
 
 #include "agent/image/image-record.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/event-source.h"
 #include "common/file.h"
@@ -84,7 +85,6 @@ static void answer_image_request(ImageRequest *request, int r, Image *image, con
 
 /* Keeps images in use, so that pods of one image share one description, and drops the rest. */
 static int cache_image(ImageStore *store, Image *image) {
-        Image **larger;
         size_t spare = 0;
 
         for (size_t i = store->n_images; i-- > 0;)
@@ -92,11 +92,9 @@ static int cache_image(ImageStore *store, Image *image) {
                         image_unref(store->images[i]);
                         store->images[i] = store->images[--store->n_images];
                 }
-        larger = reallocarray(store->images, store->n_images + 1, sizeof(*larger));
-        if (!larger)
+        if (!ARRAY_RESERVE(store->images, store->n_images, 1))
                 return -ENOMEM;
-        store->images = larger;
-        larger[store->n_images++] = image_ref(image);
+        store->images[store->n_images++] = image_ref(image);
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/pull-secret.h"
 
+#include "common/array.h"
 #include "common/hash.h"
 
 #include <errno.h>
@@ -14,16 +15,12 @@ static void pull_secret_done(PullSecret *secret) {
 
 int pull_secret_list_add(PullSecretList *list, const PullSecret *secret) {
         PullSecret copy = { strdup(secret->name), strdup(secret->document), secret->has_auths };
-        PullSecret *larger = NULL;
 
-        if (copy.name && copy.document)
-                larger = reallocarray(list->items, list->n + 1, sizeof(*larger));
-        if (!larger) {
+        if (!copy.name || !copy.document || !ARRAY_RESERVE(list->items, list->n, 1)) {
                 pull_secret_done(&copy);
                 return -ENOMEM;
         }
-        list->items = larger;
-        larger[list->n++] = copy;
+        list->items[list->n++] = copy;
         return 0;
 }
 
