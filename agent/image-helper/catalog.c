@@ -5,6 +5,7 @@
 #include "agent/image-helper/platform.h"
 #include "agent/image-helper/tar-patch.h"
 #include "common/architecture.h"
+#include "common/array.h"
 #include "common/json-text.h"
 #include "common/strv.h"
 
@@ -58,7 +59,7 @@ const CatalogImage *catalog_find(const Catalog *catalog, const char *digest) {
 }
 
 int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
-        CatalogImage *there = find_catalog_image(catalog, image->digest), *larger;
+        CatalogImage *there = find_catalog_image(catalog, image->digest);
         size_t n_names = strv_length(image->names) + strv_length(there ? there->names : NULL);
         int r = 0;
 
@@ -68,15 +69,12 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
                 r = strv_extend(&there->names, image->names);
         } else if (catalog->n_images >= CATALOG_IMAGES_MAX) {
                 r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
-        } else {
-                larger = reallocarray(catalog->images, catalog->n_images + 1, sizeof(*larger));
-                if (larger) {
-                        catalog->images = larger;
-                        larger[catalog->n_images++] = *image;
-                        *image = (CatalogImage){ 0 };
-                        return 0;
-                }
+        } else if (!ARRAY_RESERVE(catalog->images, catalog->n_images, 1)) {
                 r = -ENOMEM;
+        } else {
+                catalog->images[catalog->n_images++] = *image;
+                *image = (CatalogImage){ 0 };
+                return 0;
         }
         catalog_image_done(image);
         return r;

@@ -2,6 +2,7 @@
 #include "agent/image-helper/credentials.h"
 
 #include "agent/image-helper/document.h"
+#include "common/array.h"
 #include "common/base64.h"
 #include "common/log.h"
 #include "common/registry-name.h"
@@ -183,16 +184,15 @@ static int read_credential_entry(const json_t *entry, Credential *ret) {
 }
 
 static int append_credential_take(Credentials *credentials, Credential *credential) {
-        Credential *larger = NULL;
-
-        if (credentials->n < CREDENTIALS_MAX)
-                larger = reallocarray(credentials->items, credentials->n + 1, sizeof(*larger));
-        if (!larger) {
+        if (credentials->n >= CREDENTIALS_MAX) {
                 credential_done(credential);
-                return credentials->n < CREDENTIALS_MAX ? -ENOMEM : 0;
+                return 0;
         }
-        credentials->items = larger;
-        larger[credentials->n++] = *credential;
+        if (!ARRAY_RESERVE(credentials->items, credentials->n, 1)) {
+                credential_done(credential);
+                return -ENOMEM;
+        }
+        credentials->items[credentials->n++] = *credential;
         return 0;
 }
 

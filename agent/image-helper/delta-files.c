@@ -6,6 +6,7 @@
 #include "agent/image-helper/delta-files.h"
 
 #include "agent/image-helper/tar-name.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 
@@ -132,19 +133,13 @@ static void claims_done(Claims *claims) {
         free(claims->items);
 }
 
+static int compare_claimed_name(const char *name, const Claim *claim) {
+        return strcmp(name, claim->name);
+}
+
 /* The claims on one name, the highest first; NULL if there is none. */
 static const Claim *find_claims(const Claims *claims, const char *name) {
-        size_t low = 0, high = claims->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(claims->items[middle].name, name) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < claims->n && streq(claims->items[low].name, name) ? &claims->items[low] : NULL;
+        return ARRAY_FIND(name, claims->items, claims->n, compare_claimed_name);
 }
 
 /* Whether a claim on the directory hides what a layer has below it: one of a higher layer, which
@@ -248,27 +243,22 @@ void delta_files_done(DeltaFiles *files) {
         *files = (DeltaFiles){ 0 };
 }
 
+static int compare_hash_of_file(const char *hash, const DeltaFile *file) {
+        return strcmp(hash, file->hash);
+}
+
 const DeltaFile *delta_files_find_equal(const DeltaFiles *files, const char *hash, uint64_t size) {
-        size_t low = 0, high = files->n;
+        const DeltaFile *file = ARRAY_FIND(hash, files->by_hash, files->n, compare_hash_of_file);
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
+        return file && file->size == size ? file : NULL;
+}
 
-                if (strcmp(files->by_hash[middle].hash, hash) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        if (low == files->n || !streq(files->by_hash[low].hash, hash) ||
-            files->by_hash[low].size != size)
-                return NULL;
-        return &files->by_hash[low];
+static int compare_name_of_file(const char *name, DeltaFile *const *file) {
+        return strcmp(name, (*file)->name);
 }
 
 static const DeltaFile *find_by_name(const DeltaFiles *files, const char *name) {
-        DeltaFile key = { .name = name }, *at = &key;
-        DeltaFile **found =
-                bsearch(&at, files->by_name, files->n, sizeof(DeltaFile *), compare_names);
+        DeltaFile **found = ARRAY_FIND(name, files->by_name, files->n, compare_name_of_file);
 
         return found ? *found : NULL;
 }
@@ -282,19 +272,15 @@ static uint64_t distance(uint64_t a, uint64_t b) {
         return a > b ? a - b : b - a;
 }
 
+static int compare_base_of_file(const char *base, DeltaFile *const *file) {
+        return strcmp(base, (*file)->base);
+}
+
 static const DeltaFile *find_moved(const DeltaFiles *files, const char *base, uint64_t size) {
         const DeltaFile *best = NULL;
-        size_t low = 0, high = files->n;
+        size_t first = ARRAY_FIND_PLACE(base, files->by_base, files->n, compare_base_of_file);
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(files->by_base[middle]->base, base) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        for (size_t i = low; i < files->n && i < low + MOVED_MAX; i++) {
+        for (size_t i = first; i < files->n && i < first + MOVED_MAX; i++) {
                 const DeltaFile *file = files->by_base[i];
 
                 if (!streq(file->base, base))

@@ -6,6 +6,7 @@
 #include "agent/image-helper/image-archive.h"
 
 #include "agent/image-helper/tar-name.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/text.h"
@@ -24,7 +25,6 @@ struct ImageArchive {
         int fd;
         ArchiveMember *members; /* by name, then by order */
         size_t n_members;
-        size_t n_room;
 };
 
 /* 1: with gzip or zstd. 0: it is plain, or not an archive. */
@@ -88,15 +88,8 @@ static int add_member(ImageArchive *source, struct archive *archive, struct arch
                 return 0;
         if (!link && (archive_entry_filetype(entry) != AE_IFREG || size < 0))
                 return 0;
-        if (source->n_members == source->n_room) {
-                size_t room = source->n_room ? source->n_room * 2 : 64;
-                ArchiveMember *larger = reallocarray(source->members, room, sizeof(*larger));
-
-                if (!larger)
-                        return -ENOMEM;
-                source->members = larger;
-                source->n_room = room;
-        }
+        if (!ARRAY_RESERVE(source->members, source->n_members, 1))
+                return -ENOMEM;
         source->members[source->n_members] = (ArchiveMember){
                 .name = TAKE_PTR(name),
                 .link = TAKE_PTR(link),
@@ -181,21 +174,18 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
         return 0;
 }
 
+/* Of several members of one name the last counts: it sorts before none of them. */
+static int compare_name_behind_member(const char *name, const ArchiveMember *member) {
+        return strcmp(name, member->name) < 0 ? -1 : 1;
+}
+
 static const ArchiveMember *find_exactly(const ImageArchive *source, const char *name) {
-        size_t low = 0, high = source->n_members;
+        size_t behind = ARRAY_FIND_PLACE(name, source->members, source->n_members,
+                                         compare_name_behind_member);
 
-        /* The first that is larger; the one before it is the last of that name. */
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(source->members[middle].name, name) <= 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        if (low == 0 || !streq(source->members[low - 1].name, name))
+        if (behind == 0 || !streq(source->members[behind - 1].name, name))
                 return NULL;
-        return &source->members[low - 1];
+        return &source->members[behind - 1];
 }
 
 const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name) {

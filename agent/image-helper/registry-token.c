@@ -2,6 +2,7 @@
 #include "agent/image-helper/registry-token.h"
 
 #include "agent/image-helper/document.h"
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 #include "common/url-escape.h"
@@ -13,28 +14,8 @@ enum {
 
 #define CLIENT_ID "mainstay"
 
-typedef struct TokenResponse {
-        char *text;
-        size_t length;
-} TokenResponse;
-
-static void token_response_done(TokenResponse *answer) {
-        if (answer->text)
-                explicit_bzero(answer->text, answer->length);
-        free(answer->text);
-}
-
 static int on_token_data(const void *data, size_t length, uint64_t position, void *userdata) {
-        TokenResponse *answer = userdata;
-        char *larger = realloc(answer->text, answer->length + length + 1);
-
-        if (!larger)
-                return -ENOMEM;
-        answer->text = larger;
-        memcpy(larger + answer->length, data, length);
-        answer->length += length;
-        larger[answer->length] = '\0';
-        return 0;
+        return buffer_append(userdata, data, length, SIZE_MAX);
 }
 
 static bool is_subdomain_of(const char *name, const char *domain) {
@@ -122,12 +103,12 @@ static int check_token_server(const Endpoint *endpoint, const char *realm,
         return 0;
 }
 
-static int parse_token_response(const TokenResponse *answer, char **ret, Error *reterr) {
+static int parse_token_response(const Buffer *answer, char **ret, Error *reterr) {
         cleanup_json json_t *json = NULL;
         const char *token;
         int r;
 
-        r = document_parse(strna(answer->text), answer->length, &json, NULL);
+        r = document_parse(strna(answer->data), answer->length, &json, NULL);
         token = r < 0 ? NULL : document_string(json, "token");
         if (!token && r >= 0)
                 token = document_string(json, "access_token");
@@ -152,7 +133,7 @@ static int check_token_status(const TransportResponse *reply, const Credential *
 int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Challenge *challenge,
                        const Credential *credential, char **ret, Error *reterr) {
         cleanup_free char *realm = NULL, *parameters = NULL, *url = NULL;
-        cleanup_with(token_response_done) TokenResponse answer = { 0 };
+        cleanup_with(buffer_erase) Buffer answer = { 0 };
         cleanup_with(transport_response_done) TransportResponse reply = { 0 };
         bool is_form = credential && credential->identity_token;
         TransportFault fault;

@@ -2,6 +2,7 @@
 #include "agent/image-helper/store-view.h"
 
 #include "agent/image-helper/document.h"
+#include "common/array.h"
 #include "common/checksummed.h"
 #include "common/file.h"
 #include "common/image-access.h"
@@ -229,7 +230,6 @@ static int read_viewed_image(const ViewReader *reader, const char *record, Viewe
 static int add_viewed_image(ViewReader *reader, const char *record) {
         cleanup_with(viewed_image_done) ViewedImage image = { 0 };
         StoreView *view = reader->view;
-        ViewedImage *larger;
         int r;
 
         (void) snprintf(image.digest, sizeof(image.digest), DIGEST_PREFIX "%.64s", record);
@@ -239,11 +239,9 @@ static int add_viewed_image(ViewReader *reader, const char *record) {
         r = read_viewed_image(reader, record, &image);
         if (r < 0 || (!image.is_visible && !image.is_candidate))
                 return r == -ENOMEM ? r : 0;
-        larger = reallocarray(view->images, view->n + 1, sizeof(*larger));
-        if (!larger)
+        if (!ARRAY_RESERVE(view->images, view->n, 1))
                 return -ENOMEM;
-        view->images = larger;
-        larger[view->n++] = image;
+        view->images[view->n++] = image;
         image = (ViewedImage){ 0 };
         return 0;
 }

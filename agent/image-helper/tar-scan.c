@@ -5,6 +5,7 @@
 #include "agent/image-helper/tar-scan.h"
 
 #include "agent/image-helper/tar-name.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 
@@ -170,15 +171,8 @@ static TarScanKind kind_of_type(uint8_t type, const Extension *extension) {
 }
 
 static int append_entry(TarScan *scan, const ScannedEntry *entry) {
-        if (scan->n == scan->n_room) {
-                size_t room = scan->n_room ? scan->n_room * 2 : 256;
-                ScannedEntry *larger = reallocarray(scan->entries, room, sizeof(*larger));
-
-                if (!larger)
-                        return -ENOMEM;
-                scan->entries = larger;
-                scan->n_room = room;
-        }
+        if (!ARRAY_RESERVE(scan->entries, scan->n, 1))
+                return -ENOMEM;
         scan->entries[scan->n++] = *entry;
         return 0;
 }

@@ -27,7 +27,6 @@ typedef struct ScannedEntry {
 typedef struct TarScan {
         ScannedEntry *entries; /* in their order */
         size_t n;
-        size_t n_room;
 } TarScan;
 
 /* 0 or -ENOMEM; to be freed in any case. */
