@@ -6,16 +6,12 @@
 
 #include "agent/kubeclient/json-framer.h"
 
+#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/macros.h"
 
 #include <errno.h>
 #include <stdint.h>
-
-typedef struct FrameText {
-        char *bytes;
-        size_t n, room;
-} FrameText;
 
 enum {
         ITEMS_DEPTH = 2, /* inside a List's items: the List and the array */
@@ -40,7 +36,7 @@ struct JsonFramer {
         bool is_items_key;
         size_t key_at; /* in the rest, after its quote */
 
-        FrameText item, rest;
+        Buffer item, rest;
 };
 
 JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *userdata) {
@@ -57,33 +53,18 @@ JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *user
 JsonFramer *json_framer_free(JsonFramer *framer) {
         if (!framer)
                 return NULL;
-        free(framer->item.bytes);
-        free(framer->rest.bytes);
+        buffer_done(&framer->item);
+        buffer_done(&framer->rest);
         free(framer);
         return NULL;
 }
 
 /* ---- collecting ---- */
 
-static int append_frame_text(FrameText *text, const char *data, size_t length, size_t max) {
-        size_t room = MAX(text->room, (size_t) 512);
-        char *larger;
+static int append_frame_text(Buffer *text, const char *data, size_t length, size_t max) {
+        int r = buffer_append(text, data, length, max);
 
-        if (length > max - text->n)
-                return -EBADMSG;
-        while (room < text->n + length + 1)
-                room *= 2;
-        if (room != text->room) {
-                larger = realloc(text->bytes, room);
-                if (!larger)
-                        return -ENOMEM;
-                text->bytes = larger;
-                text->room = room;
-        }
-        memcpy(text->bytes + text->n, data, length);
-        text->n += length;
-        text->bytes[text->n] = '\0';
-        return 0;
+        return r == -EFBIG ? -EBADMSG : r;
 }
 
 static int keep_frame_bytes(JsonFramer *framer, const char *data, size_t length) {
@@ -97,10 +78,10 @@ static int keep_frame_bytes(JsonFramer *framer, const char *data, size_t length)
 }
 
 static int emit_framed_item(JsonFramer *framer) {
-        int r = framer->on_item(framer->item.bytes, framer->item.n, framer->userdata);
+        int r = framer->on_item(framer->item.data, framer->item.length, framer->userdata);
 
         framer->is_in_item = false;
-        framer->item.n = 0;
+        framer->item.length = 0;
         return r < 0 ? r : 0;
 }
 
@@ -217,10 +198,10 @@ static void check_items_key(JsonFramer *framer) {
         const size_t n = sizeof(items) - 1;
 
         if (framer->is_in_string)
-                framer->key_at = framer->rest.n;
+                framer->key_at = framer->rest.length;
         else
-                framer->is_items_key = framer->rest.n == framer->key_at + n + 1 &&
-                                       memcmp(framer->rest.bytes + framer->key_at, items, n) == 0;
+                framer->is_items_key = framer->rest.length == framer->key_at + n + 1 &&
+                                       memcmp(framer->rest.data + framer->key_at, items, n) == 0;
 }
 
 /* ---- runs ---- */
@@ -302,8 +283,7 @@ int json_framer_push(JsonFramer *framer, const char *data, size_t length) {
                 return framer->error;
         framer->error = frame_bytes(framer, data, length);
         if (framer->error < 0 || !framer->is_in_item) {
-                free(framer->item.bytes);
-                framer->item = (FrameText){ 0 };
+                buffer_done(&framer->item);
         }
         return framer->error;
 }
@@ -314,6 +294,6 @@ int json_framer_finish(JsonFramer *framer, const char **ret_rest) {
         if (framer->is_list ? !framer->is_whole : framer->is_in_item || framer->depth > 0)
                 return -EBADMSG;
         if (ret_rest)
-                *ret_rest = framer->is_list ? framer->rest.bytes : "";
+                *ret_rest = framer->is_list ? framer->rest.data : "";
         return 0;
 }
