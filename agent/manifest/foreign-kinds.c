@@ -2,6 +2,7 @@
 #include "agent/manifest/foreign-kinds.h"
 
 #include "agent/model/names.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -160,7 +161,6 @@ static CustomKind read_definition(const YamlNode *object) {
 static int add_definitions(const YamlNode *object, ForeignKinds *foreign) {
         const YamlNode *items = yaml_node_get(object, "items");
         const CustomKind custom = read_definition(object);
-        CustomKind *longer;
         int r = 0;
 
         for (size_t i = 0; items && items->kind == YAML_NODE_SEQUENCE && i < items->n && r >= 0;
@@ -168,11 +168,9 @@ static int add_definitions(const YamlNode *object, ForeignKinds *foreign) {
                 r = add_definitions(items->items[i], foreign);
         if (r < 0 || !custom.kind || !custom.kind[0])
                 return r;
-        longer = reallocarray(foreign->defined, foreign->n_defined + 1, sizeof(*longer));
-        if (!longer)
+        if (!ARRAY_RESERVE(foreign->defined, foreign->n_defined, 1))
                 return -ENOMEM;
-        foreign->defined = longer;
-        longer[foreign->n_defined++] = custom;
+        foreign->defined[foreign->n_defined++] = custom;
         return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "agent/model/pod-source.h"
 #include "agent/model/schema.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -119,47 +120,22 @@ static ManifestEntry *manifest_entry_free(ManifestEntry *entry) {
 }
 DEFINE_CLEANUP(ManifestEntry *, manifest_entry_free)
 
-/* The first index whose file does not sort before the name. */
-static size_t find_file_index(const ManifestTable *table, const char *file) {
-        size_t low = 0, high = table->n;
-
-        while (low < high) {
-                size_t middle = (low + high) / 2;
-
-                if (strcmp(table->entries[middle]->manifest.file, file) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+static int compare_file_of_entry(const char *file, ManifestEntry *const *entry) {
+        return strcmp(file, (*entry)->manifest.file);
 }
 
 ManifestEntry *manifest_table_find(const ManifestTable *table, const char *file) {
-        size_t i = find_file_index(table, file);
+        ManifestEntry **entry = ARRAY_FIND(file, table->entries, table->n, compare_file_of_entry);
 
-        return i < table->n && streq(table->entries[i]->manifest.file, file) ? table->entries[i]
-                                                                             : NULL;
-}
-
-/* Makes space for one more element in both arrays. */
-static int table_grow(ManifestTable *table) {
-        const Manifest **manifests;
-        ManifestEntry **entries;
-
-        entries = reallocarray(table->entries, table->n + 1, sizeof(*entries));
-        if (!entries)
-                return -ENOMEM;
-        table->entries = entries;
-        manifests = reallocarray(table->manifests, table->n + 1, sizeof(*manifests));
-        if (!manifests)
-                return -ENOMEM;
-        table->manifests = manifests;
-        return 0;
+        return entry ? *entry : NULL;
 }
 
 ManifestEntry *manifest_table_get(ManifestTable *table, const char *file) {
         cleanup_with(manifest_entry_freep) ManifestEntry *entry = NULL;
-        size_t i = find_file_index(table, file);
+        size_t i = ARRAY_FIND_PLACE(file, table->entries, table->n, compare_file_of_entry);
+        size_t n = table->n;
+        const Manifest **manifest;
+        ManifestEntry **place;
 
         if (i < table->n && streq(table->entries[i]->manifest.file, file))
                 return table->entries[i];
@@ -167,28 +143,24 @@ ManifestEntry *manifest_table_get(ManifestTable *table, const char *file) {
         if (!entry)
                 return NULL;
         entry->manifest.file = strdup(file);
-        if (!entry->manifest.file)
+        if (!entry->manifest.file || !ARRAY_RESERVE(table->entries, table->n, 1))
                 return NULL;
-        if (table_grow(table) < 0)
+        manifest = ARRAY_INSERT(table->manifests, n, i);
+        place = manifest ? ARRAY_INSERT(table->entries, table->n, i) : NULL;
+        if (!place)
                 return NULL;
-        memmove(&table->entries[i + 1], &table->entries[i],
-                (table->n - i) * sizeof(ManifestEntry *));
-        memmove(&table->manifests[i + 1], &table->manifests[i],
-                (table->n - i) * sizeof(Manifest *));
-        table->n++;
-        table->manifests[i] = &entry->manifest;
-        table->entries[i] = TAKE_PTR(entry);
-        return table->entries[i];
+        *manifest = &entry->manifest;
+        *place = TAKE_PTR(entry);
+        return *place;
 }
 
 void manifest_table_remove(ManifestTable *table, size_t i) {
+        size_t n = table->n;
+
         table->data_generation += table->entries[i]->data.n > 0;
         manifest_entry_free(table->entries[i]);
-        table->n--;
-        memmove(&table->entries[i], &table->entries[i + 1],
-                (table->n - i) * sizeof(ManifestEntry *));
-        memmove(&table->manifests[i], &table->manifests[i + 1],
-                (table->n - i) * sizeof(Manifest *));
+        ARRAY_REMOVE(table->entries, table->n, i);
+        ARRAY_REMOVE(table->manifests, n, i);
 }
 
 void manifest_table_done(ManifestTable *table) {
@@ -277,37 +249,23 @@ int manifest_entry_set_objects(ManifestTable *table, ManifestEntry *entry,
 
 int manifest_entry_restore_pod_take(ManifestEntry *entry, Pod *pod) {
         cleanup_with(pod_freep) Pod *owned = pod;
-        Pod **pods;
-        bool *holds;
 
-        pods = reallocarray(entry->pods.items, entry->pods.n + 1, sizeof(*pods));
-        if (!pods)
+        if (!ARRAY_RESERVE(entry->pods.items, entry->pods.n, 1) ||
+            !ARRAY_RESERVE(entry->holds, entry->pods.n, 1))
                 return -ENOMEM;
-        entry->pods.items = pods;
-        holds = reallocarray(entry->holds, entry->pods.n + 1, sizeof(*holds));
-        if (!holds)
-                return -ENOMEM;
-        entry->holds = holds;
-        holds[entry->pods.n] = true;
-        pods[entry->pods.n++] = TAKE_PTR(owned);
+        entry->holds[entry->pods.n] = true;
+        entry->pods.items[entry->pods.n++] = TAKE_PTR(owned);
         return 0;
 }
 
 int manifest_entry_restore_set_take(ManifestEntry *entry, DaemonSet *set) {
         cleanup_with(daemonset_freep) DaemonSet *owned = set;
-        DaemonSet **sets;
-        bool *holds;
 
-        sets = reallocarray(entry->daemonsets.items, entry->daemonsets.n + 1, sizeof(*sets));
-        if (!sets)
+        if (!ARRAY_RESERVE(entry->daemonsets.items, entry->daemonsets.n, 1) ||
+            !ARRAY_RESERVE(entry->daemonset_holds, entry->daemonsets.n, 1))
                 return -ENOMEM;
-        entry->daemonsets.items = sets;
-        holds = reallocarray(entry->daemonset_holds, entry->daemonsets.n + 1, sizeof(*holds));
-        if (!holds)
-                return -ENOMEM;
-        entry->daemonset_holds = holds;
-        holds[entry->daemonsets.n] = true;
-        sets[entry->daemonsets.n++] = TAKE_PTR(owned);
+        entry->daemonset_holds[entry->daemonsets.n] = true;
+        entry->daemonsets.items[entry->daemonsets.n++] = TAKE_PTR(owned);
         return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "agent/model/names.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/pod-source.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -142,13 +143,9 @@ static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode 
 }
 
 static int add_pod(ManifestParser *parser, Pod *pod) {
-        Pod **longer = reallocarray(parser->objects.pods.items, parser->objects.pods.n + 1,
-                                    sizeof(*longer));
-
-        if (!longer)
+        if (!ARRAY_RESERVE(parser->objects.pods.items, parser->objects.pods.n, 1))
                 return -ENOMEM;
-        parser->objects.pods.items = longer;
-        longer[parser->objects.pods.n++] = pod;
+        parser->objects.pods.items[parser->objects.pods.n++] = pod;
         return 0;
 }
 
@@ -244,7 +241,6 @@ static bool has_duplicate_daemonset(const ManifestParser *parser, const DaemonSe
 
 static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         cleanup_with(daemonset_freep) DaemonSet *set = NULL;
-        DaemonSet **longer;
         int r = check_text_size(parser, node, path);
 
         if (r < 0)
@@ -255,12 +251,9 @@ static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const D
         set->metadata.source = parsed_source(&parser->decoder);
         if (has_duplicate_daemonset(parser, set))
                 return refuse_duplicate_object(parser, node, path, "daemonset", &set->metadata);
-        longer = reallocarray(parser->objects.daemonsets.items, parser->objects.daemonsets.n + 1,
-                              sizeof(*longer));
-        if (!longer)
+        if (!ARRAY_RESERVE(parser->objects.daemonsets.items, parser->objects.daemonsets.n, 1))
                 return -ENOMEM;
-        parser->objects.daemonsets.items = longer;
-        longer[parser->objects.daemonsets.n++] = TAKE_PTR(set);
+        parser->objects.daemonsets.items[parser->objects.daemonsets.n++] = TAKE_PTR(set);
         return 0;
 }
 
@@ -294,7 +287,6 @@ static int refuse_second_default(const ManifestParser *parser, const YamlNode *n
 static int parse_data_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                              ObjectKind kind) {
         cleanup_with(data_object_freep) DataObject *object = NULL;
-        DataObject **longer;
         int r;
 
         if (object_kind_is_api_only(kind))
@@ -311,12 +303,9 @@ static int parse_data_object(ManifestParser *parser, const YamlNode *node, const
                                                &object->metadata);
         if (object->priority.global_default && has_default_class(parser))
                 return refuse_second_default(parser, node, path);
-        longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
-                              sizeof(*longer));
-        if (!longer)
+        if (!ARRAY_RESERVE(parser->objects.data.items, parser->objects.data.n, 1))
                 return -ENOMEM;
-        parser->objects.data.items = longer;
-        longer[parser->objects.data.n++] = TAKE_PTR(object);
+        parser->objects.data.items[parser->objects.data.n++] = TAKE_PTR(object);
         return 0;
 }
 

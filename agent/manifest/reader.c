@@ -7,6 +7,7 @@
 
 #include "agent/manifest/reader.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -46,7 +47,6 @@ static int compare_file_names(const void *a, const void *b) {
 static int list_names(DIR *dir, char ***names, size_t *n_names) {
         for (;;) {
                 const struct dirent *entry;
-                char **longer;
 
                 errno = 0;
                 entry = readdir(dir);
@@ -56,14 +56,12 @@ static int list_names(DIR *dir, char ***names, size_t *n_names) {
                         continue;
                 if (*n_names == MANIFEST_FILES_MAX)
                         return -E2BIG;
-                longer = reallocarray(*names, *n_names + 2, sizeof(*longer));
-                if (!longer)
+                if (!ARRAY_RESERVE(*names, *n_names, 2))
                         return -ENOMEM;
-                *names = longer;
-                longer[*n_names] = strdup(entry->d_name);
-                if (!longer[*n_names])
+                (*names)[*n_names] = strdup(entry->d_name);
+                if (!(*names)[*n_names])
                         return -ENOMEM;
-                longer[++*n_names] = NULL;
+                (*names)[++*n_names] = NULL;
         }
 }
 

@@ -15,6 +15,7 @@
 #include "agent/manifest/scalar.h"
 #include "agent/manifest/text.h"
 #include "agent/model/names.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
@@ -53,7 +54,6 @@ typedef struct YamlTreeBuilder {
         yaml_parser_t parser;
         const YamlNode **stack;
         size_t n_stack;
-        size_t stack_size;
         YamlFrame frames[TREE_DEPTH_MAX];
         size_t depth;
         YamlAnchor anchors[TREE_ANCHORS_MAX];
@@ -165,32 +165,15 @@ static int anchor_add(YamlTreeBuilder *b, const yaml_char_t *name, const YamlNod
 }
 
 static int push_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
-        if (b->n_stack == b->stack_size) {
-                size_t size = MAX(b->stack_size * 2, (size_t) 64);
-                const YamlNode **larger = reallocarray(b->stack, size, sizeof(*larger));
-
-                if (!larger)
-                        return -ENOMEM;
-                b->stack = larger;
-                b->stack_size = size;
-        }
+        if (!ARRAY_RESERVE(b->stack, b->n_stack, 1))
+                return -ENOMEM;
         b->stack[b->n_stack++] = node;
         return 0;
 }
 
-/* Capacity doubles whenever it is full, at each power of two: a file may hold very many documents.
- */
 static int document_add(YamlTreeBuilder *b, const YamlNode *root) {
-        size_t n = b->tree.n_documents;
-
-        if ((n & (n - 1)) == 0) {
-                const YamlNode **larger =
-                        reallocarray(b->tree.documents, MAX(n * 2, (size_t) 1), sizeof(*larger));
-
-                if (!larger)
-                        return -ENOMEM;
-                b->tree.documents = larger;
-        }
+        if (!ARRAY_RESERVE(b->tree.documents, b->tree.n_documents, 1))
+                return -ENOMEM;
         b->tree.documents[b->tree.n_documents++] = root;
         return 0;
 }
