@@ -6,6 +6,7 @@
 #include "agent/metrics/cadvisor-metrics.h"
 
 #include "agent/metrics/prometheus-label.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -199,12 +200,10 @@ static CadvisorRow cadvisor_row_of_sample(const UsageSample *sample) {
 }
 
 int cadvisor_metrics_add(CadvisorMetrics *metrics, const UsageSample *sample) {
-        CadvisorRow *more = reallocarray(metrics->rows, metrics->n_rows + 1, sizeof(*more));
         CadvisorRow row;
 
-        if (!more)
+        if (!ARRAY_RESERVE(metrics->rows, metrics->n_rows, 1))
                 return -ENOMEM;
-        metrics->rows = more;
         row = cadvisor_row_of_sample(sample);
         if (!row.labels || !row.interfaces) {
                 cadvisor_row_done(&row);

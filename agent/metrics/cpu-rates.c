@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/metrics/cpu-rates.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -35,17 +36,13 @@ static uint64_t compute_nano_cores(uint64_t cpu_nsec, uint64_t usec) {
 }
 
 static CpuRate *find_cpu_rate(CpuRates *rates, const char *cgroup) {
-        CpuRate *more;
-
         for (size_t i = 0; i < rates->n; i++)
                 if (streq(rates->items[i].cgroup, cgroup))
                         return &rates->items[i];
-        more = reallocarray(rates->items, rates->n + 1, sizeof(*more));
-        if (!more)
+        if (!ARRAY_RESERVE(rates->items, rates->n, 1))
                 return NULL;
-        rates->items = more;
-        more[rates->n] = (CpuRate){ .cgroup = strdup(cgroup) };
-        return more[rates->n].cgroup ? &more[rates->n++] : NULL;
+        rates->items[rates->n] = (CpuRate){ .cgroup = strdup(cgroup) };
+        return rates->items[rates->n].cgroup ? &rates->items[rates->n++] : NULL;
 }
 
 uint64_t cpu_rates_update(CpuRates *rates, const char *cgroup, const CgroupUsage *usage,
