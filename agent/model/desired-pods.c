@@ -4,31 +4,21 @@
 #include "agent/model/desired-pods.h"
 
 #include "agent/model/object-identity.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 
-/* The first index whose pod is not before the name. */
-static size_t find_pod_index(const DesiredPods *desired, const char *namespace, const char *name) {
-        size_t low = 0, high = desired->pods.n;
+typedef struct NamespacedName {
+        const char *namespace, *name;
+} NamespacedName;
 
-        while (low < high) {
-                size_t middle = (low + high) / 2;
-                const ObjectMeta *metadata = &desired->pods.items[middle].pod->metadata;
-
-                if (object_compare_name(metadata, namespace, name) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+static int compare_pod_name(const NamespacedName *key, const DesiredPod *desired) {
+        return -object_compare_name(&desired->pod->metadata, key->namespace, key->name);
 }
 
 DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace, const char *name) {
-        size_t i = find_pod_index(desired, namespace, name);
+        const NamespacedName key = { namespace, name };
 
-        if (i == desired->pods.n ||
-            object_compare_name(&desired->pods.items[i].pod->metadata, namespace, name) != 0)
-                return NULL;
-        return &desired->pods.items[i];
+        return ARRAY_FIND(&key, desired->pods.items, desired->pods.n, compare_pod_name);
 }
 
 bool desired_pods_have_uid(const DesiredPods *desired, const char *uid) {
@@ -39,21 +29,18 @@ bool desired_pods_have_uid(const DesiredPods *desired, const char *uid) {
 }
 
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod) {
-        const ObjectMeta *metadata = &pod->metadata;
-        size_t i = find_pod_index(desired, metadata->namespace, metadata->name);
-        DesiredPod *longer;
+        const NamespacedName key = { pod->metadata.namespace, pod->metadata.name };
+        size_t i = ARRAY_FIND_PLACE(&key, desired->pods.items, desired->pods.n, compare_pod_name);
+        DesiredPod *added;
 
-        if (desired_pods_find(desired, metadata->namespace, metadata->name))
+        if (i < desired->pods.n && compare_pod_name(&key, &desired->pods.items[i]) == 0)
                 return 0;
-        longer = reallocarray(desired->pods.items, desired->pods.n + 1, sizeof(*longer));
-        if (!longer) {
+        added = ARRAY_INSERT(desired->pods.items, desired->pods.n, i);
+        if (!added) {
                 desired->is_incomplete = true;
                 return -ENOMEM;
         }
-        desired->pods.items = longer;
-        memmove(&longer[i + 1], &longer[i], (desired->pods.n - i) * sizeof(*longer));
-        longer[i] = (DesiredPod){ .source = *source, .pod = pod };
-        desired->pods.n++;
+        *added = (DesiredPod){ .source = *source, .pod = pod };
         return 1;
 }
 
@@ -84,12 +71,9 @@ void desired_pods_done(DesiredPods *desired) {
 }
 
 int desired_daemonsets_add(DesiredDaemonSets *sets, const PodSource *source, const DaemonSet *set) {
-        DesiredDaemonSet *longer = reallocarray(sets->items, sets->n + 1, sizeof(*longer));
-
-        if (!longer)
+        if (!ARRAY_RESERVE(sets->items, sets->n, 1))
                 return -ENOMEM;
-        sets->items = longer;
-        longer[sets->n++] = (DesiredDaemonSet){ *source, set };
+        sets->items[sets->n++] = (DesiredDaemonSet){ *source, set };
         return 0;
 }
 

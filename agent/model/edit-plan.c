@@ -12,6 +12,7 @@
 #include "agent/model/quantity.h"
 #include "agent/model/references.h"
 #include "agent/model/schema.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/text.h"
@@ -129,14 +130,11 @@ static char *join_field_path(const char *path, const char *key) {
 static int add_edit_change(const EditWalk *walk, EditEffect effect, const char *path,
                            const char *from, const char *to) {
         EditPlan *plan = walk->plan;
-        EditChange *longer =
-                reallocarray(plan->changes.items, plan->changes.n + 1, sizeof(*longer));
         EditChange *change;
 
-        if (!longer)
+        if (!ARRAY_RESERVE(plan->changes.items, plan->changes.n, 1))
                 return -ENOMEM;
-        plan->changes.items = longer;
-        change = &longer[plan->changes.n++];
+        change = &plan->changes.items[plan->changes.n++];
         *change = (EditChange){
                 .effect = effect,
                 .container = walk->container ? strdup(walk->container) : NULL,

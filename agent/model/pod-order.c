@@ -3,6 +3,7 @@
 
 #include "agent/model/names.h"
 #include "agent/model/own-values.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 
@@ -115,13 +116,9 @@ static void order_graph_done(OrderGraph *graph) {
 }
 
 static int add_order_edge(OrderGraph *graph, size_t from, size_t to) {
-        OrderEdge *longer =
-                reallocarray(graph->edges.items, graph->edges.n + 1, sizeof(*graph->edges.items));
-
-        if (!longer)
+        if (!ARRAY_RESERVE(graph->edges.items, graph->edges.n, 1))
                 return -ENOMEM;
-        graph->edges.items = longer;
-        longer[graph->edges.n++] = (OrderEdge){ from, to };
+        graph->edges.items[graph->edges.n++] = (OrderEdge){ from, to };
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/values.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ const char *string_map_get(const StringMap *map, const char *key) {
 
 int string_map_set(StringMap *map, const char *key, const char *value) {
         cleanup_free char *new_key = strdup(key), *new_value = strdup(value);
-        KeyValue *larger;
+        KeyValue *item;
         size_t i = 0;
 
         if (!new_key || !new_value)
@@ -27,13 +28,10 @@ int string_map_set(StringMap *map, const char *key, const char *value) {
                 map->items[i].value = TAKE_PTR(new_value);
                 return 0;
         }
-        larger = reallocarray(map->items, map->n + 1, sizeof(*larger));
-        if (!larger)
+        item = ARRAY_INSERT(map->items, map->n, i);
+        if (!item)
                 return -ENOMEM;
-        map->items = larger;
-        memmove(&larger[i + 1], &larger[i], (map->n - i) * sizeof(*larger));
-        larger[i] = (KeyValue){ .key = TAKE_PTR(new_key), .value = TAKE_PTR(new_value) };
-        map->n++;
+        *item = (KeyValue){ .key = TAKE_PTR(new_key), .value = TAKE_PTR(new_value) };
         return 0;
 }
 
@@ -43,8 +41,7 @@ void string_map_remove(StringMap *map, const char *key) {
                         continue;
                 free(map->items[i].key);
                 free(map->items[i].value);
-                memmove(&map->items[i], &map->items[i + 1], (map->n - i - 1) * sizeof(*map->items));
-                map->n--;
+                ARRAY_REMOVE(map->items, map->n, i);
                 return;
         }
 }
