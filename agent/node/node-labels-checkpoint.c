@@ -6,6 +6,7 @@
 #include "agent/model/match.h"
 #include "agent/model/pod.h"
 #include "agent/node/node-labels-private.h"
+#include "common/array.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -23,17 +24,14 @@ static const char taints_file[] = "taints", external_file[] = "node";
 /* "key=value:effect <time>"; the time may be missing. */
 static int read_taint_line(char *line, NodeLabelsTaints *node) {
         char *time = strchr(line, ' ');
-        Taint *longer, *taint;
+        Taint *taint;
         int r;
 
         if (time)
                 *time++ = '\0';
-        longer = reallocarray(node->taints.items, node->taints.n + 1, sizeof(*longer));
-        if (!longer)
+        taint = ARRAY_APPEND(node->taints.items, node->taints.n);
+        if (!taint)
                 return -ENOMEM;
-        node->taints.items = longer;
-        taint = &longer[node->taints.n++];
-        *taint = (Taint){ 0 };
         r = taint_parse(line, taint, NULL);
         if (r < 0)
                 return r;
