@@ -6,6 +6,7 @@
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/session-protocol.h"
 #include "agent/node-api/status-object.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -101,16 +102,13 @@ static enum MHD_Result run_api_request(ApiRequest *request) {
 /* A body that is too large is read to its end, so that the client gets the reply. */
 static int take_body_bytes(ApiRequest *request, const char *bytes, size_t length) {
         size_t n = request->n_body + length;
-        char *larger;
 
         if (n > BODY_MAX)
                 return -EMSGSIZE;
         if (request->is_kubernetes && n <= KUBERNETES_BODY_MAX) {
-                larger = realloc(request->body, n);
-                if (!larger)
+                if (!ARRAY_RESERVE(request->body, request->n_body, length))
                         return -ENOMEM;
-                memcpy(larger + request->n_body, bytes, length);
-                request->body = larger;
+                memcpy(request->body + request->n_body, bytes, length);
         }
         request->is_body_too_large = request->is_kubernetes && n > KUBERNETES_BODY_MAX;
         request->n_body = n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/field-terms.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 static void field_term_done(FieldTerm *term) {
@@ -62,11 +63,8 @@ static bool is_selectable_field(const char *path, const char *const *fields) {
 }
 
 static int append_field_term(const char **text, FieldTerms *terms) {
-        FieldTerm *larger = reallocarray(terms->items, terms->n + 1, sizeof(*larger));
-
-        if (!larger)
+        if (!ARRAY_RESERVE(terms->items, terms->n, 1))
                 return -ENOMEM;
-        terms->items = larger;
         terms->items[terms->n] = (FieldTerm){ 0 };
         return take_field_term(text, &terms->items[terms->n++]);
 }

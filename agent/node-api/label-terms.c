@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/label-terms.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -128,11 +129,8 @@ static int take_label_term(const char **text, LabelTerm *term) {
 }
 
 static int append_label_term(const char **text, LabelTerms *terms) {
-        LabelTerm *larger = reallocarray(terms->items, terms->n + 1, sizeof(*larger));
-
-        if (!larger)
+        if (!ARRAY_RESERVE(terms->items, terms->n, 1))
                 return -ENOMEM;
-        terms->items = larger;
         terms->items[terms->n] = (LabelTerm){ 0 };
         return take_label_term(text, &terms->items[terms->n++]);
 }

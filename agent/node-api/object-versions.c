@@ -2,6 +2,7 @@
 #include "agent/node-api/object-versions.h"
 
 #include "agent/model/json-path.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"
@@ -96,19 +97,8 @@ static void set_resource_version(json_t *object, uint64_t version) {
 
 /* ---- the table ---- */
 
-/* Where the key is, or would be. */
-static size_t find_version_place(const ObjectVersions *versions, const char *key) {
-        size_t low = 0, high = versions->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(versions->items[middle].key, key) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+static int compare_version_key(const char *key, const ObjectVersion *item) {
+        return strcmp(key, item->key);
 }
 
 /* It is as new when it is seen again, which does no harm; but when it was deleted is not known any
@@ -121,41 +111,35 @@ static void forget_oldest_version(ObjectVersions *versions) {
                         oldest = i;
         versions->forgotten = MAX(versions->forgotten, versions->items[oldest].version);
         object_version_done(&versions->items[oldest]);
-        memmove(&versions->items[oldest], &versions->items[oldest + 1],
-                (versions->n - oldest - 1) * sizeof(*versions->items));
-        versions->n--;
+        ARRAY_REMOVE(versions->items, versions->n, oldest);
 }
 
 static ObjectVersion *insert_version(ObjectVersions *versions, char *key_consume) {
-        ObjectVersion *larger;
+        ObjectVersion *item;
         size_t place;
 
         if (versions->n >= OBJECT_VERSIONS_MAX)
                 forget_oldest_version(versions);
-        larger = reallocarray(versions->items, versions->n + 1, sizeof(*larger));
-        if (!larger) {
+        place = ARRAY_FIND_PLACE(key_consume, versions->items, versions->n, compare_version_key);
+        item = ARRAY_INSERT(versions->items, versions->n, place);
+        if (item)
+                *item = (ObjectVersion){ .key = key_consume, .is_deleted = true };
+        else
                 free(key_consume);
-                return NULL;
-        }
-        versions->items = larger;
-        place = find_version_place(versions, key_consume);
-        memmove(&larger[place + 1], &larger[place], (versions->n - place) * sizeof(*larger));
-        larger[place] = (ObjectVersion){ .key = key_consume, .is_deleted = true };
-        versions->n++;
-        return &larger[place];
+        return item;
 }
 
 static ObjectVersion *find_version(ObjectVersions *versions, const json_t *object) {
         char *key = object_key(object);
-        size_t place;
+        ObjectVersion *item;
 
         if (!key)
                 return NULL;
-        place = find_version_place(versions, key);
-        if (place == versions->n || !streq(versions->items[place].key, key))
+        item = ARRAY_FIND(key, versions->items, versions->n, compare_version_key);
+        if (!item)
                 return insert_version(versions, key);
         free(key);
-        return &versions->items[place];
+        return item;
 }
 
 /* ---- observations ---- */

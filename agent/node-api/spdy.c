@@ -5,6 +5,8 @@
 
 #include "agent/node-api/spdy.h"
 
+#include "common/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -108,13 +110,9 @@ static void remove_ended_spdy_stream(Spdy *spdy, uint32_t id) {
 }
 
 static int add_spdy_stream(Spdy *spdy, uint32_t id) {
-        SpdyStream *streams =
-                reallocarray(spdy->streams, spdy->n_streams + 1, sizeof(*spdy->streams));
-
-        if (!streams)
+        if (!ARRAY_RESERVE(spdy->streams, spdy->n_streams, 1))
                 return -ENOMEM;
-        spdy->streams = streams;
-        streams[spdy->n_streams++] = (SpdyStream){ .id = id };
+        spdy->streams[spdy->n_streams++] = (SpdyStream){ .id = id };
         return 0;
 }
 
