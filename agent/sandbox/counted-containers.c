@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/counted-containers.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 static CountedContainer *find_counted_container(const CountedContainers *usages, const char *id) {
@@ -16,18 +17,14 @@ const CountedContainer *counted_containers_find(const CountedContainers *usages,
 
 static int add_counted_container(CountedContainers *usages, const char *id,
                                  CountedContainer **ret) {
-        CountedContainer *more;
-
         if (usages->n >= COUNTED_CONTAINERS_MAX)
                 return -ENOBUFS;
-        more = reallocarray(usages->items, usages->n + 1, sizeof(*more));
-        if (!more)
+        if (!ARRAY_RESERVE(usages->items, usages->n, 1))
                 return -ENOMEM;
-        usages->items = more;
-        more[usages->n] = (CountedContainer){ .id = strdup(id) };
-        if (!more[usages->n].id)
+        usages->items[usages->n] = (CountedContainer){ .id = strdup(id) };
+        if (!usages->items[usages->n].id)
                 return -ENOMEM;
-        *ret = &more[usages->n++];
+        *ret = &usages->items[usages->n++];
         return 0;
 }
 
