@@ -5,10 +5,10 @@
 
 #include "agent/shim/root-guard.h"
 
-#include "agent/shim/confine.h"
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/privileges.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -100,7 +100,7 @@ static int enter_container(const RootGuard *guard) {
         if (users_fd < 0 || mounts_fd < 0)
                 return MIN(users_fd, mounts_fd);
         if (!is_own_user_namespace(users_fd))
-                r = setns(users_fd, CLONE_NEWUSER) < 0 ? -errno : confine_set_ids(0, 0);
+                r = setns(users_fd, CLONE_NEWUSER) < 0 ? -errno : privileges_set_ids(0, 0);
         if (r >= 0 && setns(mounts_fd, CLONE_NEWNS) < 0)
                 r = -errno;
         return r;
