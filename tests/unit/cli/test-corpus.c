@@ -208,20 +208,56 @@ static bool has_remedy(const char *message) {
         return false;
 }
 
+/* The number in the row of README.md's table that starts so. */
+static size_t number_in_readme(const char *readme, const char *row) {
+        const char *line = strstr(readme, row), *number;
+
+        REQUIRE(line);
+        number = strstr(line + strlen(row), " | ");
+        REQUIRE(number);
+        return strtoul(number + strlen(" | "), NULL, 10);
+}
+
+static void expect_counts_of_readme(size_t n_plain, size_t n_warned, size_t n_all) {
+        static const char *const refused[] = {
+                "| refused: a Deployment",
+                "| refused: a token",
+                "| refused because of an unknown",
+                "| refused: a placeholder",
+                NULL,
+        };
+        cleanup_close int fd = open(corpus, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_free char *readme = NULL;
+        size_t n_refused = 0;
+
+        REQUIRE(fd >= 0 && read_file_at(fd, "README.md", MIB, &readme, NULL) == 0);
+        EXPECT_EQ(number_in_readme(readme, "| accepted"), n_plain);
+        EXPECT_EQ(number_in_readme(readme, "| accepted with warnings"), n_warned);
+        for (size_t i = 0; refused[i]; i++)
+                n_refused += number_in_readme(readme, refused[i]);
+        EXPECT_EQ(n_plain + n_warned + n_refused, n_all);
+}
+
 TEST(most_published_manifests_are_accepted_and_each_refusal_has_a_remedy)
 {
+        cleanup_strv char **files = list(SOURCE_DIR "/tests/corpus/published", DT_REG);
         cleanup_close int fd = open(corpus, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_free char *verdicts = NULL;
         char *rest, *line;
-        size_t n_accepted = 0;
+        size_t n_accepted = 0, n_warned = 0;
+        bool has_warning = false;
 
         REQUIRE(fd >= 0 && read_file_at(fd, "published.verdicts", MIB, &verdicts, NULL) == 0);
         rest = verdicts;
         while ((line = strsep(&rest, "\n"))) {
-                if (strstr(line, ".yaml: ok ("))
+                if (strstr(line, ".yaml: ok (")) {
                         n_accepted++;
+                        n_warned += has_warning;
+                }
+                has_warning = strncmp(line, "warning: ", strlen("warning: ")) == 0;
                 if (strncmp(line, "error: ", strlen("error: ")) == 0 && !has_remedy(line))
                         test_fail(__FILE__, __LINE__, line, "has no remedy");
         }
         EXPECT(n_accepted >= ACCEPTED_MIN);
+        expect_counts_of_readme(n_accepted - n_warned, n_warned, strv_length(files));
 }
