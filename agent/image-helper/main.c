@@ -4,6 +4,7 @@
  * the agent, which must not parse untrusted bytes. Runs for one command and exits. Errors are one
  * message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
+#include "agent/image-helper/complete-records.h"
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/delta-make.h"
 #include "agent/image-helper/layer-verify.h"
@@ -46,7 +47,8 @@ static const char usage[] =
         "  verify --store DIR [--repair] [ARCHIVE]\n"
         "                                compare images with the store's blobs, or with ARCHIVE;\n"
         "                                --repair restores damaged files\n"
-        "  sweep --store DIR             remove unfinished downloads and layers\n"
+        "  sweep --store DIR             remove unfinished downloads and layers, and complete the\n"
+        "                                records of earlier versions\n"
         "  source --store DIR            fetch new manifests of a source; settings are read from\n"
         "                                standard input\n"
         "  report                        send a report, which is read from standard input with its "
@@ -234,6 +236,9 @@ static int verb_verify(Store *store, Error *reterr) {
 static int verb_sweep(Store *store, Error *reterr) {
         int r = confine_parser(true, store_fd(store), reterr);
 
+        if (r < 0)
+                return r;
+        r = complete_records(store, reterr);
         if (r < 0)
                 return r;
         store_remove_stale_work(store);

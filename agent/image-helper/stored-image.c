@@ -53,6 +53,10 @@ int stored_images_read_index(const Store *store, json_t **ret, Error *reterr) {
         return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "image store: index.json") : 0;
 }
 
+const char *stored_image_digest(const json_t *entry) {
+        return document_string(json_object_get(entry, "annotations"), ANNOTATION_DIGEST);
+}
+
 const json_t *stored_images_find(const json_t *index, const char *name) {
         cleanup_free char *normal = NULL;
         const json_t *item;
@@ -66,7 +70,7 @@ const json_t *stored_images_find(const json_t *index, const char *name) {
 
                 if (image_reference_equals(strna(document_string(annotations, ANNOTATION_NAME)),
                                            normal ? normal : name) ||
-                    streq(strna(document_string(annotations, ANNOTATION_DIGEST)), name))
+                    streq(strna(stored_image_digest(item)), name))
                         return item;
         }
         return NULL;

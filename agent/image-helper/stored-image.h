@@ -21,5 +21,8 @@ bool stored_image_has_blobs(const StoredImage *stored);
 /* Reads the store's index.json. NULL if there is none yet. 0, or -errno with a message. */
 int stored_images_read_index(const Store *store, json_t **ret, Error *reterr);
 
+/* The identity of an entry's image, borrowed; NULL without one. */
+const char *stored_image_digest(const json_t *entry);
+
 /* The entry with that name or image digest; NULL if there is none. */
 const json_t *stored_images_find(const json_t *index, const char *name);

@@ -79,6 +79,7 @@ static void on_store_swept(const ChildResult *result, void *userdata) {
                             error_message(&error, r));
         if (store->jobs.sweep_again)
                 (void) image_store_sweep_leftovers(store);
+        image_store_settle_requests(store);
 }
 
 int image_store_sweep_leftovers(ImageStore *store) {

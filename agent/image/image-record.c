@@ -133,6 +133,7 @@ static int read_record_image(const json_t *record, Image *image) {
                 if (r < 0)
                         return r;
         }
+        image->lacks_volumes = !json_object_get(record, "volumes");
         return read_record_ids(record, image);
 }
 

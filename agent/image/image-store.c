@@ -128,14 +128,15 @@ static bool has_all_layers(const Image *image) {
         return true;
 }
 
-/* Those that need a layer which is not there any longer are dropped. */
+/* Those that need a layer which is not there any longer, or whose record may be complete by now,
+ * are dropped. */
 static Image *find_cached_image(ImageStore *store, const char *reference, const char *digest) {
         for (size_t i = 0; i < store->n_images; i++) {
                 Image *image = store->images[i];
 
                 if (!streq(image->digest, digest) || !streq(image->reference, reference))
                         continue;
-                if (has_all_layers(image))
+                if (has_all_layers(image) && !image->lacks_volumes)
                         return image;
                 store->images[i] = store->images[--store->n_images];
                 image_unref(image);
@@ -268,7 +269,8 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
         }
 }
 
-/* 1 with the image; 0 with the job to wait for, or NULL for the archives; or -errno. */
+/* 1 with the image; 0 with the job to wait for, or NULL for the archives or the sweeper; or -errno.
+ */
 static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Image **ret_image,
                               ImageJob **ret_job, Error *reterr) {
         const char *reference = request->reference;
@@ -291,6 +293,10 @@ static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Im
             !image_access_is_open(store, request, (*ret_image)->digest, false)) {
                 *ret_image = image_unref(*ret_image);
                 r = -ENOENT;
+        }
+        if (r >= 0 && (*ret_image)->lacks_volumes && store->jobs.sweeper) {
+                *ret_image = image_unref(*ret_image);
+                return 0; /* until the record is complete */
         }
         if (r >= 0) {
                 r = admit_image(store, request, *ret_image, ret_job, reterr);
@@ -387,8 +393,8 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
                 image_job_cancel(job);
 }
 
-/* Looks again at the requests that wait for archives. True if one was answered: then the search
- * starts again. */
+/* Looks again at the requests that wait for archives or the sweeper. True if one was answered: then
+ * the search starts again. */
 static bool settle_image_request(ImageStore *store) {
         for (ImageRequest *request = store->requests; request; request = request->next) {
                 cleanup_with(image_unrefp) Image *image = NULL;

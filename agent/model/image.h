@@ -17,12 +17,13 @@ typedef struct Image {
         char **entrypoint;
         char **command;
         char **env;
-        char **volumes;    /* absolute paths: directories that every container gets its own of */
-        char *working_dir; /* NULL: "/" */
-        char *stop_signal; /* NULL: SIGTERM */
-        char *user;        /* as in the image; NULL: root */
-        char *user_error;  /* why the user cannot be resolved; NULL: it has been */
-        uid_t uid;         /* the user, resolved by the image's /etc/passwd and /etc/group */
+        char **volumes;     /* absolute paths: directories that every container gets its own of */
+        bool lacks_volumes; /* they are not known: the record is of an earlier version */
+        char *working_dir;  /* NULL: "/" */
+        char *stop_signal;  /* NULL: SIGTERM */
+        char *user;         /* as in the image; NULL: root */
+        char *user_error;   /* why the user cannot be resolved; NULL: it has been */
+        uid_t uid;          /* the user, resolved by the image's /etc/passwd and /etc/group */
         gid_t gid;
         gid_t *groups;
         size_t n_groups;

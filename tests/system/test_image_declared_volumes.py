@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes that an image declares (VOLUME of a Dockerfile), as containerd makes them."""
 
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
@@ -230,3 +231,40 @@ def test_many_declared_volumes_are_made(node):
     node.launch(specs.pod("many", container()))
     mounted = [mount for mount in world.mounts(node.init("many")) if mount["at"].startswith("/many/")]
     assert len(mounted) == 256
+
+
+def forget_volumes(path):
+    """The record of an image, by a version that did not know what an image declares."""
+    record = json.loads(world.read(path)[:-65])
+    assert record.pop("volumes")
+    text = json.dumps(record)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{text}{hashlib.sha256(text.encode()).hexdigest()}\n")
+
+
+def records(node):
+    """Of the images that declare something, or did."""
+    paths = [entry.path for entry in os.scandir(f"{node.state}/images/records")]
+    return [path for path in paths if json.loads(world.read(path)[:-65]).get("volumes", True)]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_image_of_an_earlier_version_has_its_declared_volumes(stocked, is_known):
+    """The first container after the upgrade has them, whoever is first: the agent or what completes the record. Without the
+    image's configuration the image still runs."""
+    stocked.drop(specs.pod("one", container()))
+    stocked.wait_running("one")
+    stocked.remove("one")
+    stocked.wait_gone("one")
+    stocked.stop()
+    for path in records(stocked):
+        forget_volumes(path)
+    if not is_known:
+        for entry in os.scandir(f"{stocked.state}/images/blobs/sha256"):
+            os.unlink(entry.path)
+    stocked.drop(specs.pod("two", container()))
+    stocked.start()
+    stocked.wait_running("two")
+    assert bool(world.mount_at(stocked.init("two"), "/data")) == is_known
+    if is_known:
+        expect_copy(root_of(stocked, "two"))
