@@ -31,6 +31,12 @@ typedef enum CopierMessageType {
         COPIER_ROTATE,  /* likewise; is_rotated */
         COPIER_JOURNAL, /* answer: result, COPIER_FD_OUTPUT: a socket of the journal */
         COPIER_ANSWER,
+
+        /* Between the process that has the command of a session and the one that copies for it. */
+        SESSION_START,    /* from the copier: the command may start */
+        SESSION_TERMINAL, /* COPIER_FD_TERMINAL */
+        SESSION_RUNS,     /* what is in the pipes is the command's from now on */
+        SESSION_ENDED,    /* result: of waitpid(2); or data: why it has not started */
 } CopierMessageType;
 
 enum {

@@ -4,31 +4,22 @@
  * stops the command, a command that does not read stops the client, and neither uses memory.
  *
  * A session that is attached to a container itself lacks a command: its streams are those of the
- * container, which the shim copies (attachments.h), and it ends with the container.
- *
- * The runtime starts the command and leaves it to us, as we are its subreaper. So the exit status
- * comes from the kernel, and the command can be killed when the client disconnects. */
+ * container, which the log copier copies (attachments.h), and it ends with the container. */
 
 #include "agent/shim/session-run.h"
 
+#include "agent/shim/confine.h"
+#include "agent/shim/copier-channel.h"
 #include "agent/shim/epoll-loop.h"
-#include "agent/shim/session-runtime.h"
 #include "agent/shim/session-status.h"
-#include "agent/shim/terminal.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/pipe.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 /* How long to wait for output of the command's children after its end, for a client that does not
  * read, and for one that does not close the connection. */
@@ -38,6 +29,7 @@
 
 enum {
         CHUNK = 32 * 1024,
+        REASON_MAX = 8 * 1024, /* why a command has not started */
 };
 
 typedef struct ExecSession ExecSession;
@@ -57,8 +49,7 @@ struct ExecSession {
         Channels *channels;
         EpollSource socket;
         uint32_t socket_events;
-        EpollSource signals;
-        Terminal *terminal;
+        EpollSource link; /* to the process that has the command */
         ExecSessionOutput output, error;
 
         EpollSource input; /* the command's end of its standard input */
@@ -68,9 +59,9 @@ struct ExecSession {
         bool is_input_over;
         struct winsize size; /* as received before the terminal existed */
 
-        bool has_started;  /* the command was requested of the runtime, or refused */
-        pid_t runtime_pid; /* 0: it has ended */
-        pid_t pid;         /* of the command, once the runtime has ended */
+        bool has_started; /* the command was requested, or refused */
+        bool is_starting;
+        bool runs;
         bool has_ended;
         int status;
         bool is_abandoned;    /* nothing can be sent to the client */
@@ -108,26 +99,11 @@ static void extend_session_deadline(ExecSession *s) {
         s->deadline = now_awake_usec() + patience;
 }
 
-/* It leads a session of its own; processes that it started are killed with it. */
-static void kill_command_group(pid_t pid) {
-        (void) kill(-pid, SIGKILL);
-        (void) kill(pid, SIGKILL);
-}
-
-static void kill_session_command(const ExecSession *s) {
-        if (s->pid > 0 && !s->has_ended)
-                kill_command_group(s->pid);
-}
-
 static void abandon_session(ExecSession *s) {
         if (s->is_abandoned)
                 return;
-        s->is_abandoned = true;
-        s->deadline = now_awake_usec() + CLIENT_STALL_USEC;
+        s->is_abandoned = true; /* the command ends with us, and a container continues to run */
         epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
-        if (s->spec->attaches || !s->has_started)
-                s->has_ended = true; /* the container continues to run */
-        kill_session_command(s);
 }
 
 static void flush_session_channels(ExecSession *s) {
@@ -225,7 +201,7 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
 
 /* Kept until the command takes it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
-        bool has_place = s->input.fd >= 0 || s->runtime_pid > 0; /* or will have */
+        bool has_place = s->input.fd >= 0 || s->is_starting; /* or will have */
         char *larger;
 
         if (!s->spec->has_input || !has_place || s->is_input_over || length == 0)
@@ -310,7 +286,7 @@ static void close_session_output(ExecSessionOutput *outlet) {
 static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
         ExecSession *s = outlet->session;
 
-        is_watched = is_watched && (s->pid > 0 || s->spec->attaches);
+        is_watched = is_watched && (s->runs || s->spec->attaches);
         if (outlet->source.fd < 0 || outlet->is_watched == is_watched)
                 return;
         if (is_watched && epoll_source_add(s->epoll_fd, &outlet->source, EPOLLIN) < 0)
@@ -350,64 +326,6 @@ static void open_session_output(ExecSessionOutput *outlet, int fd) {
 
 /* ---- the command ---- */
 
-/* A runtime that did not end well, or not in time, may have started the command before. */
-static void kill_unstarted_command(const ExecSession *s) {
-        pid_t pid;
-
-        if (session_read_pid(s->spec, &pid) >= 0 && waitpid(pid, NULL, WNOHANG) == 0) /* ours */
-                kill_command_group(pid);
-}
-
-static void on_session_runtime_exit(ExecSession *s, int status) {
-        cleanup_free char *message = NULL;
-        bool has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-
-        s->runtime_pid = 0;
-        if (s->terminal)
-                terminal_receive_master(s->terminal);
-        if (!has_failed && session_read_pid(s->spec, &s->pid) >= 0) {
-                watch_session_output(&s->output, true);
-                watch_session_output(&s->error, true);
-                if (s->is_abandoned)
-                        kill_session_command(s);
-                return;
-        }
-        kill_unstarted_command(s);
-        message = runtime_log_last_error(s->spec->directory);
-        if (!message)
-                message = runtime_describe_end(s->spec->runtime.program, "exec", status);
-        s->has_ended = true;
-        send_session_status(s, strna(message));
-}
-
-static void reap_session_children(ExecSession *s) {
-        int status;
-
-        /* The command may end before the runtime, and only the runtime reports its PID. */
-        if (s->runtime_pid > 0 && waitpid(s->runtime_pid, &status, WNOHANG) == s->runtime_pid)
-                on_session_runtime_exit(s, status);
-        if (s->runtime_pid > 0)
-                return;
-        for (;;) {
-                pid_t pid = waitpid(-1, &status, WNOHANG);
-
-                if (pid <= 0)
-                        return;
-                if (pid != s->pid || s->has_ended)
-                        continue;
-                s->has_ended = true;
-                s->status = status;
-                extend_session_deadline(s);
-        }
-}
-
-static void on_session_sigchld(EpollSource *source, uint32_t events) {
-        struct signalfd_siginfo info;
-
-        if (read(source->fd, &info, sizeof(info)) == sizeof(info))
-                reap_session_children(container_of(source, ExecSession, signals));
-}
-
 static int open_session_input(ExecSession *s, int fd) {
         int r;
 
@@ -419,8 +337,7 @@ static int open_session_input(ExecSession *s, int fd) {
         return r;
 }
 
-static void on_session_terminal(int master_fd, void *userdata) {
-        ExecSession *s = userdata;
+static void on_command_terminal(ExecSession *s, int master_fd) {
         int fd;
 
         open_session_output(&s->output, master_fd);
@@ -431,53 +348,65 @@ static void on_session_terminal(int master_fd, void *userdata) {
                 abandon_session(s);
 }
 
-/* The session's ends of the command's streams, and in 'ret_fds' the command's own. Streams that are
- * not requested are pipes as well: /dev/null is the node's, and root in the container could change
- * its mode through a descriptor. */
-static int open_session_pipes(ExecSession *s, int ret_fds[3]) {
-        ExecSessionOutput *outlets[] = { NULL, &s->output, &s->error };
-        const bool wanted[] = { s->spec->has_input, s->spec->has_output, s->spec->has_error };
-        int r = 0;
+/* The ends of its pipes, if it has no terminal. */
+static int open_session_streams(ExecSession *s, const SessionPipes *pipes) {
+        int input_fd = pipes->input_fd;
 
-        for (int i = 0; i < 3 && r >= 0; i++) {
-                const PipeEnd own = i == 0 ? PIPE_WRITE_END : PIPE_READ_END;
-                int pipes[2];
+        s->output.is_muted = !s->spec->has_output;
+        s->error.is_muted = !s->spec->has_error;
+        if (pipes->output_fd >= 0)
+                open_session_output(&s->output, pipes->output_fd);
+        if (pipes->error_fd >= 0)
+                open_session_output(&s->error, pipes->error_fd);
+        if (s->spec->has_input && input_fd >= 0)
+                return open_session_input(s, input_fd);
+        close_fd(input_fd);
+        return 0;
+}
 
-                r = pipe_open(own, pipes);
-                if (r < 0)
-                        return r;
-                ret_fds[i] = pipes[!own];
-                if (i > 0) {
-                        outlets[i]->is_muted = !wanted[i];
-                        open_session_output(outlets[i], pipes[own]);
-                } else if (wanted[i])
-                        r = open_session_input(s, pipes[own]);
-                else
-                        close_fd(pipes[own]);
+static void on_command_runs(ExecSession *s) {
+        s->is_starting = false;
+        s->runs = true;
+        watch_session_output(&s->output, true);
+        watch_session_output(&s->error, true);
+}
+
+/* 'reason': why it has not started, or NULL. */
+static void on_command_ended(ExecSession *s, int status, const char *reason) {
+        s->is_starting = false;
+        s->has_ended = true;
+        s->status = status;
+        if (reason)
+                send_session_status(s, reason);
+        else
+                extend_session_deadline(s);
+}
+
+static void on_session_link(EpollSource *source, uint32_t events) {
+        ExecSession *s = container_of(source, ExecSession, link);
+        cleanup_copier_message CopierMessage message = COPIER_MESSAGE(COPIER_ANSWER, 0);
+        char reason[REASON_MAX + 1];
+        ssize_t n = copier_channel_receive(source->fd, /* waits= */ false, &message, reason,
+                                           REASON_MAX);
+
+        if (n == -EAGAIN)
+                return;
+        if (n < 0) {
+                abandon_session(s);
+                return;
         }
-        return r;
+        reason[n] = '\0';
+        if (message.type == SESSION_TERMINAL && message.fds[COPIER_FD_TERMINAL] >= 0)
+                on_command_terminal(s, TAKE_FD(message.fds[COPIER_FD_TERMINAL]));
+        else if (message.type == SESSION_RUNS)
+                on_command_runs(s);
+        else if (message.type == SESSION_ENDED)
+                on_command_ended(s, message.result, n > 0 ? reason : NULL);
 }
 
-static int start_session_with_pipes(ExecSession *s) {
-        int fds[3] = { -EBADF, -EBADF, -EBADF };
-        int r = open_session_pipes(s, fds);
-
-        if (r >= 0)
-                r = session_start_runtime(s->spec, NULL, fds, &s->runtime_pid);
-        for (int i = 0; i < 3; i++)
-                close_fd(fds[i]);
-        return r;
-}
-
-static int start_session_with_terminal(ExecSession *s) {
-        const int fds[3] = { -EBADF, -EBADF, -EBADF };
-        cleanup_free char *path = path_join(s->spec->directory, "tty");
-        int r;
-
-        if (!path)
-                return -ENOMEM;
-        r = terminal_new(s->epoll_fd, path, on_session_terminal, s, &s->terminal, NULL);
-        return r < 0 ? r : session_start_runtime(s->spec, path, fds, &s->runtime_pid);
+static int request_session_command(ExecSession *s) {
+        s->is_starting = true;
+        return copier_channel_write(s->link.fd, &COPIER_MESSAGE(SESSION_START, 0), NULL, 0);
 }
 
 /* ---- attached to the container itself ---- */
@@ -508,21 +437,6 @@ static int start_attached_session(ExecSession *s) {
         return input_fd < 0 ? -errno : open_session_input(s, input_fd);
 }
 
-static int watch_session_sigchld(ExecSession *s) {
-        sigset_t signals;
-
-        (void) sigemptyset(&signals);
-        (void) sigaddset(&signals, SIGCHLD);
-        if (sigprocmask(SIG_SETMASK, &signals, NULL) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-                return -errno;
-        (void) signal(SIGPIPE, SIG_IGN);
-        s->signals = (EpollSource){ signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK),
-                                    on_session_sigchld };
-        if (s->signals.fd < 0)
-                return -errno;
-        return epoll_source_add(s->epoll_fd, &s->signals, EPOLLIN);
-}
-
 static int open_exec_session(ExecSession *s) {
         int fd = s->spec->socket_fd, r;
 
@@ -538,15 +452,9 @@ static int open_exec_session(ExecSession *s) {
         s->socket = (EpollSource){ fd, on_session_socket };
         s->socket_events = EPOLLIN | EPOLLRDHUP;
         r = epoll_source_add(s->epoll_fd, &s->socket, s->socket_events);
-        return r < 0 ? r : watch_session_sigchld(s);
-}
-
-static int start_accepted_session(ExecSession *s) {
-        if (s->spec->attaches)
-                return start_attached_session(s);
-        if (mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
-                return -errno;
-        return s->spec->has_terminal ? start_session_with_terminal(s) : start_session_with_pipes(s);
+        if (r >= 0 && s->link.fd >= 0)
+                r = epoll_source_add(s->epoll_fd, &s->link, EPOLLIN);
+        return r;
 }
 
 static void start_session_command(ExecSession *s) {
@@ -558,7 +466,7 @@ static void start_session_command(ExecSession *s) {
                 send_session_status(s, s->spec->refusal);
                 return;
         }
-        r = start_accepted_session(s);
+        r = s->spec->attaches ? start_attached_session(s) : request_session_command(s);
         if (r < 0) {
                 s->has_ended = true;
                 send_session_status(s, strerror(-r));
@@ -576,9 +484,9 @@ static bool has_unread_output(const ExecSession *s) {
 }
 
 static bool is_session_over(const ExecSession *s) {
-        if (now_awake_usec() >= s->deadline && (s->is_abandoned || s->has_sent_status))
+        if (now_awake_usec() >= s->deadline && s->has_sent_status)
                 return true;
-        return s->is_abandoned ? s->has_ended : s->has_sent_status && channels_is_over(s->channels);
+        return s->is_abandoned || (s->has_sent_status && channels_is_over(s->channels));
 }
 
 static int run_session_loop(ExecSession *s) {
@@ -600,37 +508,39 @@ static int run_session_loop(ExecSession *s) {
         return 0;
 }
 
-static void end_session_runtime(ExecSession *s) {
-        if (s->runtime_pid <= 0)
-                return;
-        (void) kill(s->runtime_pid, SIGKILL);
-        while (waitpid(s->runtime_pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-        kill_unstarted_command(s);
-}
-
 static void exec_session_done(ExecSession *s) {
-        kill_session_command(s);
-        end_session_runtime(s);
-        terminal_free(s->terminal);
         channels_free(s->channels);
         free(s->pending);
-        if (s->spec->directory)
-                (void) remove_tree_at(AT_FDCWD, s->spec->directory);
 }
 
-int session_run(const SessionSpec *spec) {
+static int close_unneeded_descriptors(const SessionSpec *spec, const SessionPipes *pipes) {
+        const AttachmentStreams *streams = &spec->streams;
+        int kept[] = { spec->socket_fd,   pipes->link_fd,      pipes->input_fd,
+                       pipes->output_fd,  pipes->error_fd,     streams->output_fd,
+                       streams->error_fd, streams->notice_fd,  streams->resume_fd,
+                       streams->input_fd, streams->terminal_fd };
+
+        return confine_descriptors(kept, N_ELEMENTS(kept));
+}
+
+int session_copy(const SessionSpec *spec, const SessionPipes *pipes, pid_t parent) {
         cleanup_with(exec_session_done) ExecSession s = {
                 .spec = spec,
-                .signals = EPOLL_SOURCE_NULL,
+                .link = { pipes->link_fd, on_session_link },
                 .notice = EPOLL_SOURCE_NULL,
                 .output = { { -EBADF, on_session_output_readable }, &s, CHANNEL_OUTPUT, false },
                 .error = { { -EBADF, on_session_output_readable }, &s, CHANNEL_ERROR, false },
                 .input = { -EBADF, on_session_input_writable },
                 .deadline = USEC_INFINITY,
         };
-        int r = open_exec_session(&s);
+        int r = close_unneeded_descriptors(spec, pipes);
 
+        if (r >= 0)
+                r = open_exec_session(&s); /* loads a library */
+        if (r >= 0)
+                r = confine_streams(parent);
+        if (r >= 0)
+                r = open_session_streams(&s, pipes);
         if (r < 0)
                 return r;
         if (!spec->is_held)

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The process of one session (kubectl exec): it connects a WebSocket with a command that the
- * runtime starts in a container. For a task. */
+/* The process that copies between the WebSocket of a session and a command (session-command.h), or
+ * a container to which it is attached. It has no rights (confine.h). */
 
 #include "agent/shim/session-runtime.h"
 
-/* Returns when the command has ended, or was killed because the client has disconnected. 0 or
+/* Its ends of the command's streams, and the socket to the process that has the command. Each
+ * -EBADF where there is none. */
+typedef struct SessionPipes {
+        int input_fd;
+        int output_fd;
+        int error_fd;
+        int link_fd;
+} SessionPipes;
+
+#define SESSION_PIPES_NULL ((SessionPipes){ -EBADF, -EBADF, -EBADF, -EBADF })
+
+/* Returns when the session has ended, in a child of 'parent' that has given up its rights. 0 or
  * -errno. */
-int session_run(const SessionSpec *spec);
+int session_copy(const SessionSpec *spec, const SessionPipes *pipes, pid_t parent);

@@ -2,6 +2,7 @@
 #include "agent/shim/session.h"
 
 #include "agent/shim/sandbox-state.h"
+#include "agent/shim/session-command.h"
 #include "agent/shim/session-run.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -55,9 +56,14 @@ static void close_unused_descriptors(const SessionSpec *spec) {
 /* In a task. Errors have been reported to the client. */
 static int exec_session_main(void *userdata, Error *reterr) {
         const ExecSessionTask *session = userdata;
+        const SessionSpec *spec = &session->spec;
+        const SessionPipes none = SESSION_PIPES_NULL;
 
-        close_unused_descriptors(&session->spec);
-        (void) session_run(&session->spec);
+        close_unused_descriptors(spec);
+        if (spec->attaches || spec->refusal)
+                (void) session_copy(spec, &none, getppid());
+        else
+                (void) session_command_run(spec);
         return 0;
 }
 

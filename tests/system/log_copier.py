@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of a pod that copies what its containers write."""
 
+import os
+
 import world
 
 
 def find(node, name):
-    """Its pid."""
+    """Its pid. The process of a session that is attached leads a group of its own."""
     shim = str(node.shim(name))
     return world.wait(lambda: next((world.Process(pid) for pid in world.pids() if world.status(pid, "PPid") == shim
-                                    and world.status(pid, "Name") == "mainstay-shim" and is_confined(pid)), None),
+                                    and world.status(pid, "Name") == "mainstay-shim" and is_confined(pid) and not leads_group(pid)), None),
                       f"the log copier of {name} runs")
 
 
 def is_confined(pid):
     return world.status(pid, "Seccomp") == "2" and world.status(pid, "NoNewPrivs") == "1"
+
+
+def leads_group(pid):
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 def kill(node, name):

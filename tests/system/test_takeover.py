@@ -81,6 +81,10 @@ def open_files(pid):
         {"/dev/null", *ours}
 
 
+def children(pid):
+    return [int(word) for word in (world.read(f"/proc/{pid}/task/{pid}/children") or "").split()]
+
+
 def try_attributes(taken, path):
     """Changes of a file that need no descriptor."""
     return {
@@ -164,6 +168,57 @@ def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
     assert copied.status("web")["restartCount"] == 0
 
 
+# Sessions
+
+@contextlib.contextmanager
+def session(node, *words):
+    """The process that copies for a client, once it has copied something."""
+    client = subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert client.stdout.readline()
+        tasks = [pid for pid in children(node.shim("web")) if os.getpgid(pid) == pid]
+        found = [pid for task in tasks for pid in [task, *children(task)] if world.status(pid, "Seccomp") == "2"
+                 and world.status(pid, "Name") == "mainstay-shim"]
+        assert len(found) == 1, found
+        yield found[0]
+    finally:
+        client.kill()
+        client.wait()
+
+
+@pytest.mark.parametrize("words", [("exec", "-i", "web", "--", "sh", "-c", "echo hello; exec cat"), ("attach", "web")], ids=["exec", "attach"])
+def test_taken_over_session_has_its_client_and_its_command_only(copied, tool, secrets, bystander, words):
+    with session(copied, *words) as pid:
+        with takeover.Takeover(tool, pid) as taken:
+            expect(taken.try_files([*secrets, f"{copied.log_directory('web')}/main/0.log", f"{copied.state}/token.key"]))
+            expect(taken.try_writes([copied.state, copied.run, copied.log_directory("web"), "/tmp", "/dev/shm", "/sys/fs/cgroup"]))
+            expect(try_attributes(taken, secrets[-1]))
+            expect(taken.try_network())
+            expect(taken.try_processes(bystander))
+            expect(taken.try_fork())
+            expect(taken.try_machine())
+            memory = taken.try_memory(128)
+            assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
+            assert "0" not in world.status(pid, "Uid").split()
+        assert permitted(pid) == int(world.status(pid, "CapBnd"), 16) == 0 and not open_files(pid)
+    world.wait(lambda: not world.is_alive(pid), "the session ends with its client")
+    assert copied.status("web")["restartCount"] == 0
+
+
+def test_junk_of_a_taken_over_session_harms_only_itself(copied, tool):
+    before = copied.init("web"), copied.shim("web")
+    with session(copied, "exec", "-i", "web", "--", "sh", "-c", "echo hello; exec cat") as pid:
+        sockets = [fd for fd, path in world.descriptors(pid).items() if path.startswith("socket:")]
+        with takeover.Takeover(tool, pid) as taken:
+            _, junk = taken.call("getrandom", bytearray(64), 64, 0)
+            with contextlib.suppress(takeover.Gone):
+                for fd in sockets:
+                    for length in (1, 40, 200, 5000):
+                        taken.call("write", fd, junk.hex()[:1000], length)
+    assert (copied.init("web"), copied.shim("web")) == before
+    assert copied.cli("exec", "web", "--", "echo", "again").stdout == "again\n"
+
+
 # mainstay-image
 
 FILES = 20000
@@ -174,10 +229,6 @@ def fixture_large(tmp_path_factory):
     """An archive that takes a while."""
     layer = layered_image.tar({f"data/{i}": os.urandom(64) * 64 for i in range(FILES)})
     return layered_image.save(str(tmp_path_factory.mktemp("large") / "large.tar"), "docker.io/library/large:1", [layer, layer])
-
-
-def children(pid):
-    return [int(word) for word in (world.read(f"/proc/{pid}/task/{pid}/children") or "").split()]
 
 
 def run_helper(*words, **options):
