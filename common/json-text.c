@@ -51,6 +51,16 @@ char *json_to_text(const json_t *json, size_t flags) {
         return NULL;
 }
 
+int json_copy_text(const json_t *object, const char *key, char **ret) {
+        const char *text = json_string_value(json_object_get(object, key));
+        char *copy = text ? strdup(text) : NULL;
+
+        if (!copy)
+                return text ? -ENOMEM : 0;
+        *ret = copy;
+        return 0;
+}
+
 #ifdef MAINSTAY_FAILPOINTS
 
 /* Where the buffer of a token cannot grow, jansson (2.14 to 2.15) leaves out what it was to hold,

@@ -26,3 +26,7 @@ int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
 /* json_dumps(): memory that the caller frees. NULL also where an allocation of jansson has failed
  * since the last text: a part of this one may be missing. */
 char *json_to_text(const json_t *json, size_t flags);
+
+/* Copies a member that is a string, which the caller frees. 0, and '*ret' stays where there is none
+ * or it is no string; -ENOMEM. */
+int json_copy_text(const json_t *object, const char *key, char **ret);

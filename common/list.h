@@ -7,11 +7,11 @@
 #include "common/macros.h"
 
 /* Does not allow that 'item' is taken out in the body: see list_foreach_safe(). */
-#define list_foreach(item, head) for (__typeof__(head) item = (head); item; item = (item)->next)
+#define list_foreach(item, head) for (__typeof__(&*(head)) item = (head); item; item = (item)->next)
 
 /* Allows that 'item' is taken out and freed in the body, and no other. */
-#define list_foreach_safe(item, head)                                                      \
-        for (__typeof__(head) item = (head), item##_next = item ? item->next : NULL; item; \
+#define list_foreach_safe(item, head)                                                          \
+        for (__typeof__(&*(head)) item = (head), item##_next = item ? item->next : NULL; item; \
              item = item##_next, item##_next = item ? item->next : NULL)
 
 /* Puts 'item' in front. */

@@ -59,3 +59,10 @@ char *text_join(char *const *strv, const char *separator) {
         }
         return r < 0 ? NULL : buffer_take(&joined);
 }
+
+bool text_is_one_of(const char *text, const char *const *words) {
+        for (; *words; words++)
+                if (streq(text, *words))
+                        return true;
+        return false;
+}

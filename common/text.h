@@ -22,3 +22,6 @@ int text_appendf(char **text, const char *format, ...) printf_like(2, 3);
 /* The items of 'strv', which may be NULL, with 'separator' between them, in memory that the caller
  * frees. NULL: out of memory. */
 char *text_join(char *const *strv, const char *separator);
+
+/* Whether 'text' is one of 'words', which end with NULL. */
+bool text_is_one_of(const char *text, const char *const *words);
