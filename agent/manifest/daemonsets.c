@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -248,9 +249,7 @@ static int decode_template_defaults(Decoder *d, const YamlNode *node, const Deco
 }
 
 static int set_string_default(char **text, const char *value) {
-        free(*text);
-        *text = strdup(value);
-        return *text ? 0 : -ENOMEM;
+        return text_replace(text, value);
 }
 
 /* Set by an API server. */

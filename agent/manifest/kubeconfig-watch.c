@@ -6,6 +6,7 @@
 #include "common/event-source.h"
 #include "common/file-watch.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <sys/stat.h>
 
@@ -27,8 +28,7 @@ static void report_kubeconfig_error(KubeconfigWatch *watch, const char *error_te
                                     char *const *warnings) {
         if (streq_ptr(error_text, watch->last_error) && strv_equal(warnings, watch->warnings))
                 return;
-        free(watch->last_error);
-        watch->last_error = error_text ? strdup(error_text) : NULL;
+        (void) text_replace(&watch->last_error, error_text);
         watch->warnings = strv_free(watch->warnings);
         (void) strv_extend(&watch->warnings, warnings);
         if (watch->spec.on_error)

@@ -3,6 +3,7 @@
 
 #include "agent/model/names.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -20,13 +21,6 @@ typedef struct Integer {
         bool is_too_large; /* for 64 bits */
         uint64_t magnitude;
 } Integer;
-
-static bool is_one_of_words(const char *text, const char *const *words) {
-        for (; *words; words++)
-                if (streq(text, *words))
-                        return true;
-        return false;
-}
 
 static const char *const words_true[] = {
         "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL,
@@ -140,11 +134,11 @@ static YamlNodeKind resolve_number(const char *text) {
 }
 
 YamlNodeKind scalar_resolve(const char *text) {
-        if (is_one_of_words(text, words_null))
+        if (text_is_one_of(text, words_null))
                 return YAML_NODE_NULL;
-        if (is_one_of_words(text, words_true) || is_one_of_words(text, words_false))
+        if (text_is_one_of(text, words_true) || text_is_one_of(text, words_false))
                 return YAML_NODE_BOOL;
-        if (is_one_of_words(text, words_float))
+        if (text_is_one_of(text, words_float))
                 return YAML_NODE_FLOAT;
         if (isdigit((unsigned char) *text) || strchr("+-.", *text))
                 return resolve_number(text);
@@ -183,13 +177,13 @@ int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) 
 }
 
 bool yaml_node_bool(const YamlNode *node) {
-        return is_one_of_words(node->text, words_true);
+        return text_is_one_of(node->text, words_true);
 }
 
 static bool parse_node_float(const YamlNode *node, double *ret) {
         char plain[NUMBER_LENGTH_MAX + 1];
 
-        if (is_one_of_words(node->text, words_float) || !strip_underscores(node->text, plain))
+        if (text_is_one_of(node->text, words_float) || !strip_underscores(node->text, plain))
                 return false;
         *ret = strtod(plain, NULL);
         return isfinite(*ret);

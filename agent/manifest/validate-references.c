@@ -8,6 +8,7 @@
 #include "agent/model/quantity.h"
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,13 +110,6 @@ static int check_field_path(const Rules *rules, const FieldReference *reference,
                                excerpt(text, field->field_path));
 }
 
-static bool is_among(const char *text, const char *const *texts) {
-        for (; *texts; texts++)
-                if (streq(text, *texts))
-                        return true;
-        return false;
-}
-
 static bool is_resource_path(const char *path) {
         static const ResourceRequirements none = { 0 };
         ResourceType type;
@@ -129,7 +123,7 @@ static int check_divisor(const Rules *rules, const ResourceFieldSelector *resour
         char where[DECODE_PATH_SIZE];
 
         if (!quantity_is_set(&resource->divisor) || resource->divisor.milli == 0 ||
-            is_among(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
+            text_is_one_of(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
         return reference_error(rules, where, "must be %s, not '%s'",

@@ -12,8 +12,8 @@
 
 #include "agent/manifest/yaml-tree.h"
 
+#include "agent/manifest/manifest-text.h"
 #include "agent/manifest/scalar.h"
-#include "agent/manifest/text.h"
 #include "agent/model/names.h"
 #include "common/array.h"
 #include "common/cleanup.h"

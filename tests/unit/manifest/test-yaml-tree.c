@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/manifest/text.h"
+#include "agent/manifest/manifest-text.h"
 #include "agent/manifest/yaml-tree.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
