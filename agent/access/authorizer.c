@@ -75,8 +75,7 @@ Authorizer *authorizer_free(Authorizer *authorizer) {
 }
 
 void authorizer_set_authorities(Authorizer *authorizer, const char *hash) {
-        free(authorizer->authorities);
-        authorizer->authorities = hash ? strdup(hash) : NULL;
+        (void) text_replace(&authorizer->authorities, hash);
 }
 
 /* ---- answers ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/access/review-objects.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/strv.h"
@@ -17,7 +18,7 @@ char *token_review_format(const char *token) {
 
 /* The agent says so where the API server did not review it. */
 static int check_review_error(const json_t *review, Error *reterr) {
-        const char *message = json_string_value(json_object_get(review, "error"));
+        const char *message = json_text(review, "error");
 
         return message ? error_setf(reterr, EBADMSG, "%s", message) : 0;
 }
