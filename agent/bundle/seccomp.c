@@ -5,6 +5,7 @@
 #include "agent/bundle/seccomp.h"
 
 #include "agent/model/capability.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
@@ -94,7 +95,7 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
                 return error_setf(reterr, EINVAL,
                                   "the seccomp profile '%s' is not valid JSON: %d:%d: %s", path,
                                   error.line, error.column, error.text);
-        if (!json_string_value(json_object_get(root, "defaultAction"))) {
+        if (!json_text(root, "defaultAction")) {
                 json_decref(root);
                 return error_setf(reterr, EINVAL, "the seccomp profile '%s' lacks defaultAction",
                                   path);
@@ -135,7 +136,7 @@ static bool kernel_is_at_least(const char *version) {
 
 static bool is_seccomp_rule_included(const json_t *conditions, uint64_t capabilities) {
         const json_t *arches = json_object_get(conditions, "arches");
-        const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
+        const char *kernel = json_text(conditions, "minKernel");
         json_t *name;
         size_t i;
 
@@ -148,7 +149,7 @@ static bool is_seccomp_rule_included(const json_t *conditions, uint64_t capabili
 }
 
 static bool is_seccomp_rule_excluded(const json_t *conditions, uint64_t capabilities) {
-        const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
+        const char *kernel = json_text(conditions, "minKernel");
         json_t *name;
         size_t i;
 
