@@ -167,8 +167,7 @@ static void container_wait_done(ContainerWait *wait) {
 static void print_waiting_message(ContainerWait *wait, const char *message) {
         if (!message || streq_ptr(message, wait->message))
                 return;
-        free(wait->message);
-        wait->message = strdup(message);
+        (void) text_replace(&wait->message, message);
         print_line(stderr, "Container %s: %s", wait->container, message);
 }
 
