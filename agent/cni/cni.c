@@ -10,6 +10,7 @@
 #include "agent/cni/config.h"
 #include "agent/cni/ipam-host-local.h"
 #include "agent/cni/result.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
@@ -56,7 +57,7 @@ static const char *const command_words[N_CNI_COMMANDS] = {
 /* clang-format on */
 
 static const char *get_json_text(const json_t *object, const char *key) {
-        return strna(json_string_value(json_object_get(object, key)));
+        return strna(json_text(object, key));
 }
 
 static const json_t *get_plugins(const CniNetwork *network) {

@@ -6,6 +6,7 @@
 #include "agent/cni/config.h"
 
 #include "agent/cni/limits.h"
+#include "agent/model/json-path.h"
 #include "common/json-text.h"
 #include "common/macros.h"
 
@@ -70,7 +71,7 @@ static bool is_cni_name(const char *text) {
 }
 
 static int check_plugin_config(const json_t *plugin, size_t i, Error *reterr) {
-        const char *type = json_string_value(json_object_get(plugin, "type"));
+        const char *type = json_text(plugin, "type");
 
         if (!json_is_object(plugin))
                 return error_setf(reterr, EINVAL, "plugins[%zu]: must be an object", i);
@@ -85,8 +86,8 @@ static int check_plugin_config(const json_t *plugin, size_t i, Error *reterr) {
 }
 
 static int check_config_list(const json_t *list, Error *reterr) {
-        const char *name = json_string_value(json_object_get(list, "name"));
-        const char *version = json_string_value(json_object_get(list, "cniVersion"));
+        const char *name = json_text(list, "name");
+        const char *version = json_text(list, "cniVersion");
         const json_t *plugins = json_object_get(list, "plugins");
 
         if (!is_cni_name(name) || name[0] == '.' || name[0] == '_' || name[0] == '-')

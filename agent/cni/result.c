@@ -6,6 +6,7 @@
 
 #include "agent/cni/config.h"
 #include "agent/cni/limits.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"
@@ -55,14 +56,14 @@ static bool is_pod_interface(const json_t *result, const json_t *ip, const char 
                 return false;
         entry = json_array_get(json_object_get(result, "interfaces"),
                                (size_t) json_integer_value(index));
-        name = json_string_value(json_object_get(entry, "name"));
-        sandbox = json_string_value(json_object_get(entry, "sandbox"));
+        name = json_text(entry, "name");
+        sandbox = json_text(entry, "sandbox");
         return name && streq(name, interface) && sandbox && sandbox[0];
 }
 
 /* "10.1.2.3/16" becomes "10.1.2.3" in its canonical form. The family, or -EBADMSG. */
 static int parse_result_address(const json_t *ip, char ret[CNI_ADDRESS_SIZE], Error *reterr) {
-        const char *text = strna(json_string_value(json_object_get(ip, "address")));
+        const char *text = strna(json_text(ip, "address"));
         size_t length = strcspn(text, "/");
         struct in6_addr address;
         char bare[CNI_ADDRESS_SIZE];
@@ -128,8 +129,8 @@ json_t *cni_result_list_addresses(const json_t *result, const char *interface) {
 
 char *cni_error_message(const char *output) {
         json_t *root = json_loads(output, 0, NULL);
-        const char *message = json_string_value(json_object_get(root, "msg"));
-        const char *details = json_string_value(json_object_get(root, "details"));
+        const char *message = json_text(root, "msg");
+        const char *details = json_text(root, "details");
         char *text = NULL;
 
         if (message)
