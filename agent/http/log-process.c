@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/list.h"
 #include "common/log.h"
 
 #include <fcntl.h>
@@ -190,7 +191,7 @@ static unsigned count_log_processes(const LogProcesses *processes, const char *d
                                     size_t length) {
         unsigned n = 0;
 
-        for (const LogProcess *process = processes->first; process; process = process->next)
+        list_foreach(process, processes->first)
                 n += strncmp(process->directory, directory, length) == 0;
         return n;
 }
@@ -241,7 +242,7 @@ int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reter
 
 void log_processes_notify_end(const LogProcesses *processes, const char *directory,
                               unsigned attempt) {
-        for (const LogProcess *process = processes->first; process; process = process->next)
+        list_foreach(process, processes->first)
                 if (process->attempt == attempt && streq(process->directory, directory))
                         forked_task_signal(process->task, SIGTERM);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/http/http-reply.h"
 #include "common/cleanup.h"
+#include "common/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,13 +99,13 @@ void response_stream_abort(ResponseStream *stream) {
 }
 
 void response_streams_resume_yielding(ResponseStreams *streams) {
-        for (ResponseStream *stream = streams->first; stream; stream = stream->next)
+        list_foreach(stream, streams->first)
                 if (stream->is_yielding || (stream->is_suspended && stream->is_aborted))
                         resume_response_stream(stream);
 }
 
 void response_streams_abort_all(ResponseStreams *streams) {
-        for (ResponseStream *stream = streams->first; stream; stream = stream->next)
+        list_foreach(stream, streams->first)
                 response_stream_abort(stream);
 }
 
