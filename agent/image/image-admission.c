@@ -7,6 +7,7 @@
 
 #include "agent/image/image-record.h"
 #include "agent/image/pull-settings.h"
+#include "agent/model/json-path.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -72,14 +73,13 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
                 return ret->path ? 0 : -ENOMEM;
         }
         origin = json_object_get(ret->verified, "origin");
-        transport = json_string_value(json_object_get(origin, "transport"));
-        ret->origin = (ImageOrigin){ transport ? transport : "docker",
-                                     json_string_value(json_object_get(origin, "path")) };
+        transport = json_text(origin, "transport");
+        ret->origin = (ImageOrigin){ transport ? transport : "docker", json_text(origin, "path") };
         return 0;
 }
 
 static bool has_passed_signature_policy(const json_t *verified, const json_t *demand) {
-        const char *fingerprint = json_string_value(json_object_get(demand, "fingerprint"));
+        const char *fingerprint = json_text(demand, "fingerprint");
         const json_t *item;
         size_t i;
 

@@ -2,6 +2,7 @@
 #include "agent/image/image-archive.h"
 
 #include "agent/image/archive-names.h"
+#include "agent/model/json-path.h"
 #include "common/array.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
@@ -273,35 +274,26 @@ bool archive_set_is_pending(const ArchiveSet *set) {
         return false;
 }
 
-static int copy_json_string(const json_t *object, const char *key, char **ret) {
-        const char *text = json_string_value(json_object_get(object, key));
-
-        if (!text)
-                return 0;
-        *ret = strdup(text);
-        return *ret ? 0 : -ENOMEM;
-}
-
 static int parse_archived_image(ArchivedImage *image, const json_t *object, const char *stem,
                                 bool only) {
         const json_t *names = json_object_get(object, "names"), *name;
         size_t i;
         int r;
 
-        r = copy_json_string(object, "digest", &image->digest);
+        r = json_copy_text(object, "digest", &image->digest);
         if (r < 0)
                 return r;
         if (!image->digest)
                 return -EBADMSG;
-        r = copy_json_string(object, "indexDigest", &image->index_digest);
+        r = json_copy_text(object, "indexDigest", &image->index_digest);
         if (r < 0)
                 return r;
-        r = copy_json_string(object, "transport", &image->transport);
+        r = json_copy_text(object, "transport", &image->transport);
         if (r < 0)
                 return r;
         if (!image->transport)
                 return -EBADMSG;
-        r = copy_json_string(object, "refusal", &image->refusal);
+        r = json_copy_text(object, "refusal", &image->refusal);
         if (r < 0)
                 return r;
         image->is_delta = json_is_true(json_object_get(object, "isDelta"));
@@ -378,7 +370,7 @@ static bool has_transports(const json_t *images) {
 }
 
 static int load_saved_archive(ArchiveSet *set, const json_t *object) {
-        const char *file = json_string_value(json_object_get(object, "file"));
+        const char *file = json_text(object, "file");
         Archive *archive;
         int r;
 

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/list.h"
 #include "common/strv.h"
 
 #include <inttypes.h>
@@ -29,9 +30,9 @@ static void dump_image_job(const ImageJob *job, FILE *out) {
 void image_store_dump(const ImageStore *store, FILE *out) {
         size_t n_jobs = 0, n_requests = 0, n_indexing = 0, n_broken = 0;
 
-        for (const ImageJob *job = store->jobs.first; job; job = job->next)
+        list_foreach(job, store->jobs.first)
                 n_jobs++;
-        for (const ImageRequest *request = store->requests; request; request = request->next)
+        list_foreach(request, store->requests)
                 n_requests++;
         for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
                 n_indexing += store->preload.archives.archives[i]->state == ARCHIVE_NEW ||
@@ -43,13 +44,13 @@ void image_store_dump(const ImageStore *store, FILE *out) {
         dump_line(out, 1, "archives: %zu, %zu to be indexed, %zu broken",
                   store->preload.archives.n_archives, n_indexing, n_broken);
         dump_line(out, 1, "requests: %zu", n_requests);
-        for (const ImageRequest *request = store->requests; request; request = request->next)
+        list_foreach(request, store->requests)
                 dump_line(out, 2, "request: %s, waits for %s", request->reference,
                           !request->job             ? "archives to be indexed"
                           : request->job->reference ? "a pull"
                                                     : "unpacking");
         dump_line(out, 1, "jobs: %zu", n_jobs);
-        for (const ImageJob *job = store->jobs.first; job; job = job->next)
+        list_foreach(job, store->jobs.first)
                 dump_image_job(job, out);
         if (store->gc.removing_digest)
                 dump_line(out, 1, "removing: %s", store->gc.removing_digest);

@@ -18,6 +18,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/image-reference.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -199,7 +200,7 @@ static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
 }
 
 static bool has_running_image_job(const ImageStore *store) {
-        for (const ImageJob *job = store->jobs.first; job; job = job->next)
+        list_foreach(job, store->jobs.first)
                 if (job->child)
                         return true;
         return false;

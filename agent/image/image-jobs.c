@@ -7,10 +7,12 @@
 
 #include "agent/image/image-record.h"
 #include "agent/model/config.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -47,25 +49,9 @@ static ImageJob *image_job_free(ImageJob *job) {
 
 DEFINE_CLEANUP(ImageJob *, image_job_free)
 
-static void unlink_image_job(ImageJob *job) {
-        ImageJob **at = &job->store->jobs.first;
-
-        while (*at != job)
-                at = &(*at)->next;
-        *at = job->next;
-}
-
 void image_job_cancel(ImageJob *job) {
-        unlink_image_job(job);
+        LIST_REMOVE(job->store->jobs.first, job);
         image_job_free(job);
-}
-
-static void append_image_job(ImageStore *store, ImageJob *job) {
-        ImageJob **at = &store->jobs.first;
-
-        while (*at)
-                at = &(*at)->next;
-        *at = job;
 }
 
 static void on_store_swept(const ChildResult *result, void *userdata) {
@@ -147,7 +133,7 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
         int r;
 
         job->child = NULL;
-        unlink_image_job(job);
+        LIST_REMOVE(job->store->jobs.first, job);
         r = explain_image_job_error(job, result, &error);
         if (r < 0 && give_up_delta(job, result, error_message(&error, r))) {
                 image_store_resolve_job_requests(store, job);
@@ -194,9 +180,9 @@ static void take_secret_problem(ImageJob *job, const json_t *message, const char
 /* Of one of its pull Secrets, or of the image's deltas: {"info":"…"} or {"warning":"…"}. */
 static void take_pull_message(ImageJob *job, const char *line) {
         cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-        const char *info = json_string_value(json_object_get(message, "info"));
-        const char *warning = json_string_value(json_object_get(message, "warning"));
-        const char *problem = json_string_value(json_object_get(message, "problem"));
+        const char *info = json_text(message, "info");
+        const char *warning = json_text(message, "warning");
+        const char *problem = json_text(message, "problem");
 
         if (problem)
                 take_secret_problem(job, message, problem);
@@ -215,8 +201,7 @@ static void on_pull_output_line(const char *line, void *userdata) {
         if (sscanf(line, "{\"done\":%llu,\"total\":%llu}", &done, &total) == 2) {
                 update_pull_progress(job, done, total);
         } else if (sscanf(line, "{\"digest\":\"%127[a-z0-9:]\"}", digest) == 1) {
-                free(job->digest);
-                job->digest = strdup(digest);
+                (void) text_replace(&job->digest, digest);
         } else {
                 take_pull_message(job, line);
         }
@@ -312,7 +297,7 @@ void image_jobs_start(ImageStore *store) {
         /* No image is unpacked while one is removed. */
         if (store->gc.child || store->jobs.is_ending)
                 return;
-        for (ImageJob *job = store->jobs.first; job; job = job->next) {
+        list_foreach(job, store->jobs.first) {
                 unsigned *running = job->reference ? &pulling : &unpacking;
                 unsigned max = job->reference ? parallel_pulls_max(store) : UNPACKING_MAX;
 
@@ -337,7 +322,7 @@ void image_jobs_fail_unstarted(ImageStore *store) {
                         continue;
                 }
                 failed = job;
-                unlink_image_job(job);
+                LIST_REMOVE(job->store->jobs.first, job);
                 /* Not -ENOENT, which means that no archive or registry has the image. */
                 image_store_answer_job_requests(store, job, -EIO, &job->error);
                 job = store->jobs.first;
@@ -346,7 +331,7 @@ void image_jobs_fail_unstarted(ImageStore *store) {
 
 void image_store_foreach_pull(const ImageStore *store,
                               void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
-        for (const ImageJob *job = store->jobs.first; job; job = job->next)
+        list_foreach(job, store->jobs.first)
                 if (job->reference && !job->is_check)
                         each(&(ImagePull){ .reference = job->reference,
                                            .done = job->done,
@@ -376,7 +361,7 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
         cleanup_with(image_job_freep) ImageJob *job = NULL;
         int r;
 
-        for (ImageJob *other = store->jobs.first; other; other = other->next)
+        list_foreach(other, store->jobs.first)
                 if (!other->reference && streq(other->digest, found->digest)) {
                         *ret = other;
                         return 0;
@@ -397,7 +382,7 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
                 r = strv_append(&job->names, reference);
         if (r < 0)
                 return r;
-        append_image_job(store, job);
+        LIST_APPEND(store->jobs.first, job);
         *ret = TAKE_PTR(job);
         return 0;
 }
@@ -407,7 +392,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
                        ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
-        for (ImageJob *other = store->jobs.first; other; other = other->next)
+        list_foreach(other, store->jobs.first)
                 if (other->reference && !other->is_check && streq(other->reference, reference) &&
                     pull_secret_list_equal(&other->secrets, secrets)) {
                         *ret = other;
@@ -423,7 +408,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
         if (!job->reference || !job->policy_reference || strv_append(&job->names, reference) < 0 ||
             pull_secret_list_extend(&job->secrets, secrets) < 0)
                 return -ENOMEM;
-        append_image_job(store, job);
+        LIST_APPEND(store->jobs.first, job);
         *ret = TAKE_PTR(job);
         return 0;
 }
@@ -434,7 +419,7 @@ int image_job_for_check(ImageStore *store, const ImageRequest *request, const ch
         cleanup_with(image_job_freep) ImageJob *job = NULL;
         bool is_offline = request->policy == PULL_POLICY_NEVER;
 
-        for (ImageJob *other = store->jobs.first; other; other = other->next)
+        list_foreach(other, store->jobs.first)
                 if (other->is_check && streq(other->reference, request->reference) &&
                     streq(other->digest, digest) && other->is_offline == is_offline &&
                     pull_secret_list_equal(&other->secrets, &request->secrets)) {
@@ -454,7 +439,7 @@ int image_job_for_check(ImageStore *store, const ImageRequest *request, const ch
         if (!job->reference || !job->policy_reference || !job->digest ||
             pull_secret_list_extend(&job->secrets, &request->secrets) < 0)
                 return -ENOMEM;
-        append_image_job(store, job);
+        LIST_APPEND(store->jobs.first, job);
         *ret = TAKE_PTR(job);
         return 0;
 }

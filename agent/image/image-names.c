@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-names.h"
 
+#include "agent/model/json-path.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -68,8 +69,7 @@ void image_names_load(ImageNames *image_names, int images_fd) {
                 const json_t *annotations = json_object_get(descriptor, "annotations");
                 const char *name = json_string_value(
                         json_object_get(annotations, "org.opencontainers.image.ref.name"));
-                const char *digest =
-                        json_string_value(json_object_get(annotations, "mainstay.image.digest"));
+                const char *digest = json_text(annotations, "mainstay.image.digest");
 
                 if (name && digest && load_image_name(image_names, name, digest) < 0)
                         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-policy.h"
 
+#include "agent/model/json-path.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -176,7 +177,7 @@ static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, cons
 
 static int add_policy_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
                            json_t *requirements, Error *reterr) {
-        const char *type = json_string_value(json_object_get(rule, "type"));
+        const char *type = json_text(rule, "type");
 
         if (streq(type, "insecureAcceptAnything"))
                 return 0;

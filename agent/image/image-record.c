@@ -44,15 +44,6 @@ static int read_record_strings(const json_t *record, const char *key, char ***re
         return 0;
 }
 
-static int read_record_string(const json_t *record, const char *key, char **ret) {
-        const char *text = json_string_value(json_object_get(record, key));
-
-        if (!text)
-                return 0;
-        *ret = strdup(text);
-        return *ret ? 0 : -ENOMEM;
-}
-
 static int read_record_id(const json_t *value, uint32_t *ret) {
         json_int_t number = json_integer_value(value);
 
@@ -128,7 +119,7 @@ static int read_record_image(const json_t *record, Image *image) {
                 return -EBADMSG;
         for (size_t i = 0; i < N_ELEMENTS(fields); i++) {
                 r = fields[i].string
-                            ? read_record_string(record, fields[i].key, fields[i].string)
+                            ? json_copy_text(record, fields[i].key, fields[i].string)
                             : read_record_strings(record, fields[i].key, fields[i].strings);
                 if (r < 0)
                         return r;
@@ -159,7 +150,7 @@ static int resolve_image_user(Image *image, Error *reterr) {
 static int read_record_user(const json_t *record, Image *image, Error *reterr) {
         if (json_integer_value(json_object_get(record, "userVersion")) < USER_VERSION)
                 return resolve_image_user(image, reterr);
-        return read_record_string(record, "userError", &image->user_error);
+        return json_copy_text(record, "userError", &image->user_error);
 }
 
 static int image_from_record(const json_t *record, int images_fd, const char *images_path,

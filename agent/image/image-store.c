@@ -16,6 +16,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/image-reference.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -40,16 +41,8 @@ static ImageRequest *image_request_free(ImageRequest *request) {
         return NULL;
 }
 
-static void unlink_image_request(ImageRequest *request) {
-        ImageRequest **at = &request->store->requests;
-
-        while (*at != request)
-                at = &(*at)->next;
-        *at = request->next;
-}
-
 static ImageRequest *next_request_of_job(const ImageStore *store, const ImageJob *job) {
-        for (ImageRequest *request = store->requests; request; request = request->next)
+        list_foreach(request, store->requests)
                 if (request->job == job)
                         return request;
         return NULL;
@@ -63,7 +56,7 @@ ImageRequest *image_request_cancel(ImageRequest *request) {
                 return NULL;
         store = request->store;
         job = request->job;
-        unlink_image_request(request);
+        LIST_REMOVE(request->store->requests, request);
         image_request_free(request);
         /* Without a request the job ends; its partial result is used by the next one. */
         if (job && job->reference && !next_request_of_job(store, job)) {
@@ -78,7 +71,7 @@ static void answer_image_request(ImageRequest *request, int r, Image *image, con
         image_ready_t ready = request->ready;
         void *userdata = request->userdata;
 
-        unlink_image_request(request);
+        LIST_REMOVE(request->store->requests, request);
         image_request_free(request);
         ready(r, image, error, userdata);
 }
@@ -354,15 +347,14 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
                 image_request_free(request);
                 return r;
         }
-        request->next = store->requests;
-        store->requests = request;
+        LIST_PREPEND(store->requests, request);
         *ret_request = request;
         image_jobs_start(store);
         return 0;
 }
 
 void image_store_report_progress(ImageStore *store, const ImageJob *job) {
-        for (const ImageRequest *request = store->requests; request; request = request->next)
+        list_foreach(request, store->requests)
                 if (request->job == job && request->progress)
                         request->progress(request->userdata);
 }
@@ -396,7 +388,7 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
 /* Looks again at the requests that wait for archives or the sweeper. True if one was answered: then
  * the search starts again. */
 static bool settle_image_request(ImageStore *store) {
-        for (ImageRequest *request = store->requests; request; request = request->next) {
+        list_foreach(request, store->requests) {
                 cleanup_with(image_unrefp) Image *image = NULL;
                 cleanup_error Error error = ERROR_NULL;
                 int r;
@@ -414,7 +406,7 @@ static bool settle_image_request(ImageStore *store) {
 }
 
 void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job) {
-        for (ImageRequest *request = store->requests; request; request = request->next)
+        list_foreach(request, store->requests)
                 if (request->job == job)
                         request->job = NULL;
         image_store_settle_requests(store);

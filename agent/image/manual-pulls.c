@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/image-reference.h"
+#include "common/list.h"
 
 enum {
         MANUAL_PULLS_MAX = 16
@@ -73,7 +74,7 @@ int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *refere
         if (r < 0)
                 return r;
         forget_ended_manual_pulls(pulls, normal);
-        for (const ManualPull *other = pulls->first; other; other = other->next)
+        list_foreach(other, pulls->first)
                 if (streq(other->reference, normal))
                         return 0;
         pull = calloc(1, sizeof(*pull));
@@ -95,7 +96,7 @@ int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *refere
 
 void manual_pulls_foreach(const ManualPulls *pulls,
                           void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
-        for (const ManualPull *pull = pulls->first; pull; pull = pull->next) {
+        list_foreach(pull, pulls->first) {
                 ImagePull one = { .reference = pull->reference,
                                   .is_ended = !pull->request,
                                   .error = pull->error,

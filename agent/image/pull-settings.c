@@ -5,6 +5,7 @@
 #include "agent/image/pull-settings.h"
 
 #include "agent/model/json-memfd.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/registry-name.h"
@@ -58,7 +59,7 @@ static void wipe_secret_values(const json_t *settings) {
         size_t i;
 
         json_array_foreach(json_object_get(settings, "pullSecrets"), i, secret) {
-                const char *text = json_string_value(json_object_get(secret, "document"));
+                const char *text = json_text(secret, "document");
 
                 if (text)
                         explicit_bzero((char *) (uintptr_t) text, strlen(text));

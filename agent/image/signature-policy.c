@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/signature-policy.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/image-reference.h"
 #include "common/json-text.h"
@@ -79,7 +80,7 @@ static const PolicyKind identity_kinds[] = {
 };
 
 static const char *get_policy_string(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key));
+        return json_text(object, key);
 }
 
 static const PolicyKind *find_policy_kind(const char *name, const PolicyKind *kinds, size_t n) {
