@@ -6,6 +6,7 @@
 #include "common/base64.h"
 #include "common/log.h"
 #include "common/registry-name.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -127,9 +128,7 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
 
         if (!text || !text[0])
                 return 0;
-        free(*ret);
-        *ret = strdup(text);
-        return *ret ? 0 : -ENOMEM;
+        return text_replace(ret, text);
 }
 
 /* "auth" is user and password with a colon between them, in Base64. As for the kubelet, it replaces

@@ -171,9 +171,7 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
         r = add_endpoint(endpoints, "https", host, "", reference->repository, &endpoint);
         if (r < 0 || !is_hub)
                 return r;
-        free(endpoint->display);
-        endpoint->display = strdup(HUB);
-        return endpoint->display ? 0 : -ENOMEM;
+        return text_replace(&endpoint->display, HUB);
 }
 
 /* The pod's Secrets are preferred over the node's file. A damaged document is logged and

@@ -15,6 +15,7 @@
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
 #include "common/file-copy.h"
+#include "common/file.h"
 #include "common/log.h"
 
 #include <archive_entry.h>
@@ -129,21 +130,6 @@ static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *rete
         return file_metadata_apply_times(fd, &metadata);
 }
 
-static int write_file_bytes_at(int fd, const char *data, size_t length, uint64_t offset) {
-        while (length > 0) {
-                ssize_t n = pwrite(fd, data, length, (off_t) offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data += n;
-                offset += (uint64_t) n;
-                length -= (size_t) n;
-        }
-        return 0;
-}
-
 /* Some writers omit the padding of the last file, and the blocks after it. What matters is present,
  * and Go's readers accept it. */
 static bool ends_with_file(UnpackedLayer *layer, uint64_t end, uint64_t size) {
@@ -169,7 +155,7 @@ static int write_contents(UnpackedLayer *layer, int fd, uint64_t size, Error *re
                                           archive_error_string(layer->archive));
                 if (offset < 0 || length > size || (uint64_t) offset > size - length)
                         return error_setf(reterr, EBADMSG, "has more data than its size");
-                r = write_file_bytes_at(fd, data, length, (uint64_t) offset);
+                r = pwrite_all(fd, data, length, (uint64_t) offset);
                 if (r < 0)
                         return r;
                 end = MAX(end, (uint64_t) offset + length);

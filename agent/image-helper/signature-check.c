@@ -9,6 +9,7 @@
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/signed-identity.h"
 #include "common/public-key.h"
+#include "common/text.h"
 
 enum {
         KEYS_MAX = 64 /* of one rule */
@@ -78,13 +79,6 @@ static bool is_signed_by_key(const RequirementCheck *check, const SignedContent 
         return false;
 }
 
-static bool is_digest_among(const char *digest, const char *const *digests) {
-        for (; *digests; digests++)
-                if (streq(digest, *digests))
-                        return true;
-        return false;
-}
-
 /* What a key of the rule has signed. 0: it counts. */
 static int check_signed_claims(const RequirementCheck *check, const SignedContent *content,
                                SignatureProgress *ret_progress, Error *reterr) {
@@ -95,7 +89,7 @@ static int check_signed_claims(const RequirementCheck *check, const SignedConten
         r = signature_claims_parse(content, &claims, reterr);
         if (r < 0)
                 return r;
-        if (!is_digest_among(claims.digest, check->digests))
+        if (!text_is_one_of(claims.digest, check->digests))
                 return error_setf(reterr, EKEYREJECTED, "the signature is of another image, %s",
                                   claims.digest);
         *ret_progress = SIGNATURE_FOR_OTHER_NAME;

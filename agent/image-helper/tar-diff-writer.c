@@ -4,6 +4,7 @@
 #include "agent/image-helper/tar-patch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -142,8 +143,7 @@ static int go_to_source(TarDiffWriter *writer, const char *path, uint64_t positi
         if (r < 0)
                 return r;
         if (!streq_ptr(writer->path, path)) {
-                free(writer->path);
-                writer->path = strdup(path);
+                (void) text_replace(&writer->path, path);
                 writer->position = 0;
                 if (!writer->path)
                         return -ENOMEM;
