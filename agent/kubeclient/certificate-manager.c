@@ -63,15 +63,13 @@ static void report_certificate_error(CertificateManager *manager) {
         why = both ? both : own ? own : why;
         if (streq_ptr(why, manager->reported_error))
                 return;
-        free(manager->reported_error);
-        manager->reported_error = why ? strdup(why) : NULL;
+        (void) text_replace(&manager->reported_error, why);
         if (manager->spec.on_error)
                 manager->spec.on_error(manager->reported_error, manager->spec.userdata);
 }
 
 static void set_rotation_error(CertificateManager *manager, const char *error) {
-        free(manager->rotation_error);
-        manager->rotation_error = error ? strdup(error) : NULL;
+        (void) text_replace(&manager->rotation_error, error);
         report_certificate_error(manager);
 }
 

@@ -91,8 +91,7 @@ static void release_certificate_request(CertificateRequest *c) {
 static void report_certificate_request_error(CertificateRequest *c, const char *error) {
         if (c->is_doomed || streq_ptr(error, c->last_error))
                 return;
-        free(c->last_error);
-        c->last_error = error ? strdup(error) : NULL;
+        (void) text_replace(&c->last_error, error);
         c->held++;
         if (c->spec.on_error)
                 c->spec.on_error(error, c->spec.userdata);

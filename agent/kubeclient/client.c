@@ -7,6 +7,7 @@
 #include "agent/kubeclient/json-view.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
 #include "common/text.h"
@@ -75,8 +76,7 @@ void kube_client_mark_unreachable(KubeClient *client, const char *error) {
                 client->since = now_realtime_usec();
         client->is_reached = false;
         client->was_unreachable = true;
-        free(client->last_error);
-        client->last_error = strdup(strna(error));
+        (void) text_replace(&client->last_error, strna(error));
         client->is_state_changed = true;
 }
 
@@ -98,8 +98,7 @@ uint64_t kube_client_claim_retry(KubeClient *client) {
 }
 
 void kube_client_add_listener(KubeClient *client, KubeReconnectListener *listener) {
-        listener->next = client->listeners;
-        client->listeners = listener;
+        LIST_PREPEND(client->listeners, listener);
 }
 
 void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *listener) {
@@ -240,8 +239,7 @@ static void replace_connections(KubeClient *client, KubeConnections *connections
         client->connections = connections;
         if (!old)
                 return;
-        old->next = client->draining;
-        client->draining = old;
+        LIST_PREPEND(client->draining, old);
         kube_connections_drain(old, false);
 }
 

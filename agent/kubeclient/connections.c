@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/list.h"
 #include "common/memory-trim.h"
 
 enum {
@@ -114,7 +115,7 @@ static void start_queued_request(KubeRequest *request) {
 
 /* A request that is to be freed or started; the list may change after each. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
-        for (KubeRequest *request = connections->requests; request; request = request->next)
+        list_foreach(request, connections->requests)
                 if (!request->is_finishing && (request->is_cancelled || !request->is_started))
                         return request;
         return NULL;
@@ -123,7 +124,7 @@ static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
 /* A request that was sent; with 'since', only one whose response has started and of which nothing
  * has arrived since then. */
 static KubeRequest *find_sent_request(const KubeConnections *connections, uint64_t since) {
-        for (KubeRequest *request = connections->requests; request; request = request->next) {
+        list_foreach(request, connections->requests) {
                 bool is_quiet = request->has_response && request->received_at < since;
 
                 if (request->is_started && !request->is_finishing && !request->is_cancelled &&
@@ -226,7 +227,7 @@ void kube_connections_drain(KubeConnections *connections, bool is_client_gone) {
         connections->is_draining = true;
         if (is_client_gone) {
                 connections->client = NULL;
-                for (KubeRequest *request = connections->requests; request; request = request->next)
+                list_foreach(request, connections->requests)
                         request->is_cancelled = true;
         } else
                 (void) sd_event_add_time_relative(

@@ -225,8 +225,7 @@ CsrStatus csr_read_status(const char *json, size_t length, char **ret_text) {
         if (!base64)
                 return CSR_PENDING;
         if (base64_decode(base64, ret_text, &size) < 0 || size == 0) {
-                free(*ret_text);
-                *ret_text = strdup("the issued certificate is not base64");
+                (void) text_replace(ret_text, "the issued certificate is not base64");
                 return CSR_REFUSED;
         }
         return CSR_ISSUED;

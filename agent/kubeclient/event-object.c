@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/event-object.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"
@@ -28,7 +29,7 @@ static char *shorten_event_name(const char *name) {
 }
 
 static const char *get_event_text(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key));
+        return json_text(object, key);
 }
 
 static char *format_event_patch(const json_t *event) {

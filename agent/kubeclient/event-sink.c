@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/list.h"
 #include "common/text.h"
 
 /* No state is kept about an event that was sent. An event that happened before is patched with the
@@ -86,7 +87,7 @@ static bool take_event_token(KubeEventSink *sink, const char *pod) {
 /* ---- pending events ---- */
 
 static PendingEvent *find_pending_event(const KubeEventSink *sink, const char *key) {
-        for (PendingEvent *pending = sink->oldest; pending; pending = pending->next)
+        list_foreach(pending, sink->oldest)
                 if (streq(pending->key, key))
                         return pending;
         return NULL;
@@ -213,8 +214,7 @@ static void report_event_error(KubeEventSink *sink, const KubeResponse *response
         (void) snprintf(text, sizeof(text), "events are refused with status %u", response->status);
         if (streq_ptr(error, sink->last_error))
                 return;
-        free(sink->last_error);
-        sink->last_error = error ? strdup(error) : NULL;
+        (void) text_replace(&sink->last_error, error);
         if (sink->spec.on_error)
                 sink->spec.on_error(error, response->status, sink->spec.userdata);
 }

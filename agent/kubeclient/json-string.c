@@ -3,11 +3,13 @@
 
 #include "agent/kubeclient/json-string.h"
 
+#include "agent/model/json-path.h"
+
 #include <errno.h>
 #include <string.h>
 
 int json_copy_string(const json_t *object, const char *key, char **ret) {
-        const char *text = json_string_value(json_object_get(object, key));
+        const char *text = json_text(object, key);
 
         *ret = text ? strdup(text) : NULL;
         return text && !*ret ? -ENOMEM : 0;

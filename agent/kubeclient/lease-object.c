@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/lease-object.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -33,7 +34,7 @@ int lease_object_renew(const char *known, const char *node_name, uint64_t now, c
         cleanup_json json_t *json = json_loads(known, 0, NULL);
         json_t *spec = json_object_get(json, "spec");
         json_t *metadata = json_object_get(json, "metadata");
-        const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
+        const char *renewed = json_text(spec, "renewTime");
         uint64_t before = 0;
         char *body;
 

@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/node-local-labels.h"
 #include "agent/kubeclient/node-status-json.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 
 #include <stdio.h>
@@ -50,10 +51,10 @@ static const char *find_node_condition_status(const json_t *node, const char *ty
         size_t i;
 
         json_array_foreach(list, i, item) {
-                const char *name = json_string_value(json_object_get(item, "type"));
+                const char *name = json_text(item, "type");
 
                 if (name && streq(name, type))
-                        return json_string_value(json_object_get(item, "status"));
+                        return json_text(item, "status");
         }
         return NULL;
 }
@@ -71,7 +72,7 @@ static void compare_condition(const NodeChange *change, size_t i) {
 
 static const char *get_boot_id(const json_t *node) {
         const json_t *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
-        const char *id = json_string_value(json_object_get(info, "bootID"));
+        const char *id = json_text(info, "bootID");
 
         return id ? id : "";
 }
@@ -111,8 +112,7 @@ static void report_restored_label(const char *key, const char *removed, const ch
 void node_events_compare(const json_t *before, const json_t *after, NodeEventCallback on_event,
                          void *userdata) {
         const json_t *metadata = json_object_get(after, "metadata");
-        NodeChange change = { before, after, json_string_value(json_object_get(metadata, "name")),
-                              on_event, userdata };
+        NodeChange change = { before, after, json_text(metadata, "name"), on_event, userdata };
 
         if (!change.name)
                 return;
@@ -127,7 +127,7 @@ void node_events_check_schedulable(bool *is_unschedulable, const json_t *node,
                                    NodeEventCallback on_event, void *userdata) {
         const json_t *spec = json_object_get(node, "spec"),
                      *metadata = json_object_get(node, "metadata");
-        NodeChange change = { .name = json_string_value(json_object_get(metadata, "name")),
+        NodeChange change = { .name = json_text(metadata, "name"),
                               .on_event = on_event,
                               .userdata = userdata };
         bool is_now = json_is_true(json_object_get(spec, "unschedulable"));

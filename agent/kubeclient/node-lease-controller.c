@@ -66,8 +66,7 @@ static void report_lease_error(KubeLeaseController *controller, const char *erro
                                unsigned status) {
         if (streq_ptr(error, controller->last_error))
                 return;
-        free(controller->last_error);
-        controller->last_error = error ? strdup(error) : NULL;
+        (void) text_replace(&controller->last_error, error);
         if (controller->spec.on_error)
                 controller->spec.on_error(error, status, controller->spec.userdata);
 }

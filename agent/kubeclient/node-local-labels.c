@@ -5,6 +5,7 @@
 #include "agent/kubeclient/node-local-labels.h"
 
 #include "agent/kubeclient/json-string.h"
+#include "agent/model/json-path.h"
 #include "agent/model/match.h"
 #include "agent/model/names.h"
 #include "agent/model/own-keys.h"
@@ -197,7 +198,7 @@ static bool is_condition_taint(const char *key) {
 }
 
 static int parse_taint_json(const json_t *json, Taint *taint) {
-        const char *effect = json_string_value(json_object_get(json, "effect"));
+        const char *effect = json_text(json, "effect");
         int r = json_copy_string(json, "key", &taint->key);
 
         if (r < 0)
@@ -363,7 +364,7 @@ void node_local_labels_find_restored(const json_t *before, const json_t *after,
         const char *key;
 
         json_object_foreach(has, key, value) {
-                const char *found = json_string_value(json_object_get(had, key));
+                const char *found = json_text(had, key);
                 const char *text = json_string_value(value);
 
                 if (!text || streq_ptr(found, text) || !is_label_listed(listed, key, text) ||

@@ -6,6 +6,7 @@
 #include "agent/kubeclient/json-string.h"
 #include "agent/kubeclient/node-local-labels.h"
 #include "agent/kubeclient/node-status-json.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
@@ -43,7 +44,7 @@ char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uin
 /* Differences */
 
 static const char *get_node_text(const json_t *object, const char *key) {
-        const char *text = json_string_value(json_object_get(object, key));
+        const char *text = json_text(object, key);
 
         return text ? text : "";
 }

@@ -8,6 +8,7 @@
 #include "agent/kubeclient/reflector.h"
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/work-queue.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -67,8 +68,7 @@ struct NodeStatusUpdater {
 static void report_node_error(NodeStatusUpdater *updater, const char *error, unsigned status) {
         if (streq_ptr(error, updater->last_error))
                 return;
-        free(updater->last_error);
-        updater->last_error = error ? strdup(error) : NULL;
+        (void) text_replace(&updater->last_error, error);
         if (updater->spec.on_error)
                 updater->spec.on_error(error, status, updater->spec.userdata);
 }
@@ -295,7 +295,7 @@ static bool parse_resource_version(const char *text, uint64_t *ret) {
  * restored, resource versions start again. */
 static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json_t *node) {
         const json_t *metadata = json_object_get(node, "metadata");
-        const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
+        const char *version = json_text(metadata, "resourceVersion");
         uint64_t known, watched;
 
         return !updater->is_listing && updater->state == NODE_PRESENT &&

@@ -4,6 +4,7 @@
 #include "agent/kubeclient/object-summary.h"
 
 #include "agent/kubeclient/json-string.h"
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
@@ -97,8 +98,8 @@ int kube_object_summary_conditions(const KubeObjectSummary *metadata, StringMap 
         if (metadata->status && !status)
                 return -ENOMEM;
         json_array_foreach(json_object_get(status, "conditions"), i, condition) {
-                const char *type = json_string_value(json_object_get(condition, "type"));
-                const char *value = json_string_value(json_object_get(condition, "status"));
+                const char *type = json_text(condition, "type");
+                const char *value = json_text(condition, "status");
                 int r = type && value ? string_map_set(&conditions, type, value) : 0;
 
                 if (r < 0)

@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/pod-status-patch.h"
 
+#include "agent/model/json-path.h"
 #include "agent/model/status.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -73,7 +74,7 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         json_t *condition;
 
         json_array_foreach(conditions, i, condition) {
-                const char *other = json_string_value(json_object_get(condition, "type"));
+                const char *other = json_text(condition, "type");
 
                 if (other && streq(other, type))
                         return condition;
@@ -88,12 +89,10 @@ static int keep_transition_times(json_t *reported, json_t *ours) {
         json_t *condition;
 
         json_array_foreach(ours, i, condition) {
-                json_t *other = find_pod_condition(
-                        reported, strna(json_string_value(json_object_get(condition, "type"))));
+                json_t *other = find_pod_condition(reported, strna(json_text(condition, "type")));
                 json_t *time = json_object_get(other, transition_time);
                 const char *kept = json_string_value(time);
-                const char *computed =
-                        json_string_value(json_object_get(condition, transition_time));
+                const char *computed = json_text(condition, transition_time);
 
                 if (kept && computed && strcmp(computed, kept) < 0 &&
                     json_equal(json_object_get(condition, "status"),
@@ -142,7 +141,7 @@ static int add_withdrawn_conditions(json_t *changed, json_t *reported, json_t *o
         size_t i;
 
         json_array_foreach(reported, i, condition) {
-                const char *type = json_string_value(json_object_get(condition, "type"));
+                const char *type = json_text(condition, "type");
 
                 if (type && is_condition_withdrawn(type, ours) &&
                     json_array_append_new(
@@ -160,7 +159,7 @@ static int add_changed_conditions(json_t *patch, json_t *reported, json_t *ours)
         if (!changed)
                 return -ENOMEM;
         json_array_foreach(ours, i, condition) {
-                const char *type = json_string_value(json_object_get(condition, "type"));
+                const char *type = json_text(condition, "type");
                 json_t *other = type ? find_pod_condition(reported, type) : NULL;
 
                 if (type && !is_condition_reported(other, condition) &&

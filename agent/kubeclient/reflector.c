@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/file.h"
+#include "common/text.h"
 #include "common/url-escape.h"
 
 #include <errno.h>
@@ -33,8 +34,7 @@ void reflector_release(KubeReflector *r) {
 void reflector_report_error(KubeReflector *r, const char *error, unsigned status) {
         if (r->is_doomed || (streq_ptr(error, r->last_error) && status == r->last_error_status))
                 return;
-        free(r->last_error);
-        r->last_error = error ? strdup(error) : NULL;
+        (void) text_replace(&r->last_error, error);
         r->last_error_status = status;
         if (r->spec.on_error)
                 r->spec.on_error(error, status, r->spec.userdata);

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
+#include "common/list.h"
 
 #include <errno.h>
 
@@ -52,7 +53,7 @@ struct KubeWorkQueue {
 /* ---- entries ---- */
 
 static KubeWorkItem *find_work_item(const KubeWorkQueue *queue, const char *key) {
-        for (KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 if (!item->is_forgotten && streq(item->key, key))
                         return item;
         return NULL;
@@ -131,7 +132,7 @@ static unsigned count_permitted_requests(const KubeWorkQueue *queue) {
 static void arm_work_queue_timer(KubeWorkQueue *queue) {
         uint64_t due = UINT64_MAX;
 
-        for (const KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 if (item->is_dirty && !item->request)
                         due = MIN(due, item->due_at);
         due = due == UINT64_MAX ? due : MAX(due, queue->server_retry_at);
@@ -183,7 +184,7 @@ static void on_queue_reconnect(bool was_down, void *userdata) {
         kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
         queue->retried_at = 0; /* all are due, also those that had a second of their own */
-        for (KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);
 }
@@ -301,7 +302,7 @@ static KubeWorkItem *find_due_item(const KubeWorkQueue *queue) {
 
         if (queue->n_in_flight >= count_permitted_requests(queue) || queue->server_retry_at > now)
                 return NULL;
-        for (KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 if (item->is_dirty && !item->request && !item->is_held && item->due_at <= now)
                         return item;
         return NULL;
@@ -356,7 +357,7 @@ void kube_work_queue_forget(KubeWorkQueue *queue, const char *key) {
 size_t kube_work_queue_length(const KubeWorkQueue *queue) {
         size_t n = 0;
 
-        for (const KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 n += !item->is_forgotten;
         return n;
 }
@@ -380,7 +381,7 @@ void kube_work_queue_dump(const KubeWorkQueue *queue, const char *name, FILE *ou
         if (queue->server_retry_at > 0)
                 dump_line(out, 2, "the server is not reached, next attempt: %s",
                           dump_format_due(due, queue->server_retry_at));
-        for (const KubeWorkItem *item = queue->items; item; item = item->next)
+        list_foreach(item, queue->items)
                 if (!item->is_forgotten)
                         dump_work_item(item, out);
         dump_timer(out, 2, "next item", queue->timer);
@@ -418,7 +419,7 @@ KubeWorkQueue *kube_work_queue_free(KubeWorkQueue *queue) {
         if (!queue->is_doomed) {
                 queue->dispatch = sd_event_source_disable_unref(queue->dispatch);
                 queue->timer = sd_event_source_disable_unref(queue->timer);
-                for (KubeWorkItem *item = queue->items; item; item = item->next)
+                list_foreach(item, queue->items)
                         cancel_item_request(item);
                 kube_client_remove_listener(queue->spec.client, &queue->listener);
         }
