@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/api-user.h"
 
+#include "agent/model/json-path.h"
 #include "common/strv.h"
 
 #include "common/cleanup.h"
@@ -36,8 +37,8 @@ json_t *api_user_to_json(const ApiUser *user) {
 
 int api_user_from_json(const json_t *object, ApiUser *ret) {
         cleanup_with(api_user_done) ApiUser user = { 0 };
-        const char *name = json_string_value(json_object_get(object, "username"));
-        const char *uid = json_string_value(json_object_get(object, "uid"));
+        const char *name = json_text(object, "username");
+        const char *uid = json_text(object, "uid");
         const json_t *extra = json_object_get(object, "extra"), *group;
         size_t i;
 

@@ -4,6 +4,7 @@
 
 #include "agent/model/client-ticket.h"
 
+#include "agent/model/json-path.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
@@ -52,7 +53,7 @@ static bool is_same_code(const char *a, const char *b) {
 
 static int read_ticket_json(const char *json, uint64_t now, const char *authorities, ApiUser *ret) {
         cleanup_json json_t *object = json_loads(json, 0, NULL);
-        const char *named = json_string_value(json_object_get(object, "authorities"));
+        const char *named = json_text(object, "authorities");
 
         if ((uint64_t) json_integer_value(json_object_get(object, "expires")) <= now)
                 return -EACCES;
