@@ -6,6 +6,7 @@
 #include "agent/node/lone-node.h"
 
 #include "agent/kubeclient/tls-config.h"
+#include "agent/model/json-path.h"
 #include "agent/node/node-authority.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -148,7 +149,7 @@ static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
 
 /* Clients of the configured authorities stay valid beside those of the node's own. */
 static int add_client_authority(json_t *settings, const char *certificate) {
-        const char *configured = json_string_value(json_object_get(settings, "clientCA"));
+        const char *configured = json_text(settings, "clientCA");
         json_t *all =
                 json_sprintf("%s%s%s", strna(configured), configured ? "\n" : "", certificate);
 

@@ -5,6 +5,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -32,8 +33,7 @@ static const char not_ready_message[] =
 static void log_not_ready(NetworkReadiness *readiness, const char *why) {
         if (streq_ptr(readiness->logged, why))
                 return;
-        free(readiness->logged);
-        readiness->logged = strdup(why);
+        (void) text_replace(&readiness->logged, why);
         log_warning("The network is not ready: %s; only pods of the host network start until a "
                     "network plugin has written its configuration",
                     why);
