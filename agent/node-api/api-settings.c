@@ -20,15 +20,6 @@ void api_settings_done(ApiSettings *settings) {
         *settings = (ApiSettings){ 0 };
 }
 
-static int copy_setting(const json_t *object, const char *name, char **ret) {
-        const char *text = json_string_value(json_object_get(object, name));
-
-        if (!text)
-                return 0;
-        *ret = strdup(text);
-        return *ret ? 0 : -ENOMEM;
-}
-
 static uint64_t read_period(const json_t *object, const char *name) {
         json_int_t msec = json_integer_value(json_object_get(object, name));
 
@@ -40,14 +31,14 @@ static bool read_setting_flag(const json_t *object, const char *name) {
 }
 
 static int copy_tls_priorities(const json_t *object, ApiSettings *settings) {
-        int r = copy_setting(object, "tlsPriorities", &settings->tls_priorities);
+        int r = json_copy_text(object, "tlsPriorities", &settings->tls_priorities);
 
         if (r < 0)
                 return r;
-        r = copy_setting(object, "tls12EcdsaPriorities", &settings->tls12_ecdsa_priorities);
+        r = json_copy_text(object, "tls12EcdsaPriorities", &settings->tls12_ecdsa_priorities);
         if (r < 0)
                 return r;
-        return copy_setting(object, "tls12RsaPriorities", &settings->tls12_rsa_priorities);
+        return json_copy_text(object, "tls12RsaPriorities", &settings->tls12_rsa_priorities);
 }
 
 int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
@@ -57,25 +48,25 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
 
         if (!json_is_string(json_object_get(object, "nodeName")))
                 return error_setf(reterr, EBADMSG, "the agent's settings lack nodeName");
-        r = copy_setting(object, "nodeName", &settings.node_name);
+        r = json_copy_text(object, "nodeName", &settings.node_name);
         if (r < 0)
                 return r;
         r = copy_tls_priorities(object, &settings);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "kubernetesVersion", &settings.version);
+        r = json_copy_text(object, "kubernetesVersion", &settings.version);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
+        r = json_copy_text(object, "manifestDirectory", &settings.manifest_directory);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "configurationFile", &settings.config_file);
+        r = json_copy_text(object, "configurationFile", &settings.config_file);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "nodeCreated", &settings.node_created);
+        r = json_copy_text(object, "nodeCreated", &settings.node_created);
         if (r < 0)
                 return r;
-        r = copy_setting(object, "address", &settings.address);
+        r = json_copy_text(object, "address", &settings.address);
         if (r < 0)
                 return r;
         settings.port = (unsigned) json_integer_value(json_object_get(object, "port"));

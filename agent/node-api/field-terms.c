@@ -3,6 +3,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 static void field_term_done(FieldTerm *term) {
         free(term->path);
@@ -54,12 +55,8 @@ static int take_field_term(const char **text, FieldTerm *term) {
 }
 
 static bool is_selectable_field(const char *path, const char *const *fields) {
-        if (streq(path, "metadata.name") || streq(path, "metadata.namespace"))
-                return true;
-        for (; fields && *fields; fields++)
-                if (streq(path, *fields))
-                        return true;
-        return false;
+        return streq(path, "metadata.name") || streq(path, "metadata.namespace") ||
+               (fields && text_is_one_of(path, fields));
 }
 
 static int append_field_term(const char **text, FieldTerms *terms) {

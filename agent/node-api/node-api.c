@@ -3,6 +3,7 @@
 /* Settings of the agent, accepting of clients, and the end after some time without one. There is no
  * timer for settings: a client that connects makes us ask for them. */
 
+#include "agent/model/json-path.h"
 #include "agent/model/signer-protocol.h"
 #include "agent/node-api/listen-address.h"
 #include "agent/node-api/node-api-private.h"
@@ -43,15 +44,14 @@ static int make_credentials(NodeApi *server, const char *json, TlsCredentials **
                             Error *reterr) {
         const ApiSettings *settings = &server->settings;
         cleanup_json json_t *object = json_loads(json, 0, NULL);
-        const char *error = json_string_value(json_object_get(object, "error"));
-        TlsMaterial material = {
-                .signer = { .ask = signer_client_ask, .userdata = &server->signer },
-                .certificate = json_string_value(json_object_get(object, "certificate")),
-                .client_ca = json_string_value(json_object_get(object, "clientCA")),
-                .priorities = settings->tls_priorities,
-                .tls12_ecdsa_priorities = settings->tls12_ecdsa_priorities,
-                .tls12_rsa_priorities = settings->tls12_rsa_priorities
-        };
+        const char *error = json_text(object, "error");
+        TlsMaterial material = { .signer = { .ask = signer_client_ask,
+                                             .userdata = &server->signer },
+                                 .certificate = json_text(object, "certificate"),
+                                 .client_ca = json_text(object, "clientCA"),
+                                 .priorities = settings->tls_priorities,
+                                 .tls12_ecdsa_priorities = settings->tls12_ecdsa_priorities,
+                                 .tls12_rsa_priorities = settings->tls12_rsa_priorities };
 
         if (error)
                 log_warning("Cannot use the agent's settings: %s", error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/protobuf-body.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
@@ -243,8 +244,7 @@ json_t *protobuf_body_parse(const char *data, size_t length) {
                          &message) < 0)
                 return NULL;
         for (size_t i = 0; i < N_ELEMENTS(messages); i++)
-                if (streq(messages[i].kind,
-                          strna(json_string_value(json_object_get(type, "kind")))))
+                if (streq(messages[i].kind, strna(json_text(type, "kind"))))
                         return parse_protobuf_message(message, messages[i].fields);
         return json_object();
 }

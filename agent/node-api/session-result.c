@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/session-result.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"
 
 char *session_result_failure(const char *status) {
         cleanup_json json_t *json = json_loads(status, 0, NULL);
-        const char *word = json_string_value(json_object_get(json, "status"));
-        const char *message = json_string_value(json_object_get(json, "message"));
+        const char *word = json_text(json, "status");
+        const char *message = json_text(json, "message");
 
         if (word && streq(word, "Success"))
                 return NULL;

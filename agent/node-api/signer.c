@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/signer.h"
 
+#include "agent/model/json-path.h"
 #include "agent/model/signer-protocol.h"
 #include "agent/node-api/client-certificate.h"
 #include "agent/node-api/handshake-proof.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/text.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
@@ -167,9 +169,9 @@ static int load_authorities(SignerMaterial *material, const char *pem, Error *re
 static int load_material(const char *json, size_t length, SignerMaterial *ret, Error *reterr) {
         cleanup_with(signer_material_done) SignerMaterial material = { 0 };
         cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
-        const char *certificate = json_string_value(json_object_get(object, "certificate"));
-        const char *key = json_string_value(json_object_get(object, "key"));
-        const char *client_ca = json_string_value(json_object_get(object, "clientCA"));
+        const char *certificate = json_text(object, "certificate");
+        const char *key = json_text(object, "key");
+        const char *client_ca = json_text(object, "clientCA");
         int code, r;
 
         if (!certificate || !key)
@@ -198,8 +200,7 @@ void signer_use_material(Signer *signer, const uint8_t ticket_key[TICKET_KEY_SIZ
         int r = load_material(json, length, &material, &error);
 
         memcpy(signer->ticket_key, ticket_key, TICKET_KEY_SIZE);
-        free(signer->error);
-        signer->error = r < 0 ? strdup(error_message(&error, r)) : NULL;
+        (void) text_replace(&signer->error, r < 0 ? error_message(&error, r) : NULL);
         if (r < 0)
                 return;
         signer_material_done(&signer->before);
