@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/report/report-line.h"
 
+#include "agent/model/json-path.h"
 #include "agent/model/node-status.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
@@ -14,7 +15,7 @@
 #define OWN_CONDITION NODE_CONDITION_PREFIX "ReportFailed"
 
 static const char *get_line_text(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key));
+        return json_text(object, key);
 }
 
 /* Names and images of a list of containers. */

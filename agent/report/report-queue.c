@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -83,13 +84,12 @@ static QueuedObject *add_queued_object(ReportQueue *queue, const char *name) {
                 free(object);
                 return NULL;
         }
-        object->next = queue->objects;
-        queue->objects = object;
+        LIST_PREPEND(queue->objects, object);
         return object;
 }
 
 static bool has_queued_lines(const ReportQueue *queue, const QueuedObject *object) {
-        for (const QueuedLine *line = queue->oldest; line; line = line->next)
+        list_foreach(line, queue->oldest)
                 if (line->object == object)
                         return true;
         return false;
@@ -142,7 +142,7 @@ static void remove_queued_line(ReportQueue *queue, QueuedLine *line) {
 }
 
 static void remove_same_line(ReportQueue *queue, const QueuedObject *object, const char *key) {
-        for (QueuedLine *line = queue->oldest; line; line = line->next)
+        list_foreach(line, queue->oldest)
                 if (line->object == object && streq(line->key, key)) {
                         remove_queued_line(queue, line);
                         return;
@@ -160,7 +160,7 @@ static void limit_events_of_object(ReportQueue *queue, const QueuedObject *objec
         QueuedLine *oldest = NULL;
         size_t n = 0;
 
-        for (QueuedLine *line = queue->oldest; line; line = line->next)
+        list_foreach(line, queue->oldest)
                 if (line->object == object && !is_status_key(line->key)) {
                         if (!oldest)
                                 oldest = line;
@@ -250,7 +250,7 @@ char *report_queue_take(ReportQueue *queue, size_t bytes_max) {
         stream = open_memstream(&text, &size);
         if (!stream)
                 return NULL;
-        for (QueuedLine *line = queue->oldest; line; line = line->next) {
+        list_foreach(line, queue->oldest) {
                 bytes += strlen(line->text) + 1;
                 if (bytes > bytes_max && line != queue->oldest)
                         break;
@@ -274,7 +274,7 @@ void report_queue_sent(ReportQueue *queue) {
 }
 
 void report_queue_not_sent(ReportQueue *queue) {
-        for (QueuedLine *line = queue->oldest; line; line = line->next)
+        list_foreach(line, queue->oldest)
                 line->is_under_way = false;
 }
 
@@ -345,7 +345,7 @@ static int print_queued_lines(const ReportQueue *queue, const QueuedObject *obje
 
         if (!stream)
                 return -ENOMEM;
-        for (const QueuedLine *line = queue->oldest; line; line = line->next)
+        list_foreach(line, queue->oldest)
                 if (line->object == object)
                         (void) fprintf(stream, "%" PRIu64 " %s %s\n", line->number, line->key,
                                        line->text);
@@ -384,7 +384,7 @@ int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **
 }
 
 void report_queue_saved(ReportQueue *queue) {
-        for (QueuedObject *object = queue->objects; object; object = object->next)
+        list_foreach(object, queue->objects)
                 if (object->is_being_written) {
                         object->is_being_written = false;
                         object->is_on_disk = object->has_lines_written;
@@ -393,7 +393,7 @@ void report_queue_saved(ReportQueue *queue) {
 }
 
 void report_queue_not_saved(ReportQueue *queue) {
-        for (QueuedObject *object = queue->objects; object; object = object->next) {
+        list_foreach(object, queue->objects) {
                 object->is_unsaved |= object->is_being_written;
                 object->is_being_written = false;
         }

@@ -97,8 +97,7 @@ static void set_report_error(StatusReport *report, const char *text) {
 
         if (!text)
                 report->succeeded = now_realtime_usec();
-        free(report->error);
-        report->error = text ? strdup(text) : NULL;
+        (void) text_replace(&report->error, text);
         if (!is_first && was_failed == (text != NULL))
                 return;
         report->since = now_realtime_usec();
