@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/source/source-answer.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
 
 int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Error *reterr) {
         cleanup_json json_t *json = json_loadb(text, length, 0, NULL);
-        const char *result = strna(json_string_value(json_object_get(json, "result")));
+        const char *result = strna(json_text(json, "result"));
 
         if (!streq(result, "new") && !streq(result, "unchanged"))
                 return error_setf(reterr, EBADMSG, "mainstay-image reported no result");
@@ -16,7 +17,7 @@ int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Erro
 }
 
 static char *copy_member(const json_t *json, const char *key) {
-        const char *text = json_string_value(json_object_get(json, key));
+        const char *text = json_text(json, key);
 
         return text ? strdup(text) : NULL;
 }
@@ -24,7 +25,7 @@ static char *copy_member(const json_t *json, const char *key) {
 void source_in_use_parse(const char *text, size_t length, SourceInUse *ret) {
         cleanup_json json_t *json = json_loadb(text, length, 0, NULL);
         int64_t deadline = json_integer_value(json_object_get(json, "progressDeadlineSeconds"));
-        const char *fetched = json_string_value(json_object_get(json, "fetched"));
+        const char *fetched = json_text(json, "fetched");
 
         *ret = (SourceInUse){ .is_there = true,
                               .summary = copy_member(json, "summary"),
