@@ -9,6 +9,7 @@
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/environment.h"
+#include "agent/bundle/guarded-root.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/masked-paths.h"
 #include "agent/bundle/mounts.h"
@@ -376,32 +377,6 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
         return result;
 }
 
-/* Whether a directory of a layer is behind a link there. */
-static bool passes_link_of_image(const Image *image, const char *path) {
-        path += strspn(path, "/");
-        strv_foreach(layer, image->layers) {
-                cleanup_close int layer_fd =
-                        open_no_symlinks(AT_FDCWD, *layer, O_PATH | O_DIRECTORY, 0);
-                cleanup_close int fd = layer_fd < 0 || !*path
-                                               ? -ENOENT
-                                               : open_no_symlinks(layer_fd, path, O_PATH, 0);
-
-                /* ".." is not where the text says, if a link is in front of it. */
-                if (fd == -ELOOP || fd == -EXDEV)
-                        return true;
-        }
-        return false;
-}
-
-/* Other containers of the pod may make links in its volumes, also while the runtime runs, and an
- * image has those of its maker. Without volumes and links there is nothing to guard. */
-static bool needs_root_guard(const RuntimeSpecInput *input, const ContainerSecurity *security) {
-        if (!input->config->shim_path || security->is_privileged)
-                return false;
-        return input->container->volume_mounts.n > 0 || anonymous_volume_count(input) > 0 ||
-               passes_link_of_image(input->image, working_directory(input));
-}
-
 /* The runtime runs it outside of the container, once all is mounted. Instead of the runtime it
  * masks paths: what the runtime would mount over them may be a link in a volume. */
 static void add_root_guard(json_t *document, const char *shim) {
@@ -437,7 +412,8 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
                 process_section, "root", "path", "rootfs", "readonly", security.has_read_only_root,
                 "mounts", mounts_section(input, &security), "linux",
                 linux_section(input, &security), "annotations", annotations_section(input));
-        if (document && needs_root_guard(input, &security))
+        if (document && input->config->shim_path && !security.is_privileged &&
+            root_needs_guard(input, json_object_get(document, "mounts"), working_directory(input)))
                 add_root_guard(document, input->config->shim_path);
         text = document ? json_to_text(document, JSON_COMPACT) : NULL;
         json_decref(document);

@@ -321,7 +321,7 @@ class Pages(Lint):
 
     def test_a_readme_that_is_too_long_or_too_wide(self):
         self.put("README.md", "x\n" * 131)
-        self.expect(pages.check_readme(self.root), "121 lines")
+        self.expect(pages.check_readme(self.root), "131 lines")
         self.put("README.md", "é" * 101 + "\n")
         self.expect(pages.check_readme(self.root), "121 columns")
 

@@ -69,20 +69,34 @@ TEST(other_working_directories_with_such_a_name_are_accepted)
 
 /* ---- the hook that masks before the runtime ---- */
 
-static bool has_guard(const VolumeMount *mounts, size_t n, bool is_privileged, const char *shim) {
+static const char shim[] = "/usr/libexec/mainstay/mainstay-shim";
+
+typedef struct GuardedCase {
+        const char *volumes[2];
+        const char *working_dir;
+        bool is_guarded;
+} GuardedCase;
+
+static bool has_guard(const GuardedCase *one, bool is_privileged, const char *shim_path) {
         BundleConfig with_shim = config;
+        VolumeMount mounts[N_ELEMENTS(one->volumes)] = { 0 };
         char *command[] = { (char[]){ "/bin/sh" }, NULL };
         cleanup_free char *text = NULL;
         cleanup_error Error error = ERROR_NULL;
-        const Container container = { .name = (char[]){ "main" },
-                                      .security_context.privileged = is_privileged,
-                                      .volume_mounts = { (VolumeMount *) (uintptr_t) mounts, n } };
+        Container container = { .name = (char[]){ "main" },
+                                .working_dir = (char *) (uintptr_t) one->working_dir,
+                                .security_context.privileged = is_privileged,
+                                .volume_mounts = { .items = mounts } };
         const Image image = { .command = command };
         const Pod pod = { .metadata = { .namespace = (char[]){ "default" },
                                         .name = (char[]){ "web" },
                                         .uid = (char[]){ "u" } } };
 
-        with_shim.shim_path = shim;
+        for (size_t i = 0; i < N_ELEMENTS(one->volumes) && one->volumes[i]; i++)
+                mounts[container.volume_mounts.n++] =
+                        (VolumeMount){ .name = (char[]){ "v" },
+                                       .mount_path = (char *) (uintptr_t) one->volumes[i] };
+        with_shim.shim_path = shim_path;
         REQUIRE(make_runtime_spec(&(RuntimeSpecInput){ .config = &with_shim,
                                                        .pod = &pod,
                                                        .container = &container,
@@ -94,12 +108,33 @@ static bool has_guard(const VolumeMount *mounts, size_t n, bool is_privileged, c
         return strstr(text, "createRuntime") != NULL;
 }
 
-TEST(a_container_with_volumes_is_guarded_unless_it_is_privileged)
+TEST(a_container_is_guarded_if_the_runtime_would_follow_names_in_its_volumes)
 {
-        const VolumeMount mount = { .name = (char[]){ "v" }, .mount_path = (char[]){ "/data" } };
+        static const GuardedCase cases[] = {
+                { { NULL }, NULL, false },
+                { { "/data" }, NULL, false },
+                { { "/data", "/data2" }, "/data", false },
+                { { "/data" }, "/data/below", true },
+                { { "/data/" }, "//data/./below", true },
+                { { "/data", "/data/below" }, NULL, true },
+                { { "/data/below", "/data" }, NULL, true },
+                { { "/dev" }, NULL, true },
+                { { "//dev/./null" }, NULL, true },
+                { { "/data/../dev" }, NULL, true },
+                { { "/device" }, NULL, false },
+                { { "/sys" }, NULL, true },
+                { { "/" }, NULL, true },
+        };
 
-        REQUIRE(has_guard(&mount, 1, false, "/usr/libexec/mainstay/mainstay-shim"));
-        REQUIRE(!has_guard(&mount, 0, false, "/usr/libexec/mainstay/mainstay-shim"));
-        REQUIRE(!has_guard(&mount, 1, true, "/usr/libexec/mainstay/mainstay-shim"));
-        REQUIRE(!has_guard(&mount, 1, false, NULL));
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                if (has_guard(&cases[i], false, shim) != cases[i].is_guarded)
+                        test_fail(__FILE__, __LINE__, strna(cases[i].volumes[0]), "case %zu", i);
+}
+
+TEST(no_guard_is_for_privileged_containers_or_without_a_shim)
+{
+        static const GuardedCase devices = { { "/dev" }, NULL, true };
+
+        REQUIRE(!has_guard(&devices, true, shim));
+        REQUIRE(!has_guard(&devices, false, NULL));
 }
