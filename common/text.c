@@ -24,9 +24,10 @@ char *text_format(const char *format, ...) {
 }
 
 int text_replace(char **text, const char *value) {
-        cleanup_free char *old = *text;
+        char *old = *text; /* 'value' may be a part of it */
 
         *text = value ? strdup(value) : NULL;
+        free(old);
         return value && !*text ? -ENOMEM : 0;
 }
 

@@ -47,11 +47,11 @@ TEST(an_array_of_one_allocation_grows)
 
         REQUIRE(letters);
         memcpy(letters, "abc", n);
-        for (char c = 'd'; c <= 'z'; c++) {
+        for (int c = 'd'; c <= 'z'; c++) {
                 char *letter = ARRAY_APPEND(letters, n);
 
                 REQUIRE(letter);
-                *letter = c;
+                *letter = (char) c;
         }
         EXPECT_EQ(memcmp(letters, "abcdefghijklmnopqrstuvwxyz", n), 0);
 }
