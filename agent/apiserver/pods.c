@@ -282,6 +282,7 @@ static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const c
 static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER };
         const ObjectMeta *metadata = &pod->bound.desired->metadata;
+        const DesiredPod *holder;
         const Pod *resolved;
         int r;
 
@@ -289,7 +290,8 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
                 return pod->remote.exists ? reject_squatter(pods, pod, NAME_CONFLICT_REASON,
                                                             NAME_CONFLICT_MESSAGE)
                                           : 0;
-        if (desired_pods_have_uid(desired, metadata->uid))
+        holder = desired_pods_find_uid(desired, metadata->uid);
+        if (holder && pod_source_outranks(&holder->source, &source))
                 return reject_squatter(pods, pod, UID_CONFLICT_REASON, UID_CONFLICT_MESSAGE);
         r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)

@@ -21,11 +21,11 @@ DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace,
         return ARRAY_FIND(&key, desired->pods.items, desired->pods.n, compare_pod_name);
 }
 
-bool desired_pods_have_uid(const DesiredPods *desired, const char *uid) {
+const DesiredPod *desired_pods_find_uid(const DesiredPods *desired, const char *uid) {
         for (size_t i = 0; i < desired->pods.n; i++)
                 if (object_has_uid(&desired->pods.items[i].pod->metadata, uid))
-                        return true;
-        return false;
+                        return &desired->pods.items[i];
+        return NULL;
 }
 
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod) {

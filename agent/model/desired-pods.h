@@ -27,8 +27,8 @@ int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *p
 /* The same; takes the pod, on failure too. */
 int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod);
 
-/* One that was added has this UID, whatever its name is. */
-bool desired_pods_have_uid(const DesiredPods *desired, const char *uid);
+/* The first pod with this UID, whatever its name is, or NULL; valid until the next one is added. */
+const DesiredPod *desired_pods_find_uid(const DesiredPods *desired, const char *uid);
 
 /* The pod of that name, or NULL; valid until the next one is added. */
 DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace, const char *name);

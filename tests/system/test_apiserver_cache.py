@@ -127,7 +127,7 @@ def test_unreferenced_objects_leave_the_cache(make_member):
     wait_kept(member, "web")
     member.api.delete("pods", "default", "web", grace=1)
     member.wait_reported_gone("web")
-    wait(lambda: {os.path.basename(path) for path in files_below(cached(member))} == {"services"},
+    wait(lambda: {os.path.basename(path) for path in files_below(cached(member))} == {"identity", "services"},
          lambda: files_below(cached(member)))
 
 
