@@ -25,7 +25,7 @@ static void open_layers_done(OpenLayers *layers) {
         free(layers->fds);
 }
 
-static int open_layers(const Image *image, OpenLayers *ret) {
+static int open_image_layers(const Image *image, OpenLayers *ret) {
         strv_foreach(layer, image->layers) {
                 int *fd = ARRAY_APPEND(ret->fds, ret->n);
 
@@ -117,7 +117,7 @@ bool root_needs_guard(const RuntimeSpecInput *input, const json_t *mounts, const
         cleanup_with(open_layers_done) OpenLayers layers = { 0 };
         cleanup_strv char **volumes = NULL, **followed = NULL;
 
-        if (open_layers(input->image, &layers) < 0 ||
+        if (open_image_layers(input->image, &layers) < 0 ||
             passes_link_of_image(&layers, directory + strspn(directory, "/")) ||
             resolve_volumes(input, &layers, &volumes) < 0)
                 return true;

@@ -4,7 +4,7 @@
 /* Whether the root of a container must be guarded while the runtime mounts it (shim/root-guard.h):
  * whether the runtime would follow a name that containers may have made in a volume. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/runtime-spec-input.h"
 
 #include <jansson.h>
 

@@ -49,7 +49,7 @@ LIBRARIES = {
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",
-                  "agent/bundle/runtime-spec.c",
+                  "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/user-namespace.h", "agent/cli/*.h",
                   "agent/apiserver/controller-lease.c",
                   "agent/apiserver/namespace-policies.c", "agent/apiserver/services.c",

@@ -323,7 +323,7 @@ class Pages(Lint):
         self.put("README.md", "x\n" * 131)
         self.expect(pages.check_readme(self.root), "131 lines")
         self.put("README.md", "é" * 101 + "\n")
-        self.expect(pages.check_readme(self.root), "121 columns")
+        self.expect(pages.check_readme(self.root), "101 columns")
 
     def test_a_picture_that_is_older_than_its_source(self):
         self.put("a.dot", 'digraph a { b [label="one & two\\nthree"] }\n')
