@@ -186,43 +186,20 @@ int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser
         return r < 0 ? r : image_user_find(user, passwd, group, ret, reterr);
 }
 
-/* The number of layers, or -errno. All must be there: the user could be another one without it. */
-static int open_layers(char *const *layers, int *fds, Error *reterr) {
-        int n = 0;
-
-        for (; layers && *layers; layers++) {
-                int fd = open(*layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-                if (fd >= 0)
-                        fds[n++] = fd;
-                else {
-                        int r = -errno;
-
-                        while (n > 0)
-                                close_fd(fds[--n]);
-                        return error_setf(reterr, -r, "cannot open the layer '%s': %s", *layers,
-                                          strerror(-r));
-                }
-        }
-        return n;
-}
-
+/* All layers must be there: the user could be another one without one of them. */
 int image_user_find_in_directories(const char *user, char *const *layers, ImageUser *ret,
                                    Error *reterr) {
-        cleanup_free int *fds = calloc(strv_length(layers) + 1, sizeof(*fds));
-        LayerView view = { .layers = fds };
-        int n, r;
+        cleanup_with(layer_directories_done) LayerDirectories directories = { 0 };
+        int r = layer_directories_open(layers, &directories);
 
-        if (!fds)
-                return -ENOMEM;
-        n = open_layers(layers, fds, reterr);
-        if (n < 0)
-                return n;
-        view.n_layers = (size_t) n;
-        r = image_user_find_in_layers(user, &view, ret, reterr);
-        while (n > 0)
-                close_fd(fds[--n]);
-        return r;
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot open the layer '%s': %s",
+                                  layers[directories.n], strerror(-r));
+        return image_user_find_in_layers(
+                user, &(LayerView){ .layers = directories.fds, .n_layers = directories.n }, ret,
+                reterr);
 }
 
 void image_user_done(ImageUser *account) {

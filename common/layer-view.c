@@ -2,6 +2,7 @@
 #include "common/layer-view.h"
 
 #include "common/cleanup.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -75,6 +76,27 @@ static int find_in_layer(const LayerView *view, size_t i, const char *path, stru
         }
         *ret = st;
         return 1;
+}
+
+int layer_directories_open(char *const *layers, LayerDirectories *ret) {
+        ret->fds = calloc(strv_length(layers) + 1, sizeof(*ret->fds));
+        if (!ret->fds)
+                return -ENOMEM;
+        for (; layers && layers[ret->n]; ret->n++) {
+                int fd = open(layers[ret->n], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+                if (fd < 0)
+                        return -errno;
+                ret->fds[ret->n] = fd;
+        }
+        return 0;
+}
+
+void layer_directories_done(LayerDirectories *directories) {
+        while (directories->n > 0)
+                close_fd(directories->fds[--directories->n]);
+        free(directories->fds);
+        directories->fds = NULL;
 }
 
 int layer_view_await(const LayerView *view, size_t i) {

@@ -29,6 +29,17 @@ typedef struct LayerView {
                                      Borrowed. */
 } LayerView;
 
+/* The directories of a stack of layers, for a view; at first { 0 }. */
+typedef struct LayerDirectories {
+        int *fds;
+        size_t n;
+} LayerDirectories;
+
+/* Opens all of them. 0 or -errno; layers[ret->n] is the one that cannot be opened. The caller ends
+ * 'ret' in both cases. */
+int layer_directories_open(char *const *layers, LayerDirectories *ret);
+void layer_directories_done(LayerDirectories *directories);
+
 /* Waits until layer 'i' is complete. 0 or -errno. */
 int layer_view_await(const LayerView *view, size_t i);
 

@@ -13,6 +13,7 @@
 #include "common/hash.h"
 #include "common/json-text.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,10 +80,9 @@ static int load_cluster_identity(ClusterIdentity *identity) {
 
 static void store_cluster_identity(const ClusterIdentity *identity) {
         const ClusterNames *names = &identity->cached;
-        cleanup_free char *text = NULL;
+        cleanup_free char *text =
+                text_format("%s\n%s\n%s\n", names->server, names->authority, names->uid);
 
-        if (asprintf(&text, "%s\n%s\n%s\n", names->server, names->authority, names->uid) < 0)
-                text = NULL;
         if (text)
                 apiserver_cache_write(identity->spec.cache, ".", identity_file_name, text);
 }
@@ -167,7 +167,7 @@ static int read_cluster_uid(const KubeResponse *response, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Of a server that does not serve, nothing is concluded. */
+/* A server that does not serve proves nothing. */
 static bool is_answer(const KubeResponse *response) {
         unsigned status = response->status;
 

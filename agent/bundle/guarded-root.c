@@ -6,7 +6,6 @@
 #include "agent/bundle/guarded-root.h"
 
 #include "agent/bundle/anonymous-volumes.h"
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/layer-view.h"
@@ -14,32 +13,8 @@
 
 #include <fcntl.h>
 
-typedef struct OpenLayers {
-        int *fds;
-        size_t n;
-} OpenLayers;
-
-static void open_layers_done(OpenLayers *layers) {
-        while (layers->n > 0)
-                close_fd(layers->fds[--layers->n]);
-        free(layers->fds);
-}
-
-static int open_image_layers(const Image *image, OpenLayers *ret) {
-        strv_foreach(layer, image->layers) {
-                int *fd = ARRAY_APPEND(ret->fds, ret->n);
-
-                if (!fd)
-                        return -ENOMEM;
-                *fd = open_no_symlinks(AT_FDCWD, *layer, O_PATH | O_DIRECTORY, 0);
-                if (*fd < 0)
-                        return *fd;
-        }
-        return 0;
-}
-
 /* Whether a directory of a layer is behind a link there. */
-static bool passes_link_of_image(const OpenLayers *layers, const char *path) {
+static bool passes_link_of_image(const LayerDirectories *layers, const char *path) {
         for (size_t i = 0; i < layers->n; i++) {
                 cleanup_close int fd =
                         *path ? open_no_symlinks(layers->fds[i], path, O_PATH, 0) : -ENOENT;
@@ -52,7 +27,7 @@ static bool passes_link_of_image(const OpenLayers *layers, const char *path) {
 }
 
 /* Adds the path without links, "." and repeated slashes; "" is the root. 0 or -errno. */
-static int add_resolved(const OpenLayers *layers, const char *path, char ***ret) {
+static int add_resolved(const LayerDirectories *layers, const char *path, char ***ret) {
         const LayerView view = { .layers = layers->fds, .n_layers = layers->n };
         char resolved[PATH_MAX];
         int r = layer_view_resolve_file(&view, path + strspn(path, "/"), resolved);
@@ -76,7 +51,8 @@ static bool is_below(const char *path, const char *directory) {
         return rest && *rest;
 }
 
-static int resolve_volumes(const RuntimeSpecInput *input, const OpenLayers *layers, char ***ret) {
+static int resolve_volumes(const RuntimeSpecInput *input, const LayerDirectories *layers,
+                           char ***ret) {
         const Container *container = input->container;
         size_t n_anonymous = anonymous_volume_count(input);
         int r = 0;
@@ -88,7 +64,7 @@ static int resolve_volumes(const RuntimeSpecInput *input, const OpenLayers *laye
         return r;
 }
 
-static int resolve_destinations(const json_t *mounts, const OpenLayers *layers, char ***ret) {
+static int resolve_destinations(const json_t *mounts, const LayerDirectories *layers, char ***ret) {
         const json_t *mount;
         size_t i;
         int r = 0;
@@ -114,10 +90,13 @@ static bool volume_is_followed(const char *volume, char **followed) {
 }
 
 bool root_needs_guard(const RuntimeSpecInput *input, const json_t *mounts, const char *directory) {
-        cleanup_with(open_layers_done) OpenLayers layers = { 0 };
+        cleanup_with(layer_directories_done) LayerDirectories layers = { 0 };
         cleanup_strv char **volumes = NULL, **followed = NULL;
 
-        if (open_image_layers(input->image, &layers) < 0 ||
+        if (input->container->volume_mounts.n == 0 && anonymous_volume_count(input) == 0 &&
+            !directory[strspn(directory, "/")])
+                return false;
+        if (layer_directories_open(input->image->layers, &layers) < 0 ||
             passes_link_of_image(&layers, directory + strspn(directory, "/")) ||
             resolve_volumes(input, &layers, &volumes) < 0)
                 return true;
