@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a process gives up before it reads what strangers send: its user, its capabilities. By
+/* Giving up the user and the capabilities before a process reads what strangers send. By
  * system calls, which concern the calling thread: the C library would change all of its threads. */
 
 #include <stdint.h>

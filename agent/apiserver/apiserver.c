@@ -169,7 +169,7 @@ static int start_parts(ApiServerSync *api) {
         return apiserver_pods_start(api->pods, api->client);
 }
 
-/* Where it is only likely, its list of pods decides about pods. */
+/* If that is only likely, the list of pods of the new server decides about pods. */
 static void forget_cluster(ApiServerSync *api, bool is_certain) {
         log_warning("The kubeconfig %s %s of another cluster than before: the cache of objects and "
                     "tokens is dropped%s",
@@ -225,7 +225,7 @@ static void on_cluster_decided(ClusterVerdict verdict, void *userdata) {
         schedule_recompute(api);
 }
 
-/* Of another address or authority nothing is used before it is known whose it is. */
+/* A server with another address or authority is not used before its cluster is known. */
 static int try_kubeconfig(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
         int r = cluster_identity_is_doubtful(api->cluster, kubeconfig);
 

@@ -44,5 +44,5 @@ void namespace_policies_retain(NamespacePolicies *policies,
 
 void namespace_policies_dump(const NamespacePolicies *policies, FILE *out);
 
-/* What the cache has is of another cluster. Before there is a client. */
+/* The cache is of another cluster. To be called before there is a client. */
 void namespace_policies_forget_cached(NamespacePolicies *policies);

@@ -45,5 +45,5 @@ bool referenced_objects_is_pending(const ReferencedObjects *objects, const Objec
 /* Prints names and reflectors, not contents, for `mainstay debug dump`. */
 void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);
 
-/* What the cache has is of another cluster. Before there is a client. */
+/* The cache is of another cluster. To be called before there is a client. */
 void referenced_objects_forget_cached(ReferencedObjects *objects);

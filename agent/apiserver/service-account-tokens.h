@@ -41,5 +41,5 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
 /* Prints tokens by pod and account, not the tokens themselves, for `mainstay debug dump`. */
 void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out);
 
-/* What the cache has is of another cluster. Before there is a client. */
+/* The cache is of another cluster. To be called before there is a client. */
 void service_account_tokens_forget_cached(ServiceAccountTokens *tokens);

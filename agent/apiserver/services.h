@@ -34,5 +34,5 @@ int apiserver_services_add_variables(const ApiServerServices *services, const Po
 /* Prints the count and the reflector for `mainstay debug dump`. */
 void apiserver_services_dump(const ApiServerServices *services, FILE *out);
 
-/* What the cache has is of another cluster. Before it is watched. */
+/* The cache is of another cluster. To be called before the Services are watched. */
 void apiserver_services_forget_cached(ApiServerServices *services);

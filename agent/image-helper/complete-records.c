@@ -16,7 +16,7 @@ enum {
         PATH_SIZE = 128,
 };
 
-/* What is damaged, or is not there, is found where it is used. */
+/* A damaged or missing part is reported when it is used. */
 static bool is_skipped(int r) {
         return r < 0 && r != -ENOMEM;
 }

@@ -174,7 +174,7 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
         return 0;
 }
 
-/* Of several members of one name the last counts: it sorts before none of them. */
+/* The last member of a name counts, so a name sorts behind all members that have it. */
 static int compare_name_behind_member(const char *name, const ArchiveMember *member) {
         return strcmp(name, member->name) < 0 ? -1 : 1;
 }

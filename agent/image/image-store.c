@@ -121,8 +121,7 @@ static bool has_all_layers(const Image *image) {
         return true;
 }
 
-/* Those that need a layer which is not there any longer, or whose record may be complete by now,
- * are dropped. */
+/* Drops those with a missing layer, and those whose record may be complete by now. */
 static Image *find_cached_image(ImageStore *store, const char *reference, const char *digest) {
         for (size_t i = 0; i < store->n_images; i++) {
                 Image *image = store->images[i];

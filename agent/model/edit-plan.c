@@ -385,7 +385,7 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
-/* What another source wrote is another pod, though nothing else of it differs: it gets neither the
+/* A pod from another source is another pod, even if nothing else differs: it gets neither the
  * sandbox nor the volumes of the one before. */
 static bool is_of_another_source(const Pod *running, const Pod *desired) {
         ObjectSource from = running->metadata.source, to = desired->metadata.source;

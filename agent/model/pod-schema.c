@@ -28,7 +28,7 @@
 /* Only a manifest is checked, see schema.h. */
 #define LENIENT .is_manifest_check = true
 
-/* Of a newer API server the value may be one that is the same as absent. */
+/* A newer API server may send a value that is read as an absent one. */
 #define REQUIRED_IN_FILES .is_manifest_required = true
 
 /* The kubelet asks the registry where it does not know the policy. */

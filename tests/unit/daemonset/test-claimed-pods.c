@@ -61,7 +61,7 @@ TEST(daemonset_claims_no_pod_of_another_source)
                 bool is_own = source == OBJECT_SOURCE_FILE;
 
                 EXPECT_EQ(count_claimed_by(true, source, "", "d", true, false), is_own);
-                /* Of manifests the UID of a set is computed of its name, whatever its source. */
+                /* The UID of a set in a manifest is computed from its name, whatever its source. */
                 EXPECT_EQ(count_claimed_by(true, source, UID_A, "d", false, false), is_own);
         }
 }
