@@ -2,7 +2,7 @@
 
 /* The handlers of requests on the local socket: each calls the module that answers. */
 
-#include "agent/apiserver/node-object.h"
+#include "agent/apiserver/local-node-object.h"
 #include "agent/daemonset/daemonset-action.h"
 #include "agent/debug-handlers.h"
 #include "agent/desired/manifest-status.h"
@@ -10,7 +10,7 @@
 #include "agent/image/images-json.h"
 #include "agent/model/config-json.h"
 #include "agent/node-api-handlers.h"
-#include "agent/pods/metrics-collect.h"
+#include "agent/pods/stats/metrics-collect.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"

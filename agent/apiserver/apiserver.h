@@ -5,16 +5,16 @@
  * are added to the desired pods; pods, Node, Lease and events are reported. No container waits for
  * it, and an unreachable server stops nothing. */
 
-#include "agent/apiserver/node-status.h"
+#include "agent/apiserver/collected-node-status.h"
 #include "agent/daemonset/rules/rules.h"
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
 #include "agent/model/token.h"
-#include "agent/pods/pod-manager.h"
+#include "agent/pods/manager/pod-manager.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  */
 
 #include "agent/model/status.h"
-#include "agent/pods/preflight.h"
+#include "agent/pods/manager/successor-preflight.h"
 
 typedef struct BoundPod {
         const Pod *desired; /* the last valid spec: 'owned', or the pod manager's pod that

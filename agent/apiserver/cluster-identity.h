@@ -7,7 +7,7 @@
  * cluster may change both. */
 
 #include "agent/apiserver/cache.h"
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "common/macros.h"
 
 typedef struct ClusterIdentity ClusterIdentity;

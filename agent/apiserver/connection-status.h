@@ -5,7 +5,7 @@
  * permissions the node lacks (401, 403 and other refusals), and the last error of each part. Each
  * error is logged once, when it changes. It sends no requests. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "agent/model/node-status.h"
 
 #include <stdio.h>

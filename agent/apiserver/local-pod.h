@@ -5,7 +5,7 @@
  * change, and its final status once it is gone. */
 
 #include "agent/kubeclient/object-summary.h"
-#include "agent/pods/pod-manager.h"
+#include "agent/pods/manager/pod-manager.h"
 
 typedef struct LocalPod {
         char *uid;                 /* of the instance; NULL: there is none */

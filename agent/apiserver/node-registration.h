@@ -4,8 +4,8 @@
 /* This node at the API server: registers the Node, keeps its status with the condition Ready and
  * its Lease, and sends events of pods. */
 
+#include "agent/apiserver/collected-node-status.h"
 #include "agent/apiserver/connection-status.h"
-#include "agent/apiserver/node-status.h"
 #include "agent/model/event.h"
 
 #include <stdio.h>

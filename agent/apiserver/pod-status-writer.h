@@ -6,7 +6,7 @@
  * its next request is computed when it is sent, see kubeclient/pod-api-request.h. */
 
 #include "agent/apiserver/pod-table.h"
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 #include <stdio.h>
 

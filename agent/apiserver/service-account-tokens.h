@@ -9,7 +9,7 @@
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/object-updates.h"
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "agent/model/token.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * renewed in time, or when it lacks an address of the node. Until the first request is approved
  * there is none. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 #include <stdio.h>
 #include <systemd/sd-event.h>

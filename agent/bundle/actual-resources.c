@@ -2,7 +2,7 @@
 #include "agent/bundle/actual-resources.h"
 
 #include "agent/bundle/cgroups.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
 #include "agent/model/quantity.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"

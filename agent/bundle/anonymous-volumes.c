@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/anonymous-volumes.h"
 
-#include "agent/bundle/fstab.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/mount-list.h"
+#include "agent/bundle/pod-paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"

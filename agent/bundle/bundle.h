@@ -8,7 +8,7 @@
  * functions here write it. Writing is idempotent: where an agent died in between, the next one
  * writes the same again. Nothing here decides when a pod or a container runs. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 /* Creates the pod's directories, cgroup (with the cgroup of its QoS class) and files of /etc.
  * Writes /etc/hosts only for pods in the host network; see

@@ -5,7 +5,7 @@
  * containers (CPU shares, weights and quotas, memory limits, pids.max), oom_score_adj, and the
  * names of cgroups. Pure functions. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 #include "agent/model/containers.h"
 #include "agent/model/qos.h"
 

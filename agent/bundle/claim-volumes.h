@@ -4,7 +4,7 @@
 /* Volumes that only pods of an API server have: persistentVolumeClaim (claimName), which is
  * resolved to a directory of this node, and the kinds that it cannot mount. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 /* The directory or file of the node that the claim of a volume is bound to, borrowed from the
  * PersistentVolume. -ENOENT or -EINVAL with the reason; -EAGAIN where claim or volume have not been

@@ -2,7 +2,7 @@
 /* The devices of a privileged container: all that exist on the node when the container is created.
  */
 
-#include "agent/bundle/security.h"
+#include "agent/bundle/resolved-security.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 

@@ -4,7 +4,7 @@
 /* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths of manifests
  * were validated by manifest/. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 /* The value of "metadata.name", "metadata.labels['app']", "status.hostIP"…; "" where it is unset.
  * The caller frees it. 0, -ENOMEM, or -EINVAL for a path that only a newer API server knows. */

@@ -4,7 +4,7 @@
 /* fileKeyRef: variables that an earlier container of the pod has written into a file of an
  * emptyDir. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 enum {
         ENV_FILE_MAX = 64 * 1024 /* Kubernetes' limit */

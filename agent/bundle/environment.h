@@ -4,7 +4,7 @@
 /* What a container runs and with which environment variables: command and args, env and envFrom,
  * and the expansion of $(NAME). Computes only. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 #include "agent/bundle/variable-set.h"
 
 enum {

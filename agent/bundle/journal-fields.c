@@ -2,7 +2,7 @@
 /* The fields of a container's lines in the journal (journalContainerLogs; annotation
  * mainstay.dev/journal-logs). */
 
-#include "agent/bundle/logs.h"
+#include "agent/bundle/log-paths.h"
 #include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/strv.h"

@@ -4,7 +4,7 @@
 /* The paths of /proc and /sys that a container does not see: the kubelet's lists
  * (pkg/securitycontext). */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 #include <jansson.h>
 

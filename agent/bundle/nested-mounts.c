@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/nested-mounts.h"
 
-#include "agent/bundle/fstab.h"
-#include "agent/bundle/mounts.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/mount-list.h"
+#include "agent/bundle/pod-paths.h"
+#include "agent/bundle/volume-mounts.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -5,7 +5,7 @@
  * kubelet makes them (pkg/kubelet/network/dns, util/hostname.go, kubelet_pods.go). Pure functions:
  * they return text, freed by the caller. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 enum {
         HOSTNAME_MAX = 64, /* HOST_NAME_MAX of the kernel */

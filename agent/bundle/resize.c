@@ -14,7 +14,7 @@
 
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/huge-pages.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"

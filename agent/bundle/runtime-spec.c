@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes config.json: process, mounts, namespaces, cgroup, devices, masked paths. Defaults are
  * those that the kubelet and containerd give an unprivileged container. User, capabilities and
- * seccomp are resolved in security.c. An image never decides anything about the node. */
+ * seccomp are resolved in resolved-security.c. An image never decides anything about the node. */
 
 #include "agent/bundle/runtime-spec.h"
 
@@ -12,13 +12,13 @@
 #include "agent/bundle/guarded-root.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/masked-paths.h"
-#include "agent/bundle/mounts.h"
-#include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
+#include "agent/bundle/pod-paths.h"
+#include "agent/bundle/pod-user-namespace.h"
 #include "agent/bundle/resize.h"
-#include "agent/bundle/security.h"
+#include "agent/bundle/resolved-security.h"
 #include "agent/bundle/swap.h"
-#include "agent/bundle/user-namespace.h"
+#include "agent/bundle/volume-mounts.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"

@@ -5,7 +5,7 @@
 
 #include "agent/bundle/selinux-labels.h"
 
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -6,7 +6,7 @@
  * has, modified by seLinuxOptions. The options of a container replace its pod's as a whole; an
  * unset level is the pod's, so that its containers can share volumes. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 /* The contexts that the policy defines for containers; NULL where it defines none. */
 struct SeLinuxLabelDefaults {

@@ -5,9 +5,9 @@
 
 #include "agent/bundle/selinux-relabel.h"
 
-#include "agent/bundle/fstab.h"
-#include "agent/bundle/mounts.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/mount-list.h"
+#include "agent/bundle/pod-paths.h"
+#include "agent/bundle/volume-mounts.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 

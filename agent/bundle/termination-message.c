@@ -4,7 +4,7 @@
  * result is a text without NULs. */
 
 #include "agent/bundle/bundle.h"
-#include "agent/bundle/mounts.h"
+#include "agent/bundle/volume-mounts.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -3,7 +3,7 @@
 
 #include "agent/bundle/downward-api.h"
 #include "agent/bundle/nested-mounts.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/selinux.h"

@@ -5,7 +5,7 @@
 
 #include "agent/bundle/atomic-writer.h"
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
 
 /* The files of one volume. -ENOENT where an object or key does not exist, with the kubelet's
  * message. */

@@ -122,7 +122,7 @@ int run_kubeconfig(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 
-/* help.c */
+/* command-help.c */
 void help_program(void);
 void help_command(const Command *command);
 

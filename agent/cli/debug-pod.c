@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/debug-pod.h"
 
-#include "agent/cli/attach.h"
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/command-attach.h"
 #include "agent/cli/target.h"
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay describe daemonset`: its status, rollout and pod template. */
 
-#include "agent/cli/daemonsets.h"
+#include "agent/cli/daemonset-requests.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "agent/cli/columns.h"
 #include "agent/cli/describe-template.h"
 #include "agent/cli/describe.h"

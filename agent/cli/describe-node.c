@@ -3,7 +3,7 @@
 
 #include "agent/cli/nodes.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "agent/cli/columns.h"
 #include "agent/cli/describe-template.h"
 #include "agent/cli/describe.h"

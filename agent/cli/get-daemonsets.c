@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get daemonsets`. */
 
-#include "agent/cli/get.h"
+#include "agent/cli/command-get.h"
 
-#include "agent/cli/client.h"
-#include "agent/cli/daemonsets.h"
-#include "agent/cli/pods.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/daemonset-requests.h"
+#include "agent/cli/pod-selection.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
 #include "agent/model/own-keys.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get events`. */
 
-#include "agent/cli/get.h"
+#include "agent/cli/command-get.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"

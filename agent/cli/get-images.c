@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get images`. */
 
-#include "agent/cli/get.h"
+#include "agent/cli/command-get.h"
 
-#include "agent/cli/client.h"
-#include "agent/cli/images.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/command-images.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get configmaps`, secrets, priorityclasses and runtimeclasses. */
 
-#include "agent/cli/get.h"
+#include "agent/cli/command-get.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "agent/cli/words.h"
 #include "agent/model/system-class.h"
 #include "common/cleanup.h"

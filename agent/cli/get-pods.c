@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get pods`. */
 
-#include "agent/cli/get.h"
+#include "agent/cli/command-get.h"
 
-#include "agent/cli/client.h"
-#include "agent/cli/pods.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/pod-selection.h"
 #include "agent/cli/watch.h"
 #include "agent/model/pod-summary.h"
 #include "common/cleanup.h"

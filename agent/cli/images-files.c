@@ -4,9 +4,9 @@
  * itself, so that the agent does not open paths that a user names. Import copies an archive into
  * the preload directory of the agent; verify and repair run mainstay-image. */
 
-#include "agent/cli/images.h"
+#include "agent/cli/command-images.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"

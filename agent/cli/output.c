@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/output.h"
 
+#include "agent/cli/agent-client.h"
 #include "agent/cli/cli.h"
-#include "agent/cli/client.h"
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
 #include "common/cleanup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/rollout-pod.h"
 
-#include "agent/cli/client.h"
-#include "agent/cli/pods.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/pod-selection.h"
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Label selectors of the command line (-l). */
 
-#include "agent/cli/pods.h"
+#include "agent/cli/pod-selection.h"
 
 #include "common/array.h"
 #include "common/cleanup.h"

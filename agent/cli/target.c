@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/target.h"
 
-#include "agent/cli/client.h"
-#include "agent/cli/pods.h"
+#include "agent/cli/agent-client.h"
+#include "agent/cli/pod-selection.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"

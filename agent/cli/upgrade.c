@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/upgrade.h"
 
-#include "agent/cli/client.h"
+#include "agent/cli/agent-client.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/text.h"

@@ -7,8 +7,8 @@
 #include "agent/cni/cni.h"
 
 #include "agent/cni/capability-args.h"
-#include "agent/cni/config.h"
 #include "agent/cni/ipam-host-local.h"
+#include "agent/cni/network-config.h"
 #include "agent/cni/result.h"
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The directory of network configurations, as /etc/cni/net.d. It is read each time a pod's network
- * is set up. The contents of a file are checked by config.c. */
+ * is set up. The contents of a file are checked by network-config.c. */
 
 #include "agent/cni/config-directory.h"
 
-#include "agent/cni/config.h"
 #include "agent/cni/limits.h"
+#include "agent/cni/network-config.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"

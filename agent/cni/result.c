@@ -4,8 +4,8 @@
 
 #include "agent/cni/result.h"
 
-#include "agent/cni/config.h"
 #include "agent/cni/limits.h"
+#include "agent/cni/network-config.h"
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

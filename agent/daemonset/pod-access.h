@@ -4,8 +4,8 @@
 /* What the DaemonSet controller needs from the pod workers. 'pod_manager_access' is pods/; the unit
  * tests give the controller pods of their own. */
 
-#include "agent/pods/pod-manager.h"
-#include "agent/pods/preflight.h"
+#include "agent/pods/manager/pod-manager.h"
+#include "agent/pods/manager/successor-preflight.h"
 
 typedef struct PodAccess {
         /* Each pod with its status. 0 or -ENOMEM. */

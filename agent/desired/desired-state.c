@@ -10,7 +10,7 @@
 #include "agent/desired/pod-rollouts.h"
 #include "agent/desired/stop-reason.h"
 #include "agent/model/pod-order.h"
-#include "agent/pods/pod-classes.h"
+#include "agent/pods/pod/pod-classes.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"

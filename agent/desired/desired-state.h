@@ -12,8 +12,8 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
-#include "agent/node/paths.h"
-#include "agent/pods/pod-manager.h"
+#include "agent/node/agent-paths.h"
+#include "agent/pods/manager/pod-manager.h"
 #include "agent/sandbox/systemd-client.h"
 #include "common/clock.h"
 

@@ -8,7 +8,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
-#include "agent/node/paths.h"
+#include "agent/node/agent-paths.h"
 
 typedef struct FetchedManifests FetchedManifests;
 

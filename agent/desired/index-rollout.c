@@ -5,7 +5,7 @@
 #include "agent/desired/unready-pod.h"
 #include "agent/manifest/manifest.h"
 #include "agent/manifest/reader.h"
-#include "agent/pods/pod-images.h"
+#include "agent/pods/manager/pod-images.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"

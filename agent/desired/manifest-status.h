@@ -7,7 +7,7 @@
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/pods/pod-manager.h"
+#include "agent/pods/manager/pod-manager.h"
 
 /* Reports all files and broken archives. Pods of DaemonSets are listed with the file of their
  * DaemonSet. */

@@ -14,7 +14,7 @@
 #include "agent/model/object-identity.h"
 #include "agent/model/own-values.h"
 #include "agent/model/rollout-deadline.h"
-#include "agent/pods/pod-images.h"
+#include "agent/pods/manager/pod-images.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/event-source.h"

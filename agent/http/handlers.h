@@ -25,7 +25,7 @@ bool http_is_api_peer(const HttpServer *server, struct MHD_Connection *http);
 /* The first of the requests that wait for access. */
 HttpAccess **http_accesses_of(HttpServer *server);
 
-/* access.c: lets all of those go on, to be refused. */
+/* serve-access.c: lets all of those go on, to be refused. */
 void http_abort_accesses(HttpServer *server);
 
 /* Whether the node has joined no API server, so that mainstay-api answers kubectl. */

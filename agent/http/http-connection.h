@@ -38,7 +38,8 @@ void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
                                       void (*free_upgrade)(void *upgrade));
 void *http_connection_take_upgrade(HttpConnection *connection);
 
-/* What is known of the client's access, for one request: see access.h. It is the connection's. */
+/* What is known of the client's access, for one request: see serve-access.h. It is the
+ * connection's. */
 HttpAccess *http_connection_access(const HttpConnection *connection);
 void http_connection_set_access_take(HttpConnection *connection, HttpAccess *access,
                                      void (*free_access)(HttpAccess *access));

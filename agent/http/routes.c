@@ -2,10 +2,10 @@
 
 /* The table of routes, with the handlers of one line. */
 
-#include "agent/http/access.h"
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"
+#include "agent/http/serve-access.h"
 #include "agent/model/openapi.h"
 #include "common/cleanup.h"
 

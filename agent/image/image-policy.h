@@ -25,8 +25,8 @@ typedef struct ImagePolicy {
 void image_policy_done(ImagePolicy *policy);
 
 /* What an image must meet under the name that a pod gives it. 0 with a document for mainstay-image
- * (image-helper/signature-check.h), which the caller frees, or with NULL if any image is accepted;
- * -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no image is, or the policy
- * cannot be read; -ENOMEM. */
+ * (image-helper/signature/signature-check.h), which the caller frees, or with NULL if any image is
+ * accepted; -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no image is, or the
+ * policy cannot be read; -ENOMEM. */
 int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
                         json_t **ret, Error *reterr);

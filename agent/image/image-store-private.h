@@ -9,16 +9,16 @@
  *   preload.c       PreloadArchives: the archives in preload/
  *   image-gc.c      ImageGc: image garbage collection and manual removal
  *   image-admission.c  ImagePolicy: which images the signature policy accepts
- *   image-access.c  changes nothing
+ *   pulled-credentials.c  changes nothing
  *   image-dump.c    changes nothing
  *
  * What they need of one another is a function below. Image names (image-names.h) are set by a job
  * and removed with the image. */
 
-#include "agent/image/image-archive.h"
 #include "agent/image/image-names.h"
 #include "agent/image/image-policy.h"
 #include "agent/image/image-store.h"
+#include "agent/image/preload-archives.h"
 
 /* One image that is being unpacked or pulled, for all its requests. */
 typedef struct ImageJob {
@@ -178,7 +178,7 @@ int image_admission_check_pull(ImageStore *store, const char *reference, Error *
  * with a message. */
 int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr);
 
-/* ---- image-access.c ---- */
+/* ---- pulled-credentials.c ---- */
 
 /* Whether a pod with these documents of imagePullSecrets may use the image without asking the
  * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */

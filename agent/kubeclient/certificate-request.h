@@ -9,8 +9,8 @@
  * with it.
  */
 
-#include "agent/kubeclient/client.h"
 #include "agent/kubeclient/csr.h"
+#include "agent/kubeclient/kube-client.h"
 
 /* The certificate, then its key. */
 #define PAIR_FILE        "kubelet-client-current.pem"

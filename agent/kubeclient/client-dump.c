@@ -3,7 +3,7 @@
 /* What `mainstay debug dump` prints of the API server client: its connection and the requests that
  * are in flight. Headers and bodies are not printed: they may contain credentials. */
 
-#include "agent/kubeclient/client-private.h"
+#include "agent/kubeclient/kube-client-private.h"
 
 #include "common/clock.h"
 #include "common/dump.h"

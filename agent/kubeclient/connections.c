@@ -2,7 +2,7 @@
 /* Connection generations: which requests share a libcurl multi handle, when a request starts,
  * and how an old generation is drained. */
 
-#include "agent/kubeclient/client-private.h"
+#include "agent/kubeclient/kube-client-private.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"

@@ -5,7 +5,7 @@
  * its count when it happens again. Events that happen too often, or while the server is unreachable
  * for too long, are dropped. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 #include <stdio.h>
 

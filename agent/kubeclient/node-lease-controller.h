@@ -6,7 +6,7 @@
  * renewal is retried sooner. The Lease also shows whether the server has lost history: its
  * resourceVersion must not go back. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * every five minutes (the default of nodeStatusReportFrequency; that setting and
  * nodeStatusUpdateFrequency are ignored); and reports the labels and taints of other writers. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"

@@ -11,7 +11,7 @@
  * A list is reported as on_list_begin, each object, on_list_end. Only a complete list shows that an
  * object is absent; from one that broke off nothing may be concluded. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 typedef struct KubeReflector KubeReflector;
 

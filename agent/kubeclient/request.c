@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request: credentials, timeouts, streams, and what its errors mean for the client. */
 
-#include "agent/kubeclient/client-private.h"
+#include "agent/kubeclient/kube-client-private.h"
 
 #include "common/architecture.h"
 #include "common/buffer.h"

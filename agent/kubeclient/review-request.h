@@ -3,7 +3,7 @@
 
 /* TokenReviews and SubjectAccessReviews, which mainstay-api has the API server do. Pure. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 /* The request that has 'body' reviewed; it borrows it. The caller sets on_done and userdata. */
 KubeRequestSpec kube_token_review_request(const char *body);

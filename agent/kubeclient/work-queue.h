@@ -6,7 +6,7 @@
  * few keys are in flight at a time, one request per key. A failed one is retried after a back-off
  * with jitter, or after Retry-After; never more than one retry a second for all keys together. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 
 typedef struct KubeWorkQueue KubeWorkQueue;
 

@@ -2,7 +2,7 @@
 
 /* The affinity annotation of Kubernetes before 1.6, whose value is the JSON of today's field. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/strv.h"

@@ -4,7 +4,7 @@
  * annotation that contradicts its field is an error; without the field, the annotation of an
  * AppArmor profile sets it, and one of a seccomp profile is ignored. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* PriorityClass and RuntimeClass from files: Kubernetes' validation rules. Claims and volumes of an
  * API server, which has validated them. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/decode.h"
 
-#include "agent/manifest/hint.h"
 #include "agent/manifest/misplaced.h"
 #include "agent/manifest/scalar.h"
+#include "agent/manifest/spelling.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"

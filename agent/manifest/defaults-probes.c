@@ -2,7 +2,7 @@
 
 /* Kubernetes' defaults of probes and hooks. A number that is 0 counts as unset. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 
 #include <errno.h>
 

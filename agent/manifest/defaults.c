@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API server's defaults of a Pod: fields that a manifest leaves out. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 

@@ -5,7 +5,7 @@
  * user of this watch decides whether the result is usable. Related files are not replaced in one
  * instant, so an error is reported only when it persists. */
 
-#include "agent/manifest/kubeconfig.h"
+#include "agent/manifest/read-kubeconfig.h"
 
 #include <systemd/sd-event.h>
 

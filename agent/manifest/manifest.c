@@ -7,7 +7,7 @@
 
 #include "agent/manifest/decode.h"
 #include "agent/manifest/foreign-kinds.h"
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/names.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/pod-source.h"

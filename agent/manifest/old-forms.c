@@ -3,8 +3,8 @@
 /* Forms of a pod that an API server accepts, and turns into those of today: the old name of
  * serviceAccountName, volumes without a source, annotations that became fields. */
 
-#include "agent/manifest/hint.h"
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
+#include "agent/manifest/spelling.h"
 #include "agent/model/names.h"
 #include "agent/model/schema.h"
 

@@ -4,7 +4,7 @@
  * the UID, so that renaming the file restarts the pod. Here the UID is a hash of node, name and
  * spec. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/own-values.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

@@ -2,7 +2,7 @@
 
 /* Pod-level resources: their defaults from those of the containers, and their validation. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/containers.h"
 #include "agent/model/qos.h"
 #include "agent/model/quantity.h"

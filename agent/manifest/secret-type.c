@@ -3,7 +3,7 @@
 /* Kubernetes' rules for the types of Secrets. No message of this file shows a value, nor a parser's
  * error about one. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/json.h"
 
 #include <errno.h>

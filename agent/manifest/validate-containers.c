@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for containers within their pod: unique names, restart policies and rules. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kubernetes' rules for dnsPolicy, dnsConfig, hostname and subdomain. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "common/strv.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for the metadata of objects of all kinds. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 #include "agent/model/own-values.h"
 #include "agent/model/pod-order.h"

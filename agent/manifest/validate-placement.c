@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for nodeSelector, affinity and tolerations: which values an operator takes. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 #include "common/strv.h"
 

@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for probes and hooks. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/strv.h"

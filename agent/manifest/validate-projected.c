@@ -3,7 +3,7 @@
 /* The files of a projected volume come from several sources: no two of them may have one path.
  * Compared after sorting, for there may be many files. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

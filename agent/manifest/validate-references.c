@@ -3,7 +3,7 @@
 /* Kubernetes' rules for references of variables and files: fields of the pod, resources of its
  * containers, keys of objects. Whether an object exists is checked when it is used. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/resource.h"

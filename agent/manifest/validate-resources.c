@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for huge pages, ephemeral storage, and emptyDirs that use them. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/quantity.h"
 #include "agent/model/resource.h"
 

@@ -3,7 +3,7 @@
 /* Kubernetes' rules for security contexts, shared namespaces, sysctls and priority: contradictions
  * between fields. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/sysctl.h"

@@ -2,7 +2,7 @@
 
 /* Kubernetes' rules for hostUsers: pods with and without a user namespace of their own. */
 
-#include "agent/manifest/validate.h"
+#include "agent/manifest/validate-pod.h"
 
 #include <errno.h>
 #include <inttypes.h>

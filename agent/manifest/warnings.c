@@ -2,7 +2,7 @@
 
 /* Warnings about settings that Kubernetes accepts, and ignores or cannot carry out. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/pod-rules.h"
 #include "agent/model/containers.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"

@@ -3,9 +3,9 @@
 
 /* What all bundles share, by the configuration and the machine. */
 
-#include "agent/bundle/config.h"
+#include "agent/bundle/bundle-settings.h"
+#include "agent/node/agent-paths.h"
 #include "agent/node/machine-info.h"
-#include "agent/node/paths.h"
 
 /* All is borrowed. The caller sets the labels of the node, the seccomp profile and the lookups. */
 BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine,

@@ -10,8 +10,8 @@
 
 #include "agent/metrics/event-store.h"
 #include "agent/model/node-status.h"
-#include "agent/node/paths.h"
-#include "agent/pods/pod-manager.h"
+#include "agent/node/agent-paths.h"
+#include "agent/pods/manager/pod-manager.h"
 
 typedef struct StatusReport StatusReport;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/copier.h"
 
-#include "agent/shim/confine.h"
 #include "agent/shim/copier-process.h"
 #include "agent/shim/process-memory.h"
+#include "agent/shim/shim-confine.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/failpoint.h"

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The state of a pod sandbox, which the loop (shim.c) and the operations on it share: containers
- * (container.c), programs (exec.c) and sessions (session.c). Nothing is done here. */
+ * (container.c), programs (container-exec.c) and sessions (shim-session.c). Nothing is done here.
+ */
 
 #include "agent/shim/agent-connection.h"
 #include "agent/shim/attempt.h"

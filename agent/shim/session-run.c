@@ -8,10 +8,10 @@
 
 #include "agent/shim/session-run.h"
 
-#include "agent/shim/confine.h"
 #include "agent/shim/copier-channel.h"
 #include "agent/shim/epoll-loop.h"
 #include "agent/shim/session-status.h"
+#include "agent/shim/shim-confine.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

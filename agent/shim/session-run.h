@@ -2,7 +2,7 @@
 #pragma once
 
 /* The process that copies between the WebSocket of a session and a command (session-command.h), or
- * a container to which it is attached. It has no rights (confine.h). */
+ * a container to which it is attached. It has no rights (shim-confine.h). */
 
 #include "agent/shim/session-runtime.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/shim.h"
 
+#include "agent/shim/container-exec.h"
 #include "agent/shim/container-usage.h"
 #include "agent/shim/container.h"
-#include "agent/shim/exec.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pid-namespace.h"
 #include "agent/shim/process-memory.h"
 #include "agent/shim/sandbox-state.h"
-#include "agent/shim/session.h"
+#include "agent/shim/shim-session.h"
 #include "agent/shim/sysctls.h"
 #include "agent/shim/user-namespace.h"
 #include "common/cleanup.h"

@@ -3,7 +3,7 @@
  * shipped, without a sanitizer and failpoints, an allocation that its argument names fails. Status
  * 0: it was survived. */
 
-#include "agent/image-helper/parent-check.h"
+#include "agent/image-helper/process/parent-check.h"
 
 #include <stdint.h>
 #include <stdio.h>

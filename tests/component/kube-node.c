@@ -7,7 +7,7 @@
 #include "agent/kubeclient/event-sink.h"
 #include "agent/kubeclient/node-lease-controller.h"
 #include "agent/kubeclient/node-status-updater.h"
-#include "agent/manifest/kubeconfig.h"
+#include "agent/manifest/read-kubeconfig.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 

@@ -3,7 +3,7 @@
 
 /* The server of kube-server.py, and a loop to ask it from. */
 
-#include "agent/kubeclient/client.h"
+#include "agent/kubeclient/kube-client.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"

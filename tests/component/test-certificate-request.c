@@ -4,7 +4,7 @@
 #include "agent/kubeclient/certificate-manager.h"
 #include "agent/kubeclient/json-view.h"
 #include "agent/kubeclient/tls-bootstrap.h"
-#include "agent/manifest/kubeconfig.h"
+#include "agent/manifest/read-kubeconfig.h"
 #include "common/strv.h"
 #include "tests/component/kube-server.h"
 

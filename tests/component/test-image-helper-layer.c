@@ -2,7 +2,7 @@
 
 /* Malicious layers, unpacked into a real directory beside a canary. */
 
-#include "agent/image-helper/layer-unpack.h"
+#include "agent/image-helper/unpack/layer-unpack.h"
 #include "common/file-copy.h"
 #include "tests/component/image-world.h"
 

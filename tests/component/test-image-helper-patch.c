@@ -2,7 +2,7 @@
 
 /* The files of a base that a delta opens: what the layers are made of decides which one it gets. */
 
-#include "agent/image-helper/tar-patch.h"
+#include "agent/image-helper/delta/tar-patch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

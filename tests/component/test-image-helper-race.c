@@ -3,7 +3,7 @@
 /* A second process replaces a directory of the layer with a link that leads out, and back, as fast
  * as possible, while entries are added to it. */
 
-#include "agent/image-helper/layer-tree.h"
+#include "agent/image-helper/unpack/layer-tree.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

@@ -4,7 +4,7 @@
 
 #include "tests/component/image-world.h"
 
-#include "agent/image-helper/signature-collect.h"
+#include "agent/image-helper/signature/signature-collect.h"
 
 #include <errno.h>
 

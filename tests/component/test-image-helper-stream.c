@@ -2,7 +2,7 @@
 
 /* Compressed bytes, valid and malicious. */
 
-#include "agent/image-helper/byte-stream.h"
+#include "agent/image-helper/archive/byte-stream.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

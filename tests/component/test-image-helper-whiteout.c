@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/layer-tree.h"
+#include "agent/image-helper/unpack/layer-tree.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/failing-readdir.h"

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/channel-socket.h"
+#include "agent/node-api/session/channel-socket.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

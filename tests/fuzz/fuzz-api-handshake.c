@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/handshake-proof.h"
+#include "agent/node-api/tls/handshake-proof.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/protobuf-body.h"
-#include "agent/node-api/self-reviews.h"
+#include "agent/node-api/access/self-reviews.h"
+#include "agent/node-api/wire/protobuf-body.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

@@ -5,9 +5,9 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/access/review-objects.h"
-#include "agent/node-api/api-settings.h"
-#include "agent/node-api/resource-metrics.h"
-#include "agent/node-api/session-result.h"
+#include "agent/node-api/kubernetes/metrics-objects.h"
+#include "agent/node-api/process/api-settings.h"
+#include "agent/node-api/session/session-result.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

@@ -6,10 +6,10 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/model/request-attributes.h"
-#include "agent/node-api/discovery.h"
-#include "agent/node-api/object-list.h"
-#include "agent/node-api/port-channels.h"
-#include "agent/node-api/session-protocol.h"
+#include "agent/node-api/kubernetes/discovery.h"
+#include "agent/node-api/kubernetes/object-list.h"
+#include "agent/node-api/session/port-channels.h"
+#include "agent/node-api/session/session-protocol.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

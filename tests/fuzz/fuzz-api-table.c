@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/object-list.h"
+#include "agent/node-api/kubernetes/object-list.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

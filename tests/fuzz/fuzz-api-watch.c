@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/client-watch.h"
+#include "agent/node-api/kubernetes/client-watch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"

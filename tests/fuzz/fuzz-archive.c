@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/canary.h"
 
-#include "agent/image-helper/catalog.h"
+#include "agent/image-helper/archive/catalog.h"
 
 static void check_listed_image(const CatalogImage *image) {
         if (image->refusal)

@@ -5,8 +5,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/image-helper/challenge.h"
-#include "agent/image-helper/http-transport.h"
+#include "agent/image-helper/registry/challenge.h"
+#include "agent/image-helper/registry/http-transport.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

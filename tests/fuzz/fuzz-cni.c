@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/cni/config.h"
+#include "agent/cni/network-config.h"
 #include "agent/cni/result.h"
 #include "common/cleanup.h"
 

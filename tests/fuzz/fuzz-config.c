@@ -3,8 +3,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/manifest/kubeconfig.h"
 #include "agent/manifest/manifest.h"
+#include "agent/manifest/read-kubeconfig.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"

@@ -4,8 +4,8 @@
 
 #include "tests/fuzz/canary.h"
 
-#include "agent/image-helper/byte-stream.h"
-#include "agent/image-helper/tar-patch.h"
+#include "agent/image-helper/archive/byte-stream.h"
+#include "agent/image-helper/delta/tar-patch.h"
 
 enum {
         LAYERS = 2,

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/node-api-private.h"
+#include "agent/node-api/process/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

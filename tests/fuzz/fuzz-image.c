@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/image-helper/image-manifest.h"
+#include "agent/image-helper/pull/image-manifest.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

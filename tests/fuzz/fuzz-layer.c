@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/canary.h"
 
-#include "agent/image-helper/layer-unpack.h"
+#include "agent/image-helper/unpack/layer-unpack.h"
 
 enum {
         FUZZ_BYTES_MAX = 1 << 20,

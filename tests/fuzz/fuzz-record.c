@@ -6,7 +6,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
-#include "agent/pods/attempt-checkpoint.h"
+#include "agent/pods/container/attempt-checkpoint.h"
 #include "common/cleanup.h"
 
 static void check_pod_record(const char *text, size_t size) {

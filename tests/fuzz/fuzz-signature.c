@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/image-helper/sigstore-signature.h"
+#include "agent/image-helper/signature/sigstore-signature.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

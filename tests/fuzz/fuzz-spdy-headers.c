@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/spdy-headers.h"
+#include "agent/node-api/wire/spdy-headers.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/spdy.h"
+#include "agent/node-api/wire/spdy.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/node-api/session-wire.h"
+#include "agent/node-api/wire/session-wire.h"
 #include "common/cleanup.h"
 
 #include <errno.h>

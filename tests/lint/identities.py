@@ -19,13 +19,13 @@ FILES = {
     "agent/apiserver/remote-pod.c": "objects of the API server among themselves",
     "agent/apiserver/pod-watch.c": "events of the API server among themselves",
     "agent/apiserver/pod-status-writer.c": "what was reported and what the API server has",
-    "agent/apiserver/daemonsets.c": "namespaces of the API server",
+    "agent/apiserver/evaluated-daemonsets.c": "namespaces of the API server",
     "agent/apiserver/services.c": "namespaces of the API server",
     "agent/daemonset/daemonset-sync.c": "names of the pods of one set",
     "agent/manifest/classes.c": "the start of a name",
     "agent/manifest/manifest-table.c": "names without the node's, by their length",
     "agent/model/edit-plan.c": "names of one object before and after its edit",
-    "agent/pods/pod-manager-queries.c": "the order of pages",
+    "agent/pods/manager/pod-manager-queries.c": "the order of pages",
 }
 
 

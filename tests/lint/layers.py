@@ -11,13 +11,16 @@ import sys
 
 import tree
 
-# A module is a directory below agent/; "agent" itself is the wiring.
+# A module is a directory below agent/; "agent" itself is the wiring. The folders of one module have an order of their
+# own, the fraction, and count as one layer for all others.
 LAYERS = {
     "common": 0,
     "model": 1,
     "manifest": 2, "source": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "access": 2, "metrics": 2,
-    "node": 3, "pods": 3, "pods/container": 3, "pods/probe": 3, "eviction": 3,
+    "node": 3, "eviction": 3,
+    "pods/machine": 3, "pods/probe": 3, "pods/pod": 3.1, "pods/container": 3.2, "pods/status": 3.3, "pods/worker": 3.4,
+    "pods/manager": 3.5, "pods/stats": 3.6,
     "desired": 4, "daemonset": 4, "apiserver": 4, "report": 4,
     "agent": 5,
 }
@@ -42,42 +45,42 @@ LIBRARIES = {
                  "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
-                 "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/main.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
-                 "agent/node/api-signer.h", "agent/node/lone-node.h", "agent/node/node-api-launcher.h", "agent/node/self-signed.h", "agent/node/system-logs.h",
+                 "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/mainstay-api.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
+                 "agent/node/api-signer.h", "agent/node/lone-node.h", "agent/node/node-api-launcher.h", "agent/node/self-signed.h", "agent/node/system-log-process.h",
                  "common/child.h", "common/clock-watch.h",
                  "common/curl-loop.h", "common/dump.h", "common/event-source.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/memory-trim.h", "common/mhd-loop.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",
                   "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
-                  "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/user-namespace.h", "agent/cli/*.h",
+                  "agent/bundle/seccomp.h", "agent/bundle/resolved-security.h", "agent/bundle/pod-user-namespace.h", "agent/cli/*.h",
                   "agent/apiserver/controller-lease.c",
                   "agent/apiserver/namespace-policies.c", "agent/apiserver/services.c",
-                  "agent/apiserver/token-refresh.c", "agent/image-helper/credentials.h", "agent/image-helper/document.h", "agent/image-helper/pull-settings.h",
-                  "agent/image-helper/signature-check.h", "agent/image-helper/signature-collect.h", "agent/image-helper/signed-identity.h", "agent/image/signature-policy.h",
-                  "agent/image-helper/store.h", "agent/image/image-archive.c", "agent/image/image-jobs.c", "agent/image/image-names.c",
+                  "agent/apiserver/token-refresh.c", "agent/image-helper/registry/registry-credentials.h", "agent/image-helper/pull/document.h", "agent/image-helper/pull/pull-request.h",
+                  "agent/image-helper/signature/signature-check.h", "agent/image-helper/signature/signature-collect.h", "agent/image-helper/signature/signed-identity.h", "agent/image/signature-policy.h",
+                  "agent/image-helper/store/store.h", "agent/image/preload-archives.c", "agent/image/image-jobs.c", "agent/image/image-names.c",
                   "agent/image/pull-settings.c", "agent/source/source-answer.c", "agent/source/fetch-settings.c", "agent/report/report-line.c", "agent/image/image-record.c", "agent/image/images-json.c",
-                  "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node/self-signed.c", "agent/node/self-signed.h", "agent/node-api/api-settings.c",
-                  "agent/node-api/discovery.h", "agent/node-api/openapi-document.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
-                  "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",
-                  "agent/node-api/resource-metrics.h", "agent/node-api/self-reviews.h",
-                  "agent/access/review-objects.c", "agent/node-api/session-result.c", "agent/node-api/status-object.c", "agent/node-api/table.h",
+                  "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node/self-signed.c", "agent/node/self-signed.h", "agent/node-api/process/api-settings.c",
+                  "agent/node-api/kubernetes/discovery.h", "agent/node-api/kubernetes/openapi-document.h", "agent/node-api/kubernetes/field-terms.h", "agent/node-api/kubernetes/label-terms.h",
+                  "agent/apiserver/local-node-object.c", "agent/node-api/kubernetes/object-versions.h", "agent/node-api/wire/protobuf-body.h",
+                  "agent/node-api/kubernetes/metrics-objects.h", "agent/node-api/access/self-reviews.h",
+                  "agent/access/review-objects.c", "agent/node-api/session/session-result.c", "agent/node-api/kubernetes/status-object.c", "agent/node-api/kubernetes/table.h",
                   "agent/kubeclient/tls-bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
                   "agent/kubeclient/node-local-labels.h", "agent/kubeclient/node-object.h", "agent/kubeclient/node-events.h", "agent/kubeclient/pod-status-patch.h",
                   "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/own-keys.h", "agent/model/json-memfd.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
-                  "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
-                  "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
+                  "agent/cni/network-config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
+                  "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/serve-manifests.c",
                   "agent/shim/root-guard.c", "agent/shim/runtime.c", "agent/shim/session-status.c"],
-    "curl/": ["agent/image-helper/url.c", "common/curl-library.h"],
-    "archive.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
-                  "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],
-    "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/entry-time.h", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
-                        "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],
-    "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls-credentials.[ch]", "agent/node-api/client-certificate.h", "agent/node-api/handshake-*.[ch]", "agent/node-api/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
+    "curl/": ["agent/image-helper/registry/url.c", "common/curl-library.h"],
+    "archive.h": ["agent/cli/tar.c", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
+                  "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
+    "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/unpack/entry-time.h", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
+                        "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
+    "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls/tls-credentials.[ch]", "agent/node-api/tls/client-certificate.h", "agent/node-api/tls/handshake-*.[ch]", "agent/node-api/tls/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],
-    "wslay/": ["agent/node-api/websocket.c", "common/wslay-library.h"],
-    "zlib.h": ["agent/node-api/spdy-headers.c"],
+    "wslay/": ["agent/node-api/wire/websocket.c", "common/wslay-library.h"],
+    "zlib.h": ["agent/node-api/wire/spdy-headers.c"],
     "microhttpd.h": ["common/mhd-loop.h", "agent/http/http-connection.h", "agent/http/http-reply.h"],
 }
 
@@ -87,8 +90,15 @@ def module_of(path):
     if parts[0] == "common":
         return "common"
     if parts[0] == "agent":
-        return "/".join(parts[1:-1]) or "agent"
+        return parts[1] if parts[1] in PROGRAMS else "/".join(parts[1:-1]) or "agent"
     return None
+
+
+def is_lower(other, module):
+    """Whether one layer is below another; within one layer only folders of the same module have an order."""
+    if int(LAYERS[other]) == int(LAYERS[module]) and other.split("/")[0] != module.split("/")[0]:
+        return False
+    return LAYERS[other] < LAYERS[module]
 
 
 def may_include(module, header):
@@ -98,7 +108,7 @@ def may_include(module, header):
         return True
     if module in PROGRAMS:
         return any(fnmatch.fnmatch(header, pattern) for pattern in PROGRAMS[module])
-    return module in LAYERS and other in LAYERS and LAYERS[other] < LAYERS[module]
+    return module in LAYERS and other in LAYERS and is_lower(other, module)
 
 
 def _matches(path, patterns):

@@ -38,6 +38,7 @@ def checks(build, configured, with_analyzer):
         ("objects are told apart with their source", lambda: identities.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
+        ("file names are unique", lambda: shape.check_file_names(TOP)),
         ("no function is too long", lambda: shape.check_lengths(TOP)),
         ("literals that join have a space between words", lambda: shape.check_literals(TOP)),
         ("a name is defined once", lambda: tools.check_names(TOP, build)),

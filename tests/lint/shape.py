@@ -50,6 +50,15 @@ def check_guards(root):
             if not re.search(r"^#pragma once$", tree.read(root, path), re.M)]
 
 
+def check_file_names(root):
+    """Two files of one name are told apart by their folder only, in messages of tools and in an editor not even by that."""
+    places = {}
+    for path in tree.files(root, ".c", ".h"):
+        places.setdefault(os.path.basename(path), []).append(path)
+    return [f"{paths[0]}:1: {name} is also the name of {', '.join(paths[1:])}" for name, paths in sorted(places.items())
+            if len(paths) > 1]
+
+
 def check_lengths(root):
     """Functions have a limit; long files are only reported, since where a file ends is decided by its subject."""
     problems = []

@@ -99,8 +99,17 @@ class Layers(Lint):
         self.expect(self.include("agent/image/a.c", "agent/manifest/b.h"), "image may not include")
 
     def test_a_module_includes_its_submodules_but_not_the_reverse(self):
-        self.assertEqual(self.include("agent/pods/a.c", "agent/pods/probe/b.h"), [])
-        self.expect(self.include("agent/pods/probe/a.c", "agent/pods/b.h"), "pods/probe may not include")
+        self.assertEqual(self.include("agent/daemonset/a.c", "agent/daemonset/rules/b.h"), [])
+        self.expect(self.include("agent/daemonset/rules/a.c", "agent/daemonset/b.h"), "daemonset/rules may not include")
+
+    def test_the_folders_of_a_module_have_an_order(self):
+        self.assertEqual(self.include("agent/pods/worker/a.c", "agent/pods/container/b.h"), [])
+        self.expect(self.include("agent/pods/container/a.c", "agent/pods/worker/b.h"), "pods/container may not include")
+        self.expect(self.include("agent/pods/worker/c.c", "agent/eviction/b.h"), "pods/worker may not include")
+
+    def test_the_folders_of_a_program_are_one_module(self):
+        self.assertEqual(self.include("agent/shim/a.c", "agent/shim/mounts/b.h"), [])
+        self.expect(self.include("agent/shim/mounts/c.c", "agent/sandbox/sandbox.h"), "shim may not include")
 
     def test_the_shim_includes_the_protocol_only(self):
         self.assertEqual(self.include("agent/shim/a.c", "agent/sandbox/protocol.h"), [])
@@ -111,7 +120,7 @@ class Layers(Lint):
         self.expect(self.include("agent/image-helper/a.c", "agent/model/pod.h"), "image-helper may not include")
 
     def test_the_wiring_includes_all_modules_but_no_program(self):
-        self.assertEqual(self.include("agent/agent.c", "agent/pods/pod-manager.h"), [])
+        self.assertEqual(self.include("agent/agent.c", "agent/pods/manager/pod-manager.h"), [])
         self.expect(self.include("agent/agent.c", "agent/cli/cli.h"), "agent may not include")
 
     def test_a_module_without_a_layer_is_an_error(self):
@@ -136,7 +145,7 @@ class Layers(Lint):
         self.assertEqual(layers.check_circles(self.root), [])
 
     def test_a_library_is_included_where_it_is_named_only(self):
-        self.put("agent/image-helper/layer-unpack.c", "#include <archive.h>\n")
+        self.put("agent/image-helper/unpack/layer-unpack.c", "#include <archive.h>\n")
         self.assertEqual(layers.check(self.root), [])
         self.put("agent/model/a.c", "#include <archive.h>\n")
         self.expect(layers.check(self.root), "<archive.h> is not for this file")
@@ -256,6 +265,12 @@ class Shape(Lint):
     def test_a_header_without_a_guard(self):
         self.put("common/a.h", LICENCE)
         self.expect(shape.check_guards(self.root), "#pragma once")
+
+    def test_two_files_of_one_name(self):
+        self.put("common/a.h", LICENCE)
+        self.assertEqual(shape.check_file_names(self.root), [])
+        self.put("agent/model/a.h", LICENCE)
+        self.expect(shape.check_file_names(self.root), "a.h is also the name of")
 
     def test_a_function_that_is_too_long(self):
         body = "        x();\n" * (shape.FUNCTION_LINES_MAX - 2)

@@ -195,7 +195,7 @@ def receive(stream, count):
 
 def dictionary():
     """That of SPDY/3, from the words of our source."""
-    source = world.read(os.path.join(harness.TOP, "agent/node-api/spdy-headers.c"))
+    source = world.read(os.path.join(harness.TOP, "agent/node-api/wire/spdy-headers.c"))
     words = re.findall(r'"([^"]*)"', source.split("dictionary_words[] = {")[1].split("};")[0])
     text = "".join(re.findall(r'"([^"]*)"', source.split("dictionary_text[] =")[1].split(";\n")[0]))
     found = b"".join(struct.pack(">I", len(word)) + word.encode() for word in words) + text.encode()

@@ -2,7 +2,7 @@
 /* Every example of manifests/ against its config.json and fstab, in cgroup v1 and v2, in golden/.
  * With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead: review the diff. */
 
-#include "agent/bundle/fstab.h"
+#include "agent/bundle/mount-list.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/logs.h"
+#include "agent/bundle/log-paths.h"
 #include "common/strv.h"
 #include "tests/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/logs.h"
+#include "agent/bundle/log-paths.h"
 
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A successor is refused for whatever its start would be refused for. */
 
-#include "agent/bundle/preflight.h"
+#include "agent/bundle/pod-preflight.h"
 
 #include "agent/bundle/selinux-labels.h"
 #include "agent/manifest/manifest.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/security.h"
+#include "agent/bundle/resolved-security.h"
 
 #include "agent/bundle/seccomp.h"
 #include "agent/model/capability.h"

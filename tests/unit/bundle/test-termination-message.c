@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/bundle.h"
-#include "agent/bundle/mounts.h"
-#include "agent/bundle/paths.h"
+#include "agent/bundle/pod-paths.h"
+#include "agent/bundle/volume-mounts.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

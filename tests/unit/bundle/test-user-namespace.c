@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/user-namespace.h"
+#include "agent/bundle/pod-user-namespace.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

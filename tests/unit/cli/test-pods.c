@@ -3,7 +3,7 @@
 
 #include "agent/cli/columns.h"
 #include "agent/cli/describe.h"
-#include "agent/cli/pods.h"
+#include "agent/cli/pod-selection.h"
 #include "common/cleanup.h"
 
 TEST(selectors_match_labels)

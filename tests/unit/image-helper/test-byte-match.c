@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/byte-match.h"
+#include "agent/image-helper/delta/byte-match.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/endpoint.h"
+#include "agent/image-helper/registry/endpoint.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"

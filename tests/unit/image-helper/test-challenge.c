@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/challenge.h"
+#include "agent/image-helper/registry/challenge.h"
 #include "tests/test.h"
 
 TEST(a_challenge_is_parsed_with_all_its_parameters)

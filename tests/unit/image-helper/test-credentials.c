@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/credentials.h"
-#include "agent/image-helper/document.h"
-#include "agent/image-helper/registry-token.h"
+#include "agent/image-helper/pull/document.h"
+#include "agent/image-helper/registry/registry-credentials.h"
+#include "agent/image-helper/registry/registry-token.h"
 #include "tests/test.h"
 
 TEST(a_key_matches_its_registry_and_everything_below_its_path)

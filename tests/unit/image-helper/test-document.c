@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/document.h"
+#include "agent/image-helper/pull/document.h"
 #include "tests/test.h"
 
 TEST(error_of_a_document_does_not_quote_it)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/image-config.h"
-#include "agent/image-helper/platform.h"
+#include "agent/image-helper/pull/image-config.h"
+#include "agent/image-helper/pull/platform.h"
 #include "common/architecture.h"
 #include "common/cleanup.h"
 #include "common/file-copy.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/pull-secrets.h"
+#include "agent/image-helper/pull/docker-configs.h"
 
 #include "common/cleanup.h"
 #include "common/json-text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/process/safe-message.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

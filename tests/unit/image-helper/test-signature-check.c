@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/document.h"
-#include "agent/image-helper/signature-check.h"
+#include "agent/image-helper/pull/document.h"
+#include "agent/image-helper/signature/signature-check.h"
 #include "common/base64.h"
 #include "common/file.h"
 #include "common/public-key.h"

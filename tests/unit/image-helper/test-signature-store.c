@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/signature-store.h"
+#include "agent/image-helper/signature/signature-store.h"
 
 #include "common/checksummed.h"
 #include "common/cleanup.h"

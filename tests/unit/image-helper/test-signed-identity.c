@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/document.h"
-#include "agent/image-helper/signed-identity.h"
+#include "agent/image-helper/pull/document.h"
+#include "agent/image-helper/signature/signed-identity.h"
 #include "tests/test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/source-transfer.h"
+#include "agent/image-helper/source/source-transfer.h"
 #include "tests/test.h"
 
 TEST(files_of_an_index_are_beside_it)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/store.h"
+#include "agent/image-helper/store/store.h"
 
-#include "agent/image-helper/store-remove.h"
+#include "agent/image-helper/store/store-remove.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/tar-name.h"
+#include "agent/image-helper/archive/tar-name.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/image-helper/tar-scan.h"
+#include "agent/image-helper/archive/tar-scan.h"
 #include "common/cleanup.h"
 #include "tests/component/image-world.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-record.h"
 
-#include "agent/image/image-archive.h"
+#include "agent/image/preload-archives.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/manifest/kubeconfig.h"
+#include "agent/manifest/read-kubeconfig.h"
 
 #include "common/base64.h"
 #include "common/cleanup.h"

@@ -3,8 +3,8 @@
 
 /* A client of SPDY for tests: makes the frames that client-go sends. */
 
-#include "agent/node-api/byte-queue.h"
-#include "agent/node-api/spdy-headers.h"
+#include "agent/node-api/http/byte-queue.h"
+#include "agent/node-api/wire/spdy-headers.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 /* The versions of objects, and the events of a client's watch. */
 
 #include "agent/model/json-path.h"
-#include "agent/node-api/client-watch.h"
+#include "agent/node-api/kubernetes/client-watch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/confine.h"
+#include "agent/node-api/process/api-confine.h"
 
 #include "tests/test.h"
 

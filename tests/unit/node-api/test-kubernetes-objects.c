@@ -3,9 +3,9 @@
 /* What the Kubernetes API of a lone node is made of: paths, selectors, tables, lists, discovery. */
 
 #include "agent/model/json-path.h"
-#include "agent/node-api/discovery.h"
-#include "agent/node-api/object-list.h"
-#include "agent/node-api/status-object.h"
+#include "agent/node-api/kubernetes/discovery.h"
+#include "agent/node-api/kubernetes/object-list.h"
+#include "agent/node-api/kubernetes/status-object.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"

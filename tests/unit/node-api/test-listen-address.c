@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/listen-address.h"
+#include "agent/node-api/http/listen-address.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

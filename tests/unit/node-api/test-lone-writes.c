@@ -3,9 +3,9 @@
 /* Bodies in protobuf, reviews of oneself, metrics. */
 
 #include "agent/model/json-path.h"
-#include "agent/node-api/protobuf-body.h"
-#include "agent/node-api/resource-metrics.h"
-#include "agent/node-api/self-reviews.h"
+#include "agent/node-api/access/self-reviews.h"
+#include "agent/node-api/kubernetes/metrics-objects.h"
+#include "agent/node-api/wire/protobuf-body.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "tests/test.h"

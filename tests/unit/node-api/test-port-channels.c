@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/port-channels.h"
+#include "agent/node-api/session/port-channels.h"
 
-#include "agent/node-api/channel-socket.h"
+#include "agent/node-api/session/channel-socket.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 #include "tests/unit/node-api/websocket-client.h"

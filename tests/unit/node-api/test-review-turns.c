@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/review-turns.h"
+#include "agent/node-api/access/review-turns.h"
 
 #include "tests/test.h"
 

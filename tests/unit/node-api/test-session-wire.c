@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/session-wire.h"
+#include "agent/node-api/wire/session-wire.h"
 
 #include "common/base64.h"
 #include "common/cleanup.h"

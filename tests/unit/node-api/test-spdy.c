@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/spdy.h"
+#include "agent/node-api/wire/spdy.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/stream-socket.h"
+#include "agent/node-api/http/stream-socket.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"

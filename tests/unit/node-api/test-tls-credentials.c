@@ -3,13 +3,13 @@
 /* Handshakes of both ends in one process, by turns. The clients' certificates are made here, some
  * of them for a made-up public key: their signatures are random bytes. */
 
-#include "agent/node-api/tls-credentials.h"
+#include "agent/node-api/tls/tls-credentials.h"
 
 #include "agent/model/signer-protocol.h"
-#include "agent/node-api/handshake-proof.h"
-#include "agent/node-api/handshake-transcript.h"
-#include "agent/node-api/signer.h"
-#include "agent/node-api/tls-stream.h"
+#include "agent/node-api/tls/handshake-proof.h"
+#include "agent/node-api/tls/handshake-transcript.h"
+#include "agent/node-api/tls/signer.h"
+#include "agent/node-api/tls/tls-stream.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node-api/websocket.h"
+#include "agent/node-api/wire/websocket.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

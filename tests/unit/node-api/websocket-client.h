@@ -3,7 +3,7 @@
 
 /* A client of WebSocket for tests: makes masked frames. */
 
-#include "agent/node-api/byte-queue.h"
+#include "agent/node-api/http/byte-queue.h"
 
 #include <assert.h>
 #include <stdint.h>

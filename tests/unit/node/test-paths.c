@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/node/paths.h"
+#include "agent/node/agent-paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/attempt-checkpoint.h"
+#include "agent/pods/container/attempt-checkpoint.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/manifest.h"
-#include "agent/pods/ephemeral-storage.h"
+#include "agent/pods/pod/ephemeral-storage.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "tests/test.h"

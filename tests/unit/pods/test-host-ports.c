@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/host-ports.h"
+#include "agent/pods/pod/host-ports.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/network-attachment.h"
+#include "agent/pods/pod/network-attachment.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/pod-classes.h"
+#include "agent/pods/pod/pod-classes.h"
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"

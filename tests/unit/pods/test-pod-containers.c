@@ -4,7 +4,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/schema.h"
-#include "agent/pods/pod-containers.h"
+#include "agent/pods/container/pod-containers.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/pod-phase.h"
+#include "agent/pods/status/pod-phase.h"
 
 #include "tests/test.h"
 

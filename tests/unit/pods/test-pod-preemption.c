@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/pod-preemption.h"
+#include "agent/pods/pod/pod-preemption.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/pod-record.h"
+#include "agent/pods/manager/pod-record.h"
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"

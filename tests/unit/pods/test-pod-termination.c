@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/pod-termination.h"
+#include "agent/pods/pod/pod-termination.h"
 #include "common/clock.h"
 #include "tests/test.h"
 

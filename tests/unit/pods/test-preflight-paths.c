@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/preflight-paths.h"
+#include "agent/pods/manager/preflight-paths.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/replayed-attempts.h"
+#include "agent/pods/container/replayed-attempts.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

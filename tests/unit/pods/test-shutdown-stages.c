@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/shutdown-stages.h"
+#include "agent/pods/manager/shutdown-stages.h"
 #include "tests/test.h"
 
 static const ShutdownStage stages[] = { { 0, 20 }, { 1000, 5 }, { 2000000000, 10 } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/terminated-containers.h"
+#include "agent/pods/container/terminated-containers.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

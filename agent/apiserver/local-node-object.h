@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The Node object as this node itself shows it (/node on the local socket): labels, taints and
+ * conditions with what would be the status at an API server. */
+
+#include "agent/apiserver/collected-node-status.h"
+#include "agent/model/node-status.h"
+
+typedef struct NodeObjectSpec {
+        const NodeStatusInputs *inputs;
+        const NodeLabelsTaints *labels_taints;
+        const NodeApiServerConnection *connection;
+        const char *state_dir; /* as old as the Node */
+        uint64_t ready_since;  /* realtime; 0: not yet */
+} NodeObjectSpec;
+
+/* A v1.Node, compact. The caller frees it; NULL: out of memory, or the machine cannot be read. */
+char *node_object_to_json(const NodeObjectSpec *spec);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/mount-list.h"
+
+#include "agent/bundle/cgroup-resources.h"
+#include "agent/bundle/claim-volumes.h"
+#include "agent/bundle/huge-pages.h"
+#include "agent/bundle/pod-paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <inttypes.h>
+
+/* fstab(5): blanks in a field are written in octal. No field here starts with '#'. */
+static void put_fstab_field(FILE *out, const char *text) {
+        for (const char *c = text; *c; c++)
+                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
+                        (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
+                else
+                        (void) fputc(*c, out);
+        (void) fputc(' ', out);
+}
+
+void fstab_put_users(FILE *out, const char *users) {
+        if (users)
+                (void) fprintf(out, ",x-mainstay.idmap=%s", users);
+}
+
+void fstab_put_context(FILE *out, const char *label) {
+        if (label)
+                (void) fprintf(out, ",context=\"%s\"", label);
+}
+
+void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label) {
+        put_fstab_field(out, path);
+        (void) fprintf(out, "none none x-mainstay.label=\"%s\"", label);
+        if (volume)
+                (void) fprintf(out, ",x-mainstay.volume=%s", volume);
+        (void) fprintf(out, " 0 0\n");
+}
+
+void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
+                       const char *volume, const char *users) {
+        cleanup_free char *source = path_join(root, path);
+
+        if (!source)
+                return; /* ferror() reports it too */
+        put_fstab_field(out, source);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s", volume, root);
+        fstab_put_users(out, users);
+        (void) fprintf(out, " 0 0\n");
+}
+
+void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
+                     const char *users) {
+        put_fstab_field(out, root);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s", volume);
+        fstab_put_users(out, users);
+        (void) fprintf(out, " 0 0\n");
+}
+
+void fstab_put_copy(FILE *out, const char *path, const char *directory, const char *rootfs) {
+        put_fstab_field(out, path);
+        put_fstab_field(out, directory);
+        (void) fprintf(out, "none x-mainstay.copy=%s 0 0\n", rootfs);
+}
+
+void fstab_put_mount_point(FILE *out, const char *source, const char *root, const char *path,
+                           const char *volume) {
+        cleanup_free char *target = path_join(root, path);
+
+        if (!target)
+                return; /* ferror() reports it too */
+        put_fstab_field(out, source);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none x-mainstay.volume=%s,x-mainstay.mountpoint=%s 0 0\n", volume,
+                       root);
+}
+
+static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathVolumeSource *source,
+                                const char *target) {
+        const char *type = host_path_type_names[source->type];
+
+        put_fstab_field(out, source->path);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n",
+                       volume->name, strna(type));
+}
+
+/* As with the kubelet: the least of what all pods, this pod and the volume may have; 0: not known.
+ * The kernel does not limit a tmpfs of size 0. */
+static int64_t memory_volume_size(const BundleConfig *config, const PodSpec *spec,
+                                  const Volume *volume) {
+        const int64_t limits[] = { config->allocatable.memory, pod_memory_limit(spec),
+                                   volume->empty_dir->size_limit.value };
+        int64_t size = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(limits); i++)
+                if (limits[i] > 0 && (size == 0 || limits[i] < size))
+                        size = limits[i];
+        return size;
+}
+
+static void put_volume_size(FILE *out, int64_t size) {
+        if (size > 0)
+                (void) fprintf(out, ",size=%" PRId64, size);
+}
+
+/* Sticky, as a tmpfs is by itself, and as the kubelet leaves it. */
+static void put_memory_mount(FILE *out, const BundleConfig *config, const PodSpec *spec,
+                             const Volume *volume, const char *target) {
+        const OptionalInt *fs_group = &spec->security_context.fs_group;
+
+        put_fstab_field(out, volume->name);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
+                       fs_group->is_set ? "03777" : "01777", volume->name);
+        if (fs_group->is_set)
+                (void) fprintf(out, ",gid=%" PRId64, fs_group->value);
+        put_volume_size(out, memory_volume_size(config, spec, volume));
+        (void) fprintf(out, " 0 0\n");
+}
+
+/* hugetlbfs ignores the set-group-ID bit in its mode option. */
+static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *volume,
+                                 const char *target) {
+        const OptionalInt *fs_group = &spec->security_context.fs_group;
+        const EmptyDirVolumeSource *source = volume->empty_dir;
+
+        put_fstab_field(out, volume->name);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "hugetlbfs %s,mode=0777,x-mainstay.volume=%s",
+                       strna(huge_pages_mount_option(spec, source->medium)), volume->name);
+        if (fs_group->is_set)
+                (void) fprintf(out, ",gid=%" PRId64 ",x-mainstay.mode=02777", fs_group->value);
+        put_volume_size(out, source->size_limit.value);
+        (void) fprintf(out, " 0 0\n");
+}
+
+/* fsGroup of what other pods have written. */
+static void put_fs_group_line(FILE *out, const PodSecurityContext *context, const Volume *volume,
+                              const char *path) {
+        bool is_once = context->fs_group_change_policy == FS_GROUP_CHANGE_ON_ROOT_MISMATCH;
+
+        put_fstab_field(out, path);
+        (void) fprintf(out, "none none x-mainstay.group=%" PRId64 "%s,x-mainstay.volume=%s 0 0\n",
+                       context->fs_group.value, is_once ? ":root-mismatch" : "", volume->name);
+}
+
+/* Claims have been resolved once; see check_pod_volumes(). */
+static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
+                            const Volume *volume, const char *target) {
+        HostPathVolumeSource source;
+
+        if (find_claimed_directory(config, pod, volume, &source, NULL) < 0)
+                return;
+        if (pod->spec.security_context.fs_group.is_set &&
+            is_local_volume_writable(config, pod, volume))
+                put_fs_group_line(out, &pod->spec.security_context, volume, source.path);
+        put_host_path_mount(out, volume, &source, target);
+}
+
+static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const Pod *pod) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                const Volume *volume = &pod->spec.volumes.items[i];
+                cleanup_free char *target = volume_path(config, pod->metadata.uid, volume);
+
+                if (!target)
+                        continue; /* ferror() also reports a memory stream that is out of memory */
+                if (volume->host_path)
+                        put_host_path_mount(out, volume, volume->host_path, target);
+                else if (volume->persistent_volume_claim || volume->ephemeral)
+                        put_claim_mount(out, config, pod, volume, target);
+                else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
+                        put_memory_mount(out, config, &pod->spec, volume, target);
+                else if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES)
+                        put_huge_pages_mount(out, &pod->spec, volume, target);
+        }
+}
+
+char *pod_fstab(const BundleConfig *config, const Pod *pod) {
+        cleanup_free char *shm = pod_shm_dir(config, pod->metadata.uid);
+        char *text = NULL;
+        size_t length;
+        FILE *out;
+
+        if (!shm)
+                return NULL;
+        out = open_memstream(&text, &length);
+        if (!out)
+                return NULL;
+        if (!pod->spec.host_ipc) {
+                put_fstab_field(out, "shm");
+                put_fstab_field(out, shm);
+                (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
+        }
+        put_pod_volume_mounts(out, config, pod);
+        return memstream_finish(out, &text);
+}
+
+void fstab_put_layers(FILE *out, const Image *image, const char *directory, const char *users) {
+        for (size_t i = 0; users && image->layers && image->layers[i]; i++) {
+                (void) fprintf(out, "%s %s/%zu none bind,private", image->layers[i], directory, i);
+                fstab_put_users(out, users);
+                (void) fprintf(out, " 0 0\n");
+        }
+}
+
+void fstab_put_lower(FILE *out, const Image *image, const char *directory, const char *users) {
+        for (size_t i = 0; image->layers && image->layers[i]; i++)
+                if (users)
+                        (void) fprintf(out, "%s%s/%zu", i > 0 ? ":" : "", directory, i);
+                else
+                        (void) fprintf(out, "%s%s", i > 0 ? ":" : "", image->layers[i]);
+}
+
+char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
+                      const char *users, const char *label) {
+        cleanup_free char *layers = path_join(bundle_dir, "layers");
+        char *text = NULL;
+        size_t length;
+        FILE *out = layers ? open_memstream(&text, &length) : NULL;
+
+        if (!out)
+                return NULL;
+        fstab_put_layers(out, image, layers, users);
+        (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
+        fstab_put_lower(out, image, layers, users);
+        /* The data of an attempt is worthless after a power failure, so nothing needs to wait for
+         * the disk. Without 'volatile', fsync() in a container waits, and so does the unmount at
+         * the end of each attempt, for all dirty pages of the filesystem. */
+        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work,volatile", state_dir, state_dir);
+        fstab_put_context(out, label);
+        (void) fprintf(out, " 0 0\n");
+        return memstream_finish(out, &text);
+}

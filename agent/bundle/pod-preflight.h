@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The preflight of a successor: whether a pod could start, as far as that can be checked without
+ * starting it. Computes everything that would be written, and writes nothing. */
+
+#include "agent/bundle/bundle-settings.h"
+
+/* Whether the node has what the pod needs before anything of it is made: allowed sysctls, huge
+ * pages, the controller of its memory limits. 0, or an error with a message. */
+int bundle_check_node(const BundleConfig *config, const PodSpec *spec, Error *reterr);
+
+/* 'images' are those of the containers, in the order of pod_nth_container(). 0, or the error that
+ * the start of the pod would report. */
+int bundle_preflight_pod(const BundleConfig *config, const Pod *pod, Image *const *images,
+                         Error *reterr);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay wait`: waits until the bootstrap pods, or the critical ones, are ready. */
+
+#include "agent/cli/cli.h"
+
+#include "agent/cli/agent-client.h"
+#include "agent/cli/pod-selection.h"
+#include "agent/cli/watch.h"
+#include "agent/cli/words.h"
+#include "agent/model/own-keys.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/macros.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+/* wait --bootstrap, --critical: until all pods with that annotation, or label, are Ready.
+ * mainstay-ready.service and mainstay-healthy.service run it, so that systemd can order other units
+ * after them. */
+
+#define RETRY_USEC (200 * USEC_PER_MSEC)
+
+typedef struct PodWait {
+        const char *socket;
+        OwnKey key;
+        uint64_t end;     /* boot time; USEC_INFINITY: there is none */
+        bool is_critical; /* the agent must have acted on its manifests */
+        json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
+        json_t *added;    /* UIDs of those that the watch has reported */
+} PodWait;
+
+static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
+        return own_pod_json_is_true(pod, wait->key);
+}
+
+/* Pods that have gone between the list and the watch: their end is not reported. */
+static void forget_pods_not_added(const PodWait *wait) {
+        const char *uid;
+        void *next;
+        json_t *name;
+
+        json_object_foreach_safe(wait->missing, next, uid, name)
+                if (!json_object_get(wait->added, uid))
+                        (void) json_object_del(wait->missing, uid);
+}
+
+/* 1 when all have been seen ready. */
+static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
+        PodWait *wait = userdata;
+
+        if (streq(type, "BOOKMARK"))
+                forget_pods_not_added(wait);
+        else if (json_object_set_new(wait->added, strna(json_text(pod, "metadata", "uid")),
+                                     json_true()) < 0)
+                return -ENOMEM;
+        else if (streq(type, "DELETED") ||
+                 (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
+                (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
+        return json_object_size(wait->missing) == 0;
+}
+
+static int check_agent_is_ready(const PodWait *wait, Error *reterr) {
+        cleanup_free char *text = NULL;
+
+        return wait->is_critical ? client_get(wait->socket, "/readyz", &text, reterr) : 0;
+}
+
+/* The number of pods that are not ready, or -errno. */
+static int check_awaited_pods(PodWait *wait, Error *reterr) {
+        cleanup_json json_t *pods = NULL;
+        json_t *pod;
+        size_t i;
+        int r = check_agent_is_ready(wait, reterr);
+
+        (void) json_object_clear(wait->missing);
+        (void) json_object_clear(wait->added);
+        if (r < 0)
+                return r;
+        r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
+        if (r < 0)
+                return r;
+        json_array_foreach(pods, i, pod)
+                if (is_awaited_pod(wait, pod) && !pod_json_is_ready_or_done(pod))
+                        (void) json_object_set(wait->missing,
+                                               strna(json_text(pod, "metadata", "uid")),
+                                               json_at(pod, "metadata", "name"));
+        return (int) json_object_size(wait->missing);
+}
+
+/* Says what is missing, or what is wrong with the agent. */
+static int fail_timeout(const PodWait *wait, const Error *error, int r) {
+        const char *uid;
+        json_t *name;
+
+        json_object_foreach(wait->missing, uid, name)
+                print_line(stderr, "error: pod %s is not ready", strna(json_string_value(name)));
+        if (r < 0)
+                print_line(stderr, "error: %s", error_message(error, r));
+        return STATUS_FAILED;
+}
+
+static void sleep_a_moment(void) {
+        (void) nanosleep(&(struct timespec){ .tv_nsec = RETRY_USEC * 1000 }, NULL);
+}
+
+static int wait_for_pods(PodWait *wait) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        /* Pods that were ready may have stopped being ready by the time the last one is. */
+        while ((r = check_awaited_pods(wait, &error)) != 0 && r != -ENOMEM) {
+                if (now_boottime_usec() >= wait->end)
+                        return fail_timeout(wait, &error, r);
+                if (r > 0 && wait->end == USEC_INFINITY)
+                        r = watch_objects(wait->socket, "/pods?watch=1&bookmark=1",
+                                          on_awaited_pod_event, wait, &error);
+                else
+                        r = -EAGAIN;
+                /* The agent does not respond, it may be restarting; or there is a time limit. */
+                if (r < 0)
+                        sleep_a_moment();
+                error_done(&error);
+        }
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+}
+
+int run_wait(const Options *options) {
+        cleanup_json json_t *missing = json_object(), *added = json_object();
+        PodWait wait = { .socket = options->socket,
+                         .key = options->critical ? OWN_KEY_CRITICAL : OWN_KEY_BOOTSTRAP,
+                         .end = USEC_INFINITY,
+                         .is_critical = options->critical,
+                         .missing = missing,
+                         .added = added };
+        uint64_t timeout;
+
+        if (options->n_words > 0 || options->bootstrap == options->critical)
+                return fail_usage("one of --bootstrap and --critical is required");
+        if (options->timeout) {
+                if (parse_duration(options->timeout, &timeout) < 0)
+                        return fail_usage("--timeout must be a duration such as 30s or 5m, not "
+                                          "'%s'",
+                                          options->timeout);
+                wait.end = now_boottime_usec() + timeout;
+        }
+        return wait_for_pods(&wait);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A stream of bytes that is read once, and counted, hashed and limited on the way. Its source is a
+ * file, a member of an archive, the decompression of another stream, or a delta that is applied. */
+
+#include "agent/image-helper/pull/digest.h"
+#include "common/error.h"
+#include "common/layer-view.h"
+
+#include <archive.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct ByteStream ByteStream;
+
+/* The bytes of an open file from 'offset' on. The descriptor is borrowed. */
+int byte_stream_new_file(int fd, uint64_t offset, ByteStream **ret);
+
+/* A file of 'size' bytes that is hashed and may still grow: at its current end, the pipe 'wake_fd'
+ * is waited on; -1 if the file must be complete. Both are borrowed. */
+int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret);
+
+/* The data of the archive's current entry. Takes over the archive and the stream that it reads
+ * from. */
+int byte_stream_new_entry_take(struct archive *archive, ByteStream *below, ByteStream **ret);
+
+/* Whether a file starts with a compression that is not supported: -ENOTSUP with what to do. */
+int compression_check(const void *start, size_t length, Error *reterr);
+
+/* 'below', decompressed from gzip or zstd; the same bytes if it is neither. Takes over 'below',
+ * also on failure. */
+int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *reterr);
+
+/* The tar that the delta 'below' makes of the files of 'base' (tar-patch.h); hashed, and limited by
+ * itself. Takes over 'below', also on failure; the base is borrowed. */
+int byte_stream_new_patched_take(ByteStream *below, const LayerView *base, ByteStream **ret,
+                                 Error *reterr);
+
+/* Opens a tar reader on the stream, which the caller still owns and which must outlive the
+ * reader. */
+int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr);
+
+/* -ENOMEM or -EIO where the machine is the cause of the reader's error; else -EBADMSG. */
+int archive_reader_error(struct archive *archive);
+
+/* Limits the stream to 'length_max' bytes and, after the first GiB, to RATIO_MAX times the
+ * compressed size. */
+void byte_stream_limit(ByteStream *stream, uint64_t length_max);
+
+/* The next bytes, valid until the next call; 0 at the end. -errno with a message. */
+ssize_t byte_stream_read(ByteStream *stream, const void **ret_data, Error *reterr);
+
+/* Reads the rest, so that the digests are those of the whole stream. 0 or -errno. */
+int byte_stream_drain(ByteStream *stream, Error *reterr);
+
+/* Writes the rest into the file. 0, or -errno with a message. */
+int byte_stream_copy(ByteStream *stream, int fd, Error *reterr);
+
+/* Whether the end has been reached. */
+bool byte_stream_is_over(const ByteStream *stream);
+
+/* The number of bytes read and, at the end and only once, their digest. */
+uint64_t byte_stream_length(const ByteStream *stream);
+void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]);
+
+/* The stream of the bytes that this one decompresses or, as a delta, applies. */
+ByteStream *byte_stream_packed(ByteStream *stream);
+
+ByteStream *byte_stream_free(ByteStream *stream);
+DEFINE_CLEANUP(ByteStream *, byte_stream_free)
+
+static inline void archive_read_freep(struct archive **archive) {
+        if (*archive)
+                (void) archive_read_free(*archive);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The list of images in an archive, from its documents: OCI image layouts, archives of "docker
+ * save", and archives of both formats. Manifests and configurations are verified here; layers are
+ * verified when they are unpacked. */
+
+#include "agent/image-helper/archive/archive-members.h"
+#include "agent/image-helper/pull/document.h"
+#include "agent/image-helper/pull/image-config.h"
+#include "agent/image-helper/store/store.h"
+
+enum {
+        CATALOG_IMAGES_MAX = 256,
+        CATALOG_NAMES_MAX = 64 /* per image */
+};
+
+typedef struct CatalogBlob {
+        char *member;             /* name in the archive */
+        char *media_type;         /* NULL if no manifest has it */
+        uint64_t size;            /* as in the archive; verified together with a digest only */
+        char digest[DIGEST_SIZE]; /* "" if the archive does not say, as in docker archives */
+} CatalogBlob;
+
+typedef struct CatalogImage {
+        char digest[DIGEST_SIZE]; /* of the manifest; in docker archives of the configuration */
+        char index_digest[DIGEST_SIZE]; /* of the index over several platforms, or "" */
+        char **names;                   /* as in the archive: "busybox:latest", "latest" */
+        char *refusal; /* why the image cannot be used here, or NULL; then all members below are set
+                        */
+        CatalogBlob manifest; /* without a member in docker archives */
+        CatalogBlob config;
+        ImageConfig *settings;
+        CatalogBlob *layers; /* lowest first, as many as DiffIDs */
+        CatalogBlob *delta;  /* as many, what a delta has instead; without a digest where it has
+                                nothing. NULL: it is not from a delta (image-delta.h) */
+        char base_config[DIGEST_SIZE]; /* of a delta: the configuration of the image it is based on
+                                        */
+} CatalogImage;
+
+typedef struct Catalog {
+        const ImageArchive *source; /* borrowed */
+        const Store *store;         /* for layers that a delta leaves out; borrowed */
+        int blob_fd;                /* of the last such layer that was opened */
+        CatalogImage *images;
+        size_t n_images;
+        const CatalogImage *chosen; /* image whose layers are read; borrowed */
+} Catalog;
+
+/* 'store' may be NULL, if no layer is to be read. */
+int catalog_read(const ImageArchive *source, const Store *store, Catalog **ret, Error *reterr);
+
+/* The image of that digest, or NULL. */
+const CatalogImage *catalog_find(const Catalog *catalog, const char *digest);
+
+/* The blob of a descriptor, under its name in an OCI layout. 0 or -ENOMEM; to be freed in any
+ * case. */
+int catalog_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor);
+void catalog_blob_done(CatalogBlob *blob);
+
+/* For the readers of each format: adds an image, or its names if it is in the list already. The
+ * image is taken over. 0 or -errno. */
+int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr);
+void catalog_image_done(CatalogImage *image);
+
+/* Reads the configuration that image->config names, verifies it if a digest is given, and sets the
+ * digest otherwise. */
+int catalog_read_config(const ImageArchive *source, CatalogImage *image, Error *reterr);
+int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr);
+
+int catalog_read_oci(Catalog *catalog, Error *reterr);
+int catalog_read_docker(Catalog *catalog, Error *reterr);
+
+/* What containers-policy.json(5) calls its format: "oci-archive" or "docker-archive". */
+const char *catalog_image_transport(const CatalogImage *image);
+
+/* The blob that layer 'i' is read from: that of the delta, or the layer's own. */
+const CatalogBlob *catalog_image_blob(const CatalogImage *image, size_t i);
+
+/* Whether that blob is a difference, which needs the base. */
+bool catalog_image_needs_base(const CatalogImage *image, size_t i);
+
+/* Forgets the delta, so that all layers are read from their own blobs. */
+void catalog_image_drop_delta(CatalogImage *image);
+
+/* The sum of its layers, as they are packed. */
+uint64_t catalog_image_size(const CatalogImage *image);
+
+/* Prints the archive's images as one JSON document on standard output. */
+int catalog_print(const Catalog *catalog, Error *reterr);
+
+Catalog *catalog_free(Catalog *catalog);
+DEFINE_CLEANUP(Catalog *, catalog_free)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Values of Secrets of the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. Users
+ * of the cluster wrote them, so they are parsed by confined processes only. */
+
+#include "agent/image-helper/registry/endpoint.h"
+
+/* For a fetcher: adds the credentials of endpoints->pull_secrets, which are preferred over those
+ * that the endpoints have. What is invalid is skipped. 0 or -ENOMEM. */
+int pull_secrets_add_credentials(Endpoints *endpoints);
+
+/* Whether a value is one that the kubelet reads: 0; -EINVAL with the reason, which has nothing of
+ * it but the name of a registry; -ENOMEM. */
+int pull_secret_check(const char *document, bool has_auths, Error *reterr);
+
+/* Prints a line for each value that is invalid: {"secret": <its number>, "problem": "<reason>"}. */
+void pull_secrets_print_problems(const json_t *pull_secrets);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* An image's configuration, application/vnd.oci.image.config.v1+json, as far as it is needed to run
+ * the image. Labels, ports and history are ignored. */
+
+#include "agent/image-helper/pull/digest.h"
+#include "common/error.h"
+
+#include <stdint.h>
+
+enum {
+        LAYERS_MAX = 256,
+        IMAGE_VOLUMES_MAX = 256,
+};
+
+typedef struct ImageConfig {
+        char *os;
+        char *architecture;
+        char *variant;
+        char **entrypoint;
+        char **command;
+        char **env;        /* each "NAME=value", without duplicates */
+        char *working_dir; /* absolute and plain, or NULL */
+        char *user;        /* unparsed, or NULL */
+        char **volumes;    /* absolute and plain; without "/", which is writable anyway */
+        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; an unknown signal is dropped */
+        char (*diff_ids)[DIGEST_SIZE]; /* lowest first */
+        size_t n_diff_ids;
+} ImageConfig;
+
+int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error *reterr);
+ImageConfig *image_config_free(ImageConfig *config);
+DEFINE_CLEANUP(ImageConfig *, image_config_free)
+
+/* Normalises "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in any case to "SIGTERM",
+ * "SIGRTMIN+3". 0 with memory that the caller frees, or -EINVAL. */
+int normalize_signal_name(const char *text, char **ret);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Documents of an OCI or Docker image, from an archive or a registry: an index over several
+ * platforms, which may list others; a manifest; a configuration. Each is verified by the digest
+ * that refers to it. */
+
+#include "agent/image-helper/archive/catalog.h"
+#include "agent/image-helper/pull/document.h"
+
+enum {
+        DESCRIPTORS_MAX = 1024,
+        INDEX_DEPTH_MAX = 4,     /* indexes within indexes */
+        INDEX_DOCUMENTS_MAX = 16 /* entries that are read to find the image */
+};
+
+/* The source of documents and layers. */
+typedef struct ImageProvider {
+        /* Reads a small blob, verified, into memory that the caller frees. 0, -ENOENT, or another
+         * -errno with a message. */
+        int (*read)(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
+                    size_t *ret_length, Error *reterr);
+        /* Whether a layer is available; with a message. NULL: all are. */
+        int (*check_layer)(void *userdata, const CatalogBlob *blob, Error *reterr);
+        /* The bytes of layer 'i', hashed. May be called in a child. */
+        int (*open_layer)(void *userdata, size_t i, ByteStream **ret, Error *reterr);
+        void *userdata;
+} ImageProvider;
+
+/* catalog-source.c: the provider of an archive; its layers are those of 'catalog->chosen'. */
+ImageProvider catalog_image_provider(Catalog *catalog);
+
+/* Parses a document that must have 'media_type', unless that is NULL. Ambiguous documents are
+ * refused. */
+int image_manifest_parse(const char *text, size_t length, const char *media_type, json_t **ret,
+                         Error *reterr);
+
+/* Reads such a document and verifies its size. */
+int image_manifest_provide(const ImageProvider *source, const CatalogBlob *blob, json_t **ret,
+                           Error *reterr);
+
+/* Reads the manifest that the descriptor refers to, and everything below it but the layers, into
+ * 'image', which the caller frees also on failure. 1: it is not an image. */
+int image_manifest_read(const ImageProvider *source, const OciDescriptor *descriptor,
+                        CatalogImage *image, Error *reterr);
+
+/* The same for an index, whose manifest for this machine is chosen; the image gets that digest. The
+ * best of the platforms that it names is preferred; of an entry without one its configuration
+ * decides. 1: what is chosen is not an image. */
+int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *descriptor,
+                              CatalogImage *image, Error *reterr);
+
+/* Whether the entry is an attestation or the like, listed beside the images that it describes. */
+bool oci_descriptor_is_attestation(const json_t *descriptor);

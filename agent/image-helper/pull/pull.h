@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Pulls an image from its registry into the store. */
+
+#include "agent/image-helper/pull/pull-request.h"
+#include "agent/image-helper/store/store.h"
+
+/* 'reference' is normalised. Drops all privileges but those of unpacking. On success one line of
+ * JSON on standard output names the image: {"digest": …}. 0, or -errno with a message; then nothing
+ * was added to the store but partial blobs that a retry continues. */
+int pull_image(const char *reference, const PullSettings *settings, Store *store, Error *reterr);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One HTTP request: no redirect is followed, nothing is retried; cookies, netrc and environment
+ * variables are ignored. Limits on the response are enforced as it arrives. */
+
+#include "agent/image-helper/registry/challenge.h"
+#include "agent/image-helper/registry/endpoint.h"
+
+#include <stdint.h>
+#include <time.h>
+
+typedef struct HttpTransport HttpTransport;
+
+typedef struct TransportRequest {
+        const char *url;
+        const Endpoint *endpoint;    /* whose authorities, proxy and certificate are used */
+        bool is_own_host;            /* the client certificate is sent only there */
+        bool was_redirected;         /* then not to link-local addresses */
+        const char *user, *password; /* Basic; or NULL */
+        const char *bearer;          /* or NULL */
+        const char *accept;          /* or NULL */
+        const char *const *headers;  /* further ones, "Name: value"; or NULL */
+        const char *etag;            /* only a body with another one is wanted; or NULL */
+        uint64_t rate_max;           /* bytes a second; 0: no limit */
+        uint64_t timeout_sec;        /* for all of it; 0: as long as bytes arrive */
+        const char *form;            /* a body to POST, or NULL for GET */
+        uint64_t from;               /* bytes that we have already: requested by Range … */
+        bool without_range;          /* … or skipped, if the server does not support that */
+        uint64_t body_max;           /* limit, counted from 0 */
+
+        /* Called with the bytes of a good response and their position in the object. 0 or
+         * -errno. */
+        int (*on_data)(const void *data, size_t length, uint64_t position, void *userdata);
+        void *userdata;
+} TransportRequest;
+
+enum {
+        TRANSPORT_MEDIA_TYPE_SIZE = 128,
+        TRANSPORT_ETAG_SIZE = 256,
+        TRANSPORT_ERROR_TEXT_SIZE = 512
+};
+
+typedef struct TransportResponse {
+        long status; /* 0: there was no response */
+        char media_type[TRANSPORT_MEDIA_TYPE_SIZE];
+        char etag[TRANSPORT_ETAG_SIZE]; /* "": none, or too long a one */
+        int64_t date, last_modified;    /* 0: unknown */
+        bool has_end;                   /* its length or its last chunk shows whether it is whole */
+        Challenge challenge;
+        char *location;
+        uint64_t retry_after_sec;                   /* UINT64_MAX: not given */
+        uint64_t received;                          /* bytes that were passed to on_data() */
+        bool range_is_wrong;                        /* 206 for a range that was not requested */
+        char error_text[TRANSPORT_ERROR_TEXT_SIZE]; /* start of an error response, for a message */
+} TransportResponse;
+
+/* How to treat a failure. */
+typedef enum TransportFault {
+        TRANSPORT_OK,
+        TRANSPORT_UNREACHABLE,  /* no address, or no connection */
+        TRANSPORT_TLS_FAILED,   /* the handshake failed */
+        TRANSPORT_UNTRUSTED,    /* the certificate is not that of a trusted authority */
+        TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or no longer */
+        TRANSPORT_INTERRUPTED,  /* closed or stalled: a retry may succeed */
+        TRANSPORT_NOT_HTTP,     /* the server speaks something else */
+        TRANSPORT_BAD_RESPONSE, /* not a valid response, or too large */
+        TRANSPORT_LOCAL_ERROR,  /* memory, disk */
+} TransportFault;
+
+int http_transport_new(const Endpoints *proxies, HttpTransport **ret);
+HttpTransport *http_transport_free(HttpTransport *http);
+DEFINE_CLEANUP(HttpTransport *, http_transport_free)
+
+/* 0 for any response; or -errno with a message and the fault. */
+int http_transport_perform(HttpTransport *http, const TransportRequest *request,
+                           TransportResponse *reply, TransportFault *ret_fault, Error *reterr);
+
+void transport_response_done(TransportResponse *reply);
+
+/* The URL in a Location header, resolved against the URL of the request; -EINVAL, -EPROTO if its
+ * scheme is neither https nor, if 'may_be_plain', http. */
+int url_resolve_location(const char *base, const char *location, bool may_be_plain, char **ret,
+                         Error *reterr);
+
+/* The same as the endpoint permits it: one on a loopback address may redirect to plain HTTP of such
+ * an address only. */
+int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const char *location,
+                             char **ret, Error *reterr);
+
+/* Whether two URLs agree in scheme, host and port. */
+bool url_same_origin(const char *a, const char *b);
+
+/* "host" of a URL, without its port. Memory that the caller frees, or NULL. */
+char *url_get_host(const char *text);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Finds the signatures of an image where cosign puts them: an image with the tag
+ * "sha256-<hex>.sig", and manifests that refer to the image, in the referrers API of the OCI
+ * distribution specification or in an index with the tag "sha256-<hex>"; in an OCI layout, the
+ * same beside the image. */
+
+#include "agent/image-helper/archive/catalog.h"
+#include "agent/image-helper/process/fetcher-pool.h"
+#include "agent/image-helper/signature/sigstore-signature.h"
+
+#include <jansson.h>
+
+/* Of what the registry has. 'digests' are those of the image and of the index that led to it, NULL
+ * at the end. What cannot be read is left out, and the first reason is in 'ret_unreadable'. 0 or
+ * -ENOMEM. */
+int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const char *const *digests,
+                               SignatureSet *set, Error *ret_unreadable);
+
+/* Of what an OCI layout in an archive has. Likewise. */
+int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
+                                SignatureSet *set, Error *ret_unreadable);
+
+/* Whether a manifest is one of signatures, and thus not of an image. */
+bool manifest_has_signatures(const json_t *manifest);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Accepts the images that meet the signature policy: when they arrive, and again when the policy
+ * has changed. What was found is kept in the store (signature-store.h). */
+
+#include "agent/image-helper/archive/catalog.h"
+#include "agent/image-helper/process/fetcher-pool.h"
+#include "agent/image-helper/pull/pull-request.h"
+#include "agent/image-helper/store/store.h"
+
+/* The registry that an image is pulled from. */
+typedef struct PulledFrom {
+        FetcherPool *fetchers;
+        uint32_t endpoint; /* that had the manifest */
+} PulledFrom;
+
+/* For an image of a registry: its documents have been fetched and verified, its layers have not.
+ * 0; -EKEYREJECTED with a message; or another -errno. */
+int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage *image,
+                               const PulledFrom *from, Store *store, Error *reterr);
+
+/* For an image of an archive. Likewise. */
+int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,
+                                 const ImageArchive *archive, Store *store, Error *reterr);
+
+/* For an image of the store, with the signatures that were stored; if they do not suffice, with
+ * those that the registry of the reference has. Drops privileges. Prints the digest as a pull does.
+ * Likewise. */
+int signature_gate_check_stored(const char *reference, const char *digest,
+                                const PullSettings *settings, Store *store, Error *reterr);

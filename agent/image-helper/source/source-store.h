@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The directory of a source of manifests, <state>/sources/<name>:
+ *   current/           what the agent uses; only it renames
+ *   next/              what is offered to it, synced; "current" and "next" are then exchanged
+ *   .../manifests/     the files
+ *   .../source.json    where they come from
+ *   parts/             downloads that broke off, by digest */
+
+#include "agent/image-helper/pull/document.h"
+
+typedef struct SourceStore {
+        int fd;
+        int next_fd, manifests_fd; /* of "next" while it is written; else negative */
+} SourceStore;
+
+#define SOURCE_STORE_NULL ((SourceStore){ -EBADF, -EBADF, -EBADF })
+
+/* Makes it where it does not exist. 0, or -errno with a message. */
+int source_store_open(const char *path, SourceStore *ret, Error *reterr);
+void source_store_done(SourceStore *store);
+
+/* source.json of "current" or "next"; NULL: there is none, or it is damaged. The caller frees it.
+ */
+json_t *source_store_read_state(const SourceStore *store, const char *which);
+
+/* Replaces source.json of "current" or "next" at once. 0 or -errno. */
+int source_store_write_state(const SourceStore *store, const char *which, const json_t *state);
+
+/* Starts an empty "next". 0 or -errno. */
+int source_store_begin(SourceStore *store, Error *reterr);
+
+/* Adds a file to "next", or, where 'is_manifest', to its manifests. It is synced. 0 or -errno. */
+int source_store_add(const SourceStore *store, bool is_manifest, const char *name, const void *data,
+                     size_t length, Error *reterr);
+
+/* Reads a file of at most 'size_max' bytes that "current" has, or, where 'is_manifest', its
+ * manifests. 0 or -errno; the caller frees it. */
+int source_store_read(const SourceStore *store, bool is_manifest, const char *name,
+                      uint64_t size_max, char **ret_data, size_t *ret_length);
+
+/* A download, of which some bytes may be there already: a descriptor, or -errno. */
+int source_store_open_part(const SourceStore *store, const char *sha256, Error *reterr);
+void source_store_remove_part(const SourceStore *store, const char *sha256);
+
+/* Removes all downloads but those that 'is_wanted' is true of. */
+void source_store_sweep_parts(const SourceStore *store,
+                              bool (*is_wanted)(const char *sha256, const void *userdata),
+                              const void *userdata);
+
+/* Completes "next": it is whole and synced. Takes no ownership. 0 or -errno. */
+int source_store_finish(SourceStore *store, const json_t *state, Error *reterr);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a source of manifests has: by HTTP, or in the directory of an index on a disk ("file:"),
+ * such as a USB stick. */
+
+#include "agent/image-helper/source/source-fetcher.h"
+#include "agent/image-helper/source/source-store.h"
+
+/* What was asked of a source in one run. */
+typedef struct SourceTransfer {
+        const SourceSettings *settings;
+        SourceFetcher fetcher;
+        int stick_fd; /* the directory of "file:"; else negative */
+        unsigned n_requests;
+        uint64_t received;
+} SourceTransfer;
+
+#define SOURCE_TRANSFER_NULL ((SourceTransfer){ .fetcher = { -EBADF }, .stick_fd = -EBADF })
+
+/* Starts what is needed, before privileges are dropped. 0, or -errno with a message. */
+int source_transfer_start(const SourceSettings *settings, const SourceStore *store,
+                          SourceTransfer *ret, Error *reterr);
+void source_transfer_done(SourceTransfer *transfer);
+
+typedef struct SourceBody {
+        char *data; /* with an additional NUL */
+        size_t length;
+        bool is_unchanged; /* then there is no data */
+        char etag[TRANSPORT_ETAG_SIZE];
+} SourceBody;
+
+void source_body_done(SourceBody *body);
+
+/* A document of at most 'size_max' bytes: what the URL is of, or with a suffix to its path.
+ * 'known' is the state of what is there: its ETag is sent if it is of the same URL; NULL: none. 0;
+ * -EAGAIN or another -errno with a message. */
+int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json_t *known,
+                        uint64_t size_max, SourceBody *ret, Error *reterr);
+
+/* A file beside what the URL is of, of exactly 'size' bytes, the first of which 'fd' has already. A
+ * transfer that breaks off is continued, as long as it brings anything. Likewise. */
+int source_transfer_download(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,
+                             Error *reterr);
+
+/* With the suffix ".sig", "https://example.com/a/index.json?x" becomes
+ * "https://example.com/a/index.json.sig?x"; its sibling "b" is "https://example.com/a/b?x". One of
+ * the two is NULL. The caller frees it; NULL: out of memory. */
+char *source_reference(const char *url, const char *suffix, const char *sibling);

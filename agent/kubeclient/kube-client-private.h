@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Shared by kube-client.c, connections.c and request.c. A connection generation is one multi handle
+ * with one identity and its connections. Changed credentials start a new generation, and so does a
+ * connection that no longer answers. Requests in flight finish in the old generation, which is
+ * freed after the last one; a watch of it that receives nothing for half a minute is ended, so that
+ * it continues in the current one. */
+
+#include "agent/kubeclient/kube-client.h"
+#include "agent/kubeclient/request-back-off.h"
+#include "agent/kubeclient/server-address.h"
+#include "agent/kubeclient/tls-config.h"
+#include "common/buffer.h"
+#include "common/clock-watch.h"
+#include "common/curl-loop.h"
+#include "common/curl-transfer.h"
+
+typedef struct KubeConnections KubeConnections;
+struct KubeConnections {
+        KubeConnections *next; /* an older generation */
+        KubeClient *client;    /* NULL: it is being freed */
+        CurlLoop *loop;
+        KubeTlsConfig tls_config;
+        struct curl_slist *connect_to;
+        KubeRequest *requests;
+        unsigned n_requests;
+        bool is_multiplexed;          /* HTTP/2 was seen, so requests share a connection */
+        bool has_goaway;              /* the server sent GOAWAY on one of its connections */
+        bool is_draining;             /* no new request starts here */
+        bool is_failing;              /* its requests are being ended */
+        bool is_held;                 /* its list is being walked: nothing may be freed */
+        uint64_t received_at;         /* of the last byte, boot time */
+        sd_event_source *quiet_timer; /* while it is draining */
+};
+
+struct KubeClient {
+        sd_event *event;
+        KubeServerAddress address;
+        char *server; /* for messages */
+        char *proxy;  /* "": none */
+        bool is_insecure;
+        bool is_plain; /* http: */
+        KubeConnections *connections;
+        KubeConnections *draining; /* older generations with requests in flight */
+
+        char *token;
+        char *token_file;
+        struct timespec token_time; /* of the file that was read last, valid or not */
+        uint64_t token_inode;
+        char *token_error;
+
+        ClockWatch *clock_watch;
+        sd_event_source *memory_trim_timer; /* what a request used of the libraries is not needed
+                                               until the next one */
+        bool is_reached;
+        bool was_unreachable; /* since the client was created */
+        bool was_down;        /* since it was reached last, no server listened */
+        uint64_t since;
+        char *last_error;         /* the last one; the server may be reachable again */
+        KubeBackOff back_off;     /* while it is unreachable */
+        uint64_t next_attempt_at; /* of the next attempt to connect, boot time */
+        uint64_t n_requests;
+        void (*on_state_changed)(void *userdata);
+        void *state_userdata;
+        bool is_state_changed; /* reported at the end of the turn */
+        bool is_reconnected;   /* then all listeners are notified */
+        KubeReconnectListener *listeners;
+        KubeReconnectListener *next_listener; /* notified next */
+};
+
+struct KubeRequest {
+        KubeConnections *connections;
+        KubeRequest *next;
+        KubeRequestSpec spec; /* its strings are no longer valid, its callbacks are */
+        CURL *easy;
+        CurlTransfer transfer;
+        bool is_started;
+        bool is_finishing; /* kube_request_finish() frees it */
+        bool is_cancelled; /* or done: no callback is called */
+        bool is_complete;  /* libcurl has ended it */
+        bool has_response;
+        const char *abort_reason; /* why we ended it; static */
+        Buffer body;
+        uint64_t started_at, received_at; /* of the last byte; boot time */
+        sd_event_source *idle_timer;
+};
+
+int kube_connections_new(KubeClient *client, KubeTlsConfig *tls_config_take, KubeConnections **ret,
+                         Error *reterr);
+KubeConnections *kube_connections_free(KubeConnections *connections);
+DEFINE_CLEANUP(KubeConnections *, kube_connections_free)
+
+/* Starts and frees the requests that could not be while libcurl was running. The generation may be
+ * freed by it. */
+void kube_connections_process_queue(KubeConnections *connections);
+
+/* Gives the request to libcurl. 0 or -EIO. */
+int kube_connections_start_request(KubeRequest *request);
+
+/* Of connections that no request uses, few are left open. To be called when the number of requests
+ * has changed. */
+void kube_connections_limit_idle(const KubeConnections *connections);
+
+/* A response arrived. */
+void kube_connections_note_response(KubeConnections *connections, CURL *easy);
+
+/* Ends its requests that were sent, as their connection no longer answers: they are repeated on a
+ * new one. Only while it is held. */
+void kube_connections_fail_requests(KubeConnections *connections);
+
+/* Whether starting and freeing have to wait. */
+bool kube_connections_are_held(const KubeConnections *connections);
+
+/* No new request starts in it; without a client, requests in flight end too. */
+void kube_connections_drain(KubeConnections *connections, bool is_client_gone);
+
+/* Frees an old generation without requests. */
+void kube_connections_free_if_drained(KubeConnections *connections);
+
+/* Moves a request that has not started to the current generation. */
+void kube_request_move_to(KubeRequest *request, KubeConnections *connections);
+
+/* Reports the end of the request and frees it. 'code' is libcurl's. */
+void kube_request_finish(KubeRequest *request, CURLcode code);
+void kube_request_free(KubeRequest *request);
+
+/* What was requested, for the log and for dumps. Borrowed from libcurl: there is one copy only. */
+typedef struct KubeRequestName {
+        const char *method;
+        const char *path; /* with its query */
+} KubeRequestName;
+
+KubeRequestName kube_request_name(const KubeRequest *request);
+
+/* The server has answered, or it has not: 'error' is copied. */
+void kube_client_mark_reachable(KubeClient *client);
+void kube_client_mark_unreachable(KubeClient *client, const char *error);
+
+/* No server listens at its address, or only a proxy in front of it. */
+void kube_client_mark_down(KubeClient *client);
+void kube_client_notify_state(KubeClient *client);
+
+/* New requests use new connections. */
+void kube_client_renew_connections(KubeClient *client);
+
+/* Reads the token file where it may have changed, or always with 'must'. */
+void kube_client_refresh_token(KubeClient *client, bool must);
+
+/* An old generation has finished all its requests. */
+void kube_client_remove_connections(KubeClient *client, const KubeConnections *connections);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A stream socket on the event loop with a queue of what is to be written. A consumer that cannot
+ * take more data pauses the reading; a producer looks at the length of the queue. */
+
+#include "agent/node-api/http/byte-queue.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+enum {
+        STREAM_QUEUE_HIGH = 64 * 1024,  /* bytes: producers stop */
+        STREAM_QUEUE_MAX = 1024 * 1024, /* a limit that replies to a client may reach */
+};
+
+typedef struct StreamSocket StreamSocket;
+
+/* What passes the bytes in the place of recv(), send() and shutdown(): TLS. Results as of these,
+ * but with -errno. After -EAGAIN send() is called with the same bytes again, and maybe more. */
+typedef struct StreamTransport {
+        ssize_t (*receive)(void *userdata, void *buffer, size_t size);
+        ssize_t (*send)(void *userdata, const void *data, size_t length);
+        void (*shut)(void *userdata); /* for writing */
+} StreamTransport;
+
+/* A client's connection, for a StreamSocket. */
+typedef struct ClientStream {
+        int fd; /* borrowed, non-blocking */
+        const StreamTransport *transport;
+        void *transport_userdata;
+        const char *early; /* what was read of it already */
+        size_t early_length;
+        uint64_t idle_usec; /* without a byte, then it ends; 0: never */
+} ClientStream;
+
+/* They may call all functions below but stream_socket_free(). */
+typedef struct StreamSocketHandlers {
+        void (*on_data)(const char *data, size_t length, void *userdata);
+        void (*on_end)(void *userdata);     /* the peer writes no more */
+        void (*on_written)(void *userdata); /* the loop has written some of the queue, so that
+                                               there may be space */
+        void (*on_error)(int error, void *userdata); /* nothing more can be read or written; what
+                                                        was not written is still in the queue */
+} StreamSocketHandlers;
+
+/* The descriptor is borrowed, and non-blocking. 0 or -errno. */
+int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
+                      StreamSocket **ret);
+
+/* Of a client: stream_socket_update() writes what the client takes, and the loop only the rest.
+ * on_written() comes also after a queue that was full. 'early' is left to the caller. */
+int stream_socket_new_client(sd_event *event, const ClientStream *client,
+                             const StreamSocketHandlers *handlers, void *userdata,
+                             StreamSocket **ret);
+StreamSocket *stream_socket_free(StreamSocket *socket);
+DEFINE_CLEANUP(StreamSocket *, stream_socket_free)
+
+/* The queue, for protocols to append to; stream_socket_update() is called afterwards. */
+ByteQueue *stream_socket_queue(StreamSocket *socket);
+void stream_socket_update(StreamSocket *socket);
+
+static inline bool stream_queue_is_full(const ByteQueue *queue) {
+        return byte_queue_length(queue) >= STREAM_QUEUE_HIGH;
+}
+
+void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
+
+/* Once no byte was read or written for so long, on_error() gets -ETIMEDOUT; 0: never. 0 or -errno.
+ */
+int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
+
+/* What the peer sent before it closed the connection is read first, where that is noticed by a
+ * write: what is in the queue is dropped, and on_error() comes after the peer's last byte. For a
+ * socket whose reading is not paused for good. */
+void stream_socket_read_to_the_end(StreamSocket *socket);
+
+/* Nothing more is written once the queue is empty. */
+void stream_socket_shut_when_written(StreamSocket *socket);

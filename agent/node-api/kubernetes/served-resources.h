@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The resources that a lone node serves, and where the agent has them. Pure. */
+
+#include "agent/node-api/kubernetes/resource-path.h"
+#include "agent/node-api/kubernetes/table.h"
+
+typedef struct ServedResource {
+        const char *group, *version; /* "" is the core group */
+        const char *plural, *singular, *kind;
+        const char *const *short_names;  /* end with NULL */
+        const char *const *categories;   /* likewise */
+        const char *const *fields;       /* that it can be selected by; likewise, or NULL */
+        const char *const *subresources; /* likewise, or NULL */
+        bool is_namespaced;
+        const char *agent_path; /* of a list, or of the one object; NULL: there are none */
+        bool has_agent_watch;   /* the same path with ?watch=1 */
+        const TableKind *table;
+        const char *labels_path; /* where the agent has the labels; NULL: in the objects */
+} ServedResource;
+
+enum {
+        SERVED_RESOURCES_MAX = 28,
+};
+
+extern const ServedResource served_resources[];
+extern const size_t n_served_resources; /* at most SERVED_RESOURCES_MAX */
+
+/* NULL: it is not served. */
+const ServedResource *find_served_resource(const ResourcePath *path);
+
+/* The verbs of the resource, or of one of its subresources; they end with NULL. */
+const char *const *served_verbs(const ServedResource *resource, const char *subresource);
+
+/* "v1", "apps/v1". Returns the buffer. */
+enum {
+        API_VERSION_SIZE = 64
+};
+const char *served_api_version(const ServedResource *resource, char buffer[API_VERSION_SIZE]);

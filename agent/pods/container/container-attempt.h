@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is known of the attempt of a container that runs or ran last, for its status: image, stop
+ * signal, user. */
+
+#include "agent/image/image-set.h"
+#include "agent/pods/container/attempt-checkpoint.h"
+#include "agent/pods/container/container-instance.h"
+#include "agent/pods/container/terminated-containers.h"
+
+typedef struct ContainerAttempt {
+        bool has_run; /* in this sandbox, and since the last restart of all containers */
+        char *image_id;
+        char *image_name;    /* as its spec had it; NULL: an earlier agent ran it */
+        int stop_signal;     /* 0: the default */
+        unsigned generation; /* restarts of all containers before it */
+        ContainerUser user;  /* of: */
+        unsigned user_attempt;
+} ContainerAttempt;
+
+/* An attempt starts. 0 or -ENOMEM. */
+int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
+                            unsigned generation);
+
+/* A restarted agent found the attempt. Takes the checkpoint's image ID and user. */
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
+                                  unsigned number);
+
+/* Reads the user of an attempt whose bundle is there. */
+void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                                 unsigned number);
+
+/* The user that an attempt runs as, empty where it is not known, and its stop signal. 0 or -ENOMEM.
+ */
+int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInstance *container,
+                                  unsigned number, ContainerStatus *ret);
+
+/* The name and the digest of its image, for the status. 0 or -ENOMEM. */
+int container_attempt_fill_image(const ContainerAttempt *attempt,
+                                 const ContainerInstance *container, ContainerStatus *ret);
+
+/* Adds the images whose layers are mounted for the container's process; there may be none. Not
+ * those of the spec: a name may mean another image by now. */
+void container_attempt_list_images(const ContainerAttempt *attempt,
+                                   const ContainerInstance *container, ImageSet *ret);
+
+/* No shim knows the container; its logs and the checkpoint of terminated containers say how it
+ * ended. */
+void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
+                               const TerminatedContainers *terminated);
+
+/* How a container has ended, with the checkpoint of its attempt; messages are borrowed. False: it
+ * has not. */
+bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
+                            TerminatedContainer *ret);
+
+void container_attempt_done(ContainerAttempt *attempt);

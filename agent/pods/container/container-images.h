@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The images of one container: those that it mounts as volumes, one after another, then its own.
+ * Pulls them with the pod's imagePullSecrets, reports failures with the kubelet's reasons
+ * (ErrImagePull, ImagePullBackOff), and holds the images for as long as the attempt may run. */
+
+#include "agent/pods/container/container-instance.h"
+
+typedef struct ContainerImages {
+        const ContainerInstance *container;
+        Image *image; /* of the next attempt */
+        ImageRequest *request;
+        unsigned n_failures;   /* in a row */
+        bool is_pulling;       /* the request went to a registry */
+        uint64_t asked_at;     /* boot time */
+        char *secret_problems; /* of imagePullSecrets that cannot be used, or NULL */
+        Image **volumes;       /* by the pod's volumes; NULL for those that it does not mount */
+        size_t n_volumes;
+        size_t pending_volume; /* the one that is being requested */
+} ContainerImages;
+
+/* The result goes to the container's machine: container_machine_on_image_ready() or …_failed(). */
+void container_images_request(ContainerImages *images);
+void container_images_cancel(ContainerImages *images);
+
+/* The message of a waiting container about its pull, which the caller frees; NULL: no pull. */
+char *container_images_progress(const ContainerImages *images);
+
+void container_images_done(ContainerImages *images);

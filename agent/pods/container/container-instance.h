@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One container of a pod as each of its parts (images, probes, hooks, logs) sees it. Only
+ * pod-container.c writes it. */
+
+#include "agent/pods/machine/container-machine.h"
+#include "agent/pods/pod/pod-instance.h"
+#include "agent/pods/probe/handler-run.h"
+
+enum {
+        CONTAINER_ID_SIZE = 65,
+};
+
+typedef struct ContainerInstance {
+        const PodInstance *pod;
+        const Container *spec; /* replaced by an edit of the pod */
+        ContainerMachine *machine;
+} ContainerInstance;
+
+/* Prints the ID of the container's present attempt. */
+void container_instance_print_id(const ContainerInstance *container, char id[CONTAINER_ID_SIZE]);
+
+/* The container does not belong to what the pod relies on. */
+bool container_instance_is_ephemeral(const ContainerInstance *container);
+
+/* Prints the ID of the target of an ephemeral container: of 'target', the pod's container 'name',
+ * or NULL. 0; -ENOENT with a message where it does not run. */
+int container_instance_print_target_id(const ContainerInstance *target, const char *name,
+                                       char id[CONTAINER_ID_SIZE], Error *reterr);
+
+/* What probes and hooks act on. 'id' holds a string of the target. */
+HandlerTarget container_instance_handler_target(const ContainerInstance *container,
+                                                char id[CONTAINER_ID_SIZE]);
+
+/* See pod_worker_find_log(). */
+int container_instance_find_log(const ContainerInstance *container, bool previous,
+                                char **ret_directory, unsigned *ret_attempt, bool *ret_is_live,
+                                Error *reterr);
+
+/* See pod_worker_open_session(). */
+int container_instance_open_session(const ContainerInstance *container,
+                                    const SandboxSession *session, int socket_fd, Error *reterr);
+
+/* See pod_worker_attach(). */
+int container_instance_attach(const ContainerInstance *container, const SandboxAttach *attach,
+                              int socket_fd, Error *reterr);

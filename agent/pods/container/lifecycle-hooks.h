@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The lifecycle hooks of one container: postStart and preStop, and their events FailedPostStartHook
+ * and FailedPreStopHook. preStop runs within the grace period (container-stop.h). */
+
+#include "agent/pods/container/container-stop.h"
+
+typedef struct LifecycleHooks {
+        const ContainerInstance *container;
+        ContainerStopper *stopper; /* of the same container */
+        /* A postStart hook ended: the attempt's checkpoint has changed. */
+        void (*on_post_start_done)(void *userdata);
+        void *userdata;
+        HandlerRun *run; /* the hook that runs */
+        LifecycleHook kind;
+} LifecycleHooks;
+
+/* Runs a hook; container_machine_on_hook_done() follows. 'stop' is used by preStop only. */
+void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop);
+/* The container has ended, or it is stopped before its postStart hook is over. A preStop hook that
+ * still runs has failed, as with the kubelet. */
+void lifecycle_hooks_abandon(LifecycleHooks *hooks);
+/* Without an event. */
+void lifecycle_hooks_cancel(LifecycleHooks *hooks);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* All containers of a pod: the order in which they start and stop (container/container-order.h),
+ * and the restart of all containers that a restart policy rule may ask for (RestartAllContainers).
+ *
+ * A restart of all containers has three parts: all are stopped, each is reset, and what is left of
+ * the back-off passes. The pod's generation counts such restarts; each attempt's checkpoint has the
+ * generation that it started in. */
+
+#include "agent/bundle/resize.h"
+#include "agent/pods/container/pod-container.h"
+
+typedef enum RestartAllState {
+        RESTART_ALL_NONE,
+        RESTART_ALL_STOPPING,
+        RESTART_ALL_BACK_OFF, /* all have ended; the rest of the back-off passes */
+} RestartAllState;
+
+typedef struct PodContainers {
+        const PodInstance *pod;
+        const PodContainerCallbacks *callbacks;
+        void *userdata;       /* of the callbacks */
+        PodContainer **items; /* as pod_nth_container() numbers them */
+        size_t n;
+        ContainerOrderEntry *order; /* of each container, as it was observed last */
+        RestartAllState restart_all;
+        bool restarts_stopped_only; /* RESTART_ALL_STOPPING leaves those that had completed */
+        unsigned generation;
+        sd_event_source *restart_all_timer; /* the end of RESTART_ALL_BACK_OFF */
+} PodContainers;
+
+/* 0 or -ENOMEM; to be ended in both cases. */
+int pod_containers_init(PodContainers *containers, const PodInstance *pod,
+                        const PodContainerCallbacks *callbacks, void *userdata);
+void pod_containers_done(PodContainers *containers);
+
+/* The pod's spec has more ephemeral containers than before, after all others. 0; after -ENOMEM, a
+ * new worker of the pod has them. */
+int pod_containers_add_new(PodContainers *containers);
+
+PodContainer *pod_containers_find(const PodContainers *containers, const char *name);
+
+/* ---- order ---- */
+
+PodProgress pod_containers_progress(PodContainers *containers);
+
+/* There is something left to run, as far as the containers alone decide. */
+bool pod_containers_should_run(PodContainers *containers);
+
+/* The order of containers allows that this one starts. */
+bool pod_containers_allow_start(PodContainers *containers, const PodContainer *container);
+
+/* Starts and stops the containers that are due. May be called at any time. */
+void pod_containers_sync(PodContainers *containers, const ContainerOrderInput *input);
+
+/* The pod has a new sandbox: init containers run again. */
+void pod_containers_on_new_sandbox(PodContainers *containers);
+
+/* ---- restart of all containers ---- */
+
+/* Starts or continues a restart of all; 'is_terminating' ends it. */
+void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
+
+/* A stop of the pod was cancelled: restarts all that it has stopped, whatever their policy. */
+void pod_containers_restart_stopped(PodContainers *containers);
+
+/* A restarted agent has adopted all containers: those of an older generation are reset. */
+void pod_containers_adopt_generation(PodContainers *containers);
+
+/* ---- questions ---- */
+
+bool pod_containers_have_processes(const PodContainers *containers);
+bool pod_containers_have_started(const PodContainers *containers); /* any attempt of any */
+bool pod_containers_are_finished(const PodContainers *containers);
+
+/* The containers have completed or failed, the last of them (without sidecars) at *ret_finished_at
+ * (realtime). */
+bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_finished_at);
+
+/* The running containers that started from the present resources; the caller frees the array. NULL:
+ * out of memory. */
+RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n);
+
+/* The runtime starts one of them, by the resources that it had when that was asked for. */
+bool pod_containers_has_creating(const PodContainers *containers);
+
+/* ---- edits ---- */
+
+/* One of them runs from an older spec. */
+bool pod_containers_are_outdated(const PodContainers *containers);
+bool pod_containers_await_edit(const PodContainers *containers);
+
+/* For the record: "<container> <attempt> …" of attempts that started from an older spec; with a
+ * plan, as it will be after it. The caller frees it. NULL: out of memory. */
+char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan);
+void pod_containers_parse_outdated(PodContainers *containers, const char *text);
+void pod_containers_restart_outdated(PodContainers *containers);

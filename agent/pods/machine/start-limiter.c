@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/machine/start-limiter.h"
+
+void start_limiter_init(StartLimiter *limiter, unsigned max) {
+        *limiter = (StartLimiter){ .max = max };
+        limiter->end = &limiter->first;
+}
+
+static StartSlot *dequeue_first_start_slot(StartLimiter *limiter) {
+        StartSlot *slot = limiter->first;
+
+        limiter->first = slot->next;
+        if (!limiter->first)
+                limiter->end = &limiter->first;
+        slot->next = NULL;
+        slot->is_waiting = false;
+        return slot;
+}
+
+static void dequeue_start_slot(StartLimiter *limiter, StartSlot *slot) {
+        StartSlot **link = &limiter->first;
+
+        while (*link != slot)
+                link = &(*link)->next;
+        *link = slot->next;
+        if (!slot->next)
+                limiter->end = link;
+        slot->next = NULL;
+        slot->is_waiting = false;
+}
+
+/* A holder may release its slot at once, and hundreds may do so in a row: a loop, not a recursion.
+ */
+static void grant_start_slots(StartLimiter *limiter) {
+        if (limiter->is_granting)
+                return;
+        limiter->is_granting = true;
+        while (limiter->first && limiter->held < limiter->max) {
+                StartSlot *slot = dequeue_first_start_slot(limiter);
+
+                slot->is_held = true;
+                limiter->held++;
+                slot->on_acquired(slot->userdata);
+        }
+        limiter->is_granting = false;
+}
+
+void start_limiter_acquire(StartLimiter *limiter, StartSlot *slot) {
+        if (slot->is_waiting || slot->is_held)
+                return;
+        slot->is_waiting = true;
+        *limiter->end = slot;
+        limiter->end = &slot->next;
+        grant_start_slots(limiter);
+}
+
+void start_limiter_release(StartLimiter *limiter, StartSlot *slot) {
+        if (slot->is_waiting)
+                dequeue_start_slot(limiter, slot);
+        if (!slot->is_held)
+                return;
+        slot->is_held = false;
+        limiter->held--;
+        grant_start_slots(limiter);
+}

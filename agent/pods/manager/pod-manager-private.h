@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pod manager's own struct, shared by its files: pod-manager.c starts and steps the pods,
+ * pod-manager-edit.c applies edits to running pods, pod-manager-shutdown.c stops all of them at
+ * node shutdown, pod-manager-preemption.c those that a critical one needs the resources of,
+ * pod-manager-eviction.c, -queries.c and -dump.c list them. No other file includes this. */
+
+#include "agent/pods/manager/orphaned-pods.h"
+#include "agent/pods/manager/pod-manager.h"
+#include "agent/pods/manager/successor-preflight.h"
+#include "agent/pods/worker/pod-worker.h"
+#include "common/clock-watch.h"
+
+/* What a pod is for those that start after it. */
+typedef enum PodOrderPresence {
+        POD_IS_MISSING,
+        POD_IS_NOT_READY,
+        POD_IS_READY,
+} PodOrderPresence;
+
+/* One namespace/name: the pod that is there, and the one that is to follow it. */
+typedef struct PodEntry {
+        PodManager *manager;
+        char *key; /* "<namespace>/<name>/": with the UID behind it, what pod_manager_next_pod()
+                      orders by */
+        char *description; /* "<namespace>/<name>" */
+        PodWorker *worker;
+        PodSource source; /* of 'worker', as it is recorded */
+        Pod *next;
+        PodSource next_source;
+        Preflight *preflight; /* of 'next', while 'worker' would have to be stopped for it */
+        bool is_dirty;
+        bool holds_ports;  /* of the host, when it was stepped last */
+        bool is_preempted; /* and still there, likewise */
+        bool is_reported;
+        PodOrderPresence presence; /* as pods that wait for it know it */
+        size_t stop_step;          /* of the present stage of a node shutdown */
+        bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
+        sd_event_source *retry_timer;
+        uint64_t retry_delay_usec; /* of the preflight */
+        char *start_error;         /* why 'next' cannot start, as it was logged */
+        struct PodEntry *next_entry;
+} PodEntry;
+
+struct PodManager {
+        PodContext context;
+        const PodManagerCallbacks *callbacks;
+        void *userdata;
+        PodEntry *entries; /* sorted by key */
+        sd_event_source *step_source;
+        ClockWatch *clock_watch;
+        uint64_t n_pods_started, n_user_pods_started;
+        uint64_t n_preemptions[N_NODE_AMOUNTS]; /* pods, by the first amount that was missing */
+        OrphanedPods *orphans;
+        bool has_swept_orphans;
+        char **unread; /* UIDs of pods whose records could not be read: they are not orphans */
+        const ShutdownStage *stages; /* NULL: no node shutdown is under way */
+        size_t n_stages, stage;      /* the one that is being stopped */
+        size_t n_steps, step; /* of that stage: pods are stopped before what they are after */
+        sd_event_source *stage_timer;
+        void (*on_shut_down)(void *userdata);
+        void *shutdown_userdata;
+        bool has_qos_groups; /* they have been made, with their weights */
+        bool qos_is_due;     /* pods were started, removed or edited: once a turn, however many */
+};
+
+/* All dirty entries are stepped soon. */
+void pod_manager_schedule_step(PodManager *manager);
+
+/* The entry is stepped soon. */
+void pod_entry_mark_dirty(PodEntry *entry);
+
+/* The same after a while. */
+void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec);
+
+/* Writes the record of the pod that runs, or is about to. */
+int pod_entry_store_record(PodManager *manager, const PodEntry *entry, const Pod *pod,
+                           const PodSource *source, const char *outdated, Error *reterr);
+
+/* The entry whose pod, which has a worker, has that full name, or that of the API server's pod that
+ * it was adopted for. NULL: there is none, with an error. */
+PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, const char *pod,
+                                   Error *reterr);
+
+/* No successor is desired. */
+void pod_entry_forget_next(PodEntry *entry);
+
+/* There is a pod, and an edit of it: does what can be done now. */
+void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
+
+/* Images may be present now. */
+void pod_entry_retry_preflight(PodEntry *entry);
+
+/* See PodContext.preempt and is_preempting. */
+int pod_manager_preempt(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
+                        void *userdata);
+bool pod_manager_is_preempting(void *userdata);
+
+/* See PodContext.find_awaited_pods. */
+PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);
+
+/* The entry's pod was stepped, or is gone: those that wait for it are asked again where that has
+ * changed something. */
+void pod_manager_notice_order(const PodManager *manager, PodEntry *entry, bool is_gone);
+
+/* Chooses in which step each of these entries is stopped, and gives the number of steps, at least
+ * one. */
+typedef bool (*order_filter_t)(const PodManager *manager, const PodEntry *entry);
+size_t pod_manager_choose_stop_steps(const PodManager *manager, order_filter_t filter);
+
+/* During a node shutdown: starts the next step or stage when this one is empty or its time is
+ * over. */
+void pod_manager_continue_shutdown(PodManager *manager);
+
+/* The successor cannot start during a node shutdown; logged once. */
+void pod_manager_reject_for_shutdown(PodManager *manager, PodEntry *entry);

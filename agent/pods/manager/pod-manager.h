@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The interface of the module: pods to start, edit, keep or stop in; running pods and their status
+ * out. A stop has a reason. A pod is known by namespace and name; a new spec (another UID) under
+ * the same name is started when the old one is gone. */
+
+#include "agent/bundle/bundle.h"
+#include "agent/cni/cni.h"
+#include "agent/image/image-store.h"
+#include "agent/model/config.h"
+#include "agent/model/desired-pods.h"
+#include "agent/model/event.h"
+#include "agent/model/eviction.h"
+#include "agent/model/node-status.h"
+#include "agent/model/node-usage.h"
+#include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
+#include "agent/model/status.h"
+#include "agent/pods/machine/restart-policy.h"
+#include "agent/sandbox/sandbox.h"
+#include "common/network-namespace.h"
+
+#include <stdio.h>
+
+typedef struct PodManager PodManager;
+typedef struct Preflight Preflight;
+
+/* Strings and structs are borrowed and outlive the manager. */
+typedef struct PodManagerConfig {
+        sd_event *event;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        const CniSettings *network;
+        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
+        ImageStore *images;
+        BackOffLimits back_off;
+        uint64_t log_max_size;
+        unsigned log_max_files;
+        unsigned creating_max; /* containers that are created at the same time */
+        const char *host_ip;   /* NULL: unknown */
+        const NodeLabelsTaints
+                *node; /* its labels; may change, see pod_manager_on_node_changed() */
+        const NodeConditions *conditions; /* likewise; or NULL: there are none */
+        const NodeResources *allocatable; /* likewise; or NULL: pods of an API server always fit */
+} PodManagerConfig;
+
+typedef struct PodManagerCallbacks {
+        /* A pod's status may have changed, or the pod is gone; once a turn of the loop. */
+        void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
+        /* The log of an attempt is complete. */
+        void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* An event of a pod. Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
+} PodManagerCallbacks;
+
+int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
+                    void *userdata, PodManager **ret);
+
+/* Forgets all; shims and containers continue. */
+PodManager *pod_manager_free(PodManager *manager);
+DEFINE_CLEANUP(PodManager *, pod_manager_free)
+
+/* Of each good record; 0 or -errno. */
+typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *userdata);
+
+/* Before the desired state is computed first: takes over the pods of an earlier agent by their
+ * records. Damaged ones are set aside, unreadable ones are left as they are; both are named in the
+ * log, and so is a directory that cannot be listed. 0; where all must be listed, -errno if that
+ * fails. */
+int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
+                             bool must_be_all, Error *reterr);
+
+/* ---- the desired state: what diff_desired_pods() compares, and what it asks for ---- */
+
+/* All pods that are there or about to start, until the next step. 0 or -ENOMEM. */
+int pod_manager_list(const PodManager *manager, ActualPods *ret);
+
+/* Starts the pod, or edits the one of its name: in place, by restarting containers, or by replacing
+ * it when the new one is pre-flighted. One that is terminating is followed by it. The pod is
+ * copied. 0 or -ENOMEM. */
+int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, const Pod *pod);
+
+/* The pod that runs is as it is desired: nothing follows it, and its record names this source. 0,
+ * or -errno where the record cannot be written. */
+int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
+                         Error *reterr);
+
+/* What was to follow, or about to start, is no longer desired. */
+void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata);
+
+/* Stops the pod with its own grace period; the reason is logged and recorded as an event. */
+void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason);
+
+/* When the desired state is complete: removes, once, what no known pod owns. */
+void pod_manager_remove_leftovers(PodManager *manager);
+
+/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, where that is
+ * -1, its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a message.
+ */
+int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
+                           int64_t grace_seconds, const char *reason, Error *reterr);
+
+/* Whether the pod runs; see pod_worker_check_instance(). */
+int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
+                          const char *uid, Error *reterr);
+
+/* A connection to a port of a pod; see pod_worker_connect_to_port(). */
+int pod_manager_connect_to_port(PodManager *manager, const char *namespace, const char *pod,
+                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
+
+/* What the interfaces of the pod of that UID have received and sent; see
+ * pod_worker_network_usage(). 0: none, or there is no such pod. */
+int pod_manager_network_usage(const PodManager *manager, const char *uid,
+                              NetworkInterfaceUsage *ret);
+
+/* Has all shims count the open descriptors of their containers; see sandbox_request_usage(). */
+void pod_manager_request_usage(PodManager *manager);
+
+/* The last answer for a container of that pod; see sandbox_container_usage(). */
+const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const char *uid,
+                                                const char *id, uint64_t *ret_taken_at);
+
+/* A session in a container of a pod; see pod_worker_open_session(). */
+int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
+                             const char *container, const SandboxSession *session, int socket_fd,
+                             Error *reterr);
+
+/* Attaches a client to a container; see pod_worker_attach(). */
+int pod_manager_attach(PodManager *manager, const char *namespace, const char *pod,
+                       const char *container, const SandboxAttach *attach, int socket_fd,
+                       Error *reterr);
+
+/* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a running pod that is not of an
+ * API server. It starts at once, is never restarted, and exists as long as the instance of the pod.
+ * Without a name it gets one. 0 with the name, which the caller frees; -ENOENT; -EAGAIN where the
+ * pod does not run; -EINVAL; another -errno; with a message. */
+int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespace, const char *pod,
+                                        const char *json, char **ret_name, Error *reterr);
+
+/* ConfigMaps, Secrets or classes, found through the bundle's lookup, may have changed. 'concerns'
+ * picks the pods that refer to one of them; NULL: all. After the desired state was applied. */
+void pod_manager_on_objects_changed(PodManager *manager,
+                                    bool (*concerns)(const Pod *pod, void *userdata),
+                                    void *userdata);
+
+/* The node's labels or conditions have changed: rejected pods may be admitted now. */
+void pod_manager_on_node_changed(PodManager *manager);
+
+/* 'not_ready' of the network settings has changed: pods that wait for a network may start. */
+void pod_manager_on_network_changed(PodManager *manager);
+
+/* A preflight (see successor-preflight.h) of a pod that is not desired yet, because another one has
+ * to end first. The classes of the pod are resolved. Pod and userdata are borrowed. */
+int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(void *userdata),
+                              void *userdata, Preflight **ret);
+
+/* Images that were missing may be present now. */
+void pod_manager_on_images_changed(PodManager *manager);
+
+/* The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
+ * status. 1, and the caller ends the status by pod_status_done(); 0 when there is none; -ENOMEM. */
+int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
+                         PodStatus *ret_status);
+
+/* Calls 'each' with every pod that has a worker, in that order. The pods are borrowed until the
+ * next step. 0 or -ENOMEM. */
+int pod_manager_for_each_pod(PodManager *manager,
+                             int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
+                             void *userdata);
+
+/* The conditions that an API server has of the pod of that UID, which its readiness gates may name.
+ * Copied where they have changed; without the pod nothing is done. */
+void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
+                                         const StringMap *conditions);
+
+/* The pod of that UID, until the next step; NULL: none. */
+const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);
+/* A container that an edit restarts has not started by the edited spec. */
+bool pod_manager_awaits_edit(const PodManager *manager, const char *uid);
+
+/* The status of one pod. -ENOENT if there is none. */
+int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
+                           PodStatus *ret_status);
+
+/* Where a pod comes from. NULL where there is none of that UID. */
+const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);
+
+/* The pod as v1.Pod with its source as print_pod_source() has it. The caller frees it; NULL: out of
+ * memory. */
+char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
+
+/* Where the log of a container is (kubectl logs). 'pod' is the full name. */
+int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
+                         const char *container, bool previous, char **ret_directory,
+                         unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
+
+/* Adds the images that the pods that are there name and run from. */
+void pod_manager_list_images(const PodManager *manager, ImageSet *ret);
+
+/* True once all shims that an earlier agent left have replayed what they know. */
+bool pod_manager_is_synced(const PodManager *manager);
+
+typedef struct PodManagerCounts {
+        unsigned pods_desired;
+        unsigned pods;
+        uint64_t pods_started, user_pods_started;
+        uint64_t containers_started;
+        uint64_t containers_restarted;
+        uint64_t containers_start_errors;
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* by the first amount that was missing */
+} PodManagerCounts;
+
+/* Graceful node shutdown: pods are stopped stage by stage, and none starts. 'done' is called from
+ * the loop when no container runs or the time is over. 'stages' are sorted, and borrowed. */
+void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, size_t n_stages,
+                           void (*done)(void *userdata), void *userdata);
+
+/* A node shutdown is under way. */
+bool pod_manager_is_shutting_down(const PodManager *manager);
+
+/* The shutdown was cancelled: 'done' is not called, stopped pods start again, and rejected ones
+ * start. */
+void pod_manager_cancel_shutdown(PodManager *manager);
+
+/* ---- node-pressure eviction ---- */
+
+/* The pods that may be evicted, in an array that the caller frees, its elements with
+ * eviction_candidate_done(). 0 or -ENOMEM. */
+int pod_manager_list_eviction_candidates(PodManager *manager, EvictionCandidate **ret,
+                                         size_t *ret_n);
+
+/* Fails a pod; see pod_worker_evict(). */
+bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition condition,
+                           const char *message, int64_t max_grace_seconds,
+                           uint64_t *ret_grace_usec);
+
+/* A pod that has failed, of which something still runs or is mounted. */
+bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
+
+/* When the last of the pods was evicted (realtime) that are still failed for this condition; 0:
+ * none.
+ */
+uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
+
+/* Pods that were evicted for a condition that the node no longer has are deleted, and start again
+ * where they are desired. Not those with restart policy Never, nor those of an API server, whose
+ * controllers replace them. Before the desired pods are computed. */
+void pod_manager_readmit_evicted(PodManager *manager);
+
+/* There is a pod that may use what the node is short of. */
+bool pod_manager_has_active_pods(const PodManager *manager);
+
+/* No pod starts from now on: all are about to be stopped, one after another. */
+void pod_manager_set_draining(PodManager *manager);
+
+/* How far draining is: 1 once no pod is left, and no cleanup is under way; 0 before; -EBUSY, with a
+ * line in the log for each, when all pods that are left have stopped, and what they left cannot be
+ * removed. */
+int pod_manager_drained(const PodManager *manager);
+
+PodManagerCounts pod_manager_counts(const PodManager *manager);
+
+/* Prints all pod workers and the start limiter for `mainstay debug dump`. */
+void pod_manager_dump(const PodManager *manager, FILE *out);
+
+/* Reports the counts of all probes' results. */
+void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata);

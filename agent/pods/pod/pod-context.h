@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What all pods of one agent share: the event loop, the node, the image store, limits and counters.
+ */
+
+#include "agent/bundle/bundle.h"
+#include "agent/cni/cni.h"
+#include "agent/image/image-store.h"
+#include "agent/model/event.h"
+#include "agent/model/eviction.h"
+#include "agent/model/node-status.h"
+#include "agent/model/node-usage.h"
+#include "agent/model/node.h"
+#include "agent/pods/machine/restart-policy.h"
+#include "agent/pods/machine/start-limiter.h"
+#include "agent/pods/pod/pod-classes.h"
+#include "agent/sandbox/sandbox.h"
+
+/* Which pod has a port of the host. */
+typedef struct HostPortHolder {
+        const Pod *pod;            /* borrowed */
+        bool is_terminating;       /* the port becomes free */
+        bool is_outranked;         /* the pod that asks is of higher trust */
+        const ContainerPort *port; /* of the pod that asks for it, borrowed */
+        char *path;                /* the field of that port, which the caller frees */
+} HostPortHolder;
+
+/* Whether the pods that a pod is to start after are ready. */
+typedef enum PodOrderState {
+        POD_ORDER_MET,
+        POD_ORDER_AWAITED, /* they are there, and not all are ready */
+        POD_ORDER_BROKEN,  /* one is not there, or the pods wait for one another */
+} PodOrderState;
+
+/* Everything is borrowed and outlives the pods. */
+typedef struct PodContext {
+        sd_event *event;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        const CniSettings *network;
+        OciRuntimes runtimes;
+        ImageStore *images;
+        StartLimiter start_limiter;
+        BackOffLimits back_off;
+        uint64_t log_max_size;
+        unsigned log_max_files;
+        const char *host_ip;
+        const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
+        const NodeConditions *conditions; /* node pressure, for admission; or NULL */
+        const NodeResources *allocatable; /* likewise */
+        /* Adds up the pods that are admitted and have not terminated, without one. */
+        void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
+        /* Stops pods so that a critical one fits. 0; -ENOSPC with what would still be missing; or
+         * -ENOMEM. */
+        int (*preempt)(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
+                       void *userdata);
+        /* Pods that were stopped for others are still there. */
+        bool (*is_preempting)(void *userdata);
+        /* Finds a pod that holds a port of the host that the other pod asks for, one of lower trust
+         * last; false: none. */
+        bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
+        /* Fails all pods of lower trust that hold ports which the pod asks for. */
+        void (*displace_port_holders)(const Pod *pod, void *userdata);
+        /* Whether the pod may start by its order. If not, the message, which the caller frees,
+         * names what it waits for; NULL: out of memory. */
+        PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
+        /* The pod needs pod_worker_step() soon; its status may have changed. */
+        void (*on_dirty)(void *owner, void *userdata);
+        /* The log of a container's attempt is complete, for clients that follow it. */
+        void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* See record_pod_event(). Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void *userdata;
+        struct FsyncQueue *state_sync; /* syncs the pods' state files to the disk; or NULL */
+        struct HttpClient *http;       /* for probes and hooks; created at the first use */
+        int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
+        unsigned n_awaiting;           /* pods that wait for others */
+        bool is_draining;              /* pods no longer start */
+        uint64_t n_containers_started;
+        unsigned n_network_checks;
+        uint64_t n_containers_restarted;
+        uint64_t n_start_errors;
+} PodContext;

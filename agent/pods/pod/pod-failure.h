@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The failure of a pod as a whole (Evicted, DeadlineExceeded, node shutdown): its containers are
+ * stopped, and nothing of it starts again until its manifest changes, or, after an eviction for
+ * node pressure, until the pressure is over. It is on disk beside the pod's record, in
+ * <state-dir>/pods/<uid>/failure, so that a restarted agent does not start the pod either. */
+
+#include "agent/pods/pod/pod-instance.h"
+
+typedef struct PodFailure {
+        char *reason; /* NULL: the pod has not failed */
+        char *message;
+        uint64_t grace_usec;     /* limit of its containers' grace period; 0: none */
+        bool is_until_reboot;    /* node shutdown: not on disk */
+        uint64_t evicted_at;     /* realtime, for node pressure; 0: it was not */
+        NodeCondition condition; /* of the node, if it was */
+} PodFailure;
+
+/* 0 or -ENOMEM. */
+int pod_failure_set(PodFailure *failure, const char *reason, const char *message);
+
+/* Writes the file; an error is logged. */
+void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
+
+/* Reads it; a damaged one is logged. 0, or -errno where it cannot be read. */
+int pod_failure_load(PodFailure *failure, const PodInstance *pod);
+
+/* The pod has not failed. */
+void pod_failure_done(PodFailure *failure);

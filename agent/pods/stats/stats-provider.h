@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* /stats/summary, /metrics/cadvisor and /runningpods/: collects what the node, its pods and their
+ * containers use, and has it printed by metrics/. */
+
+#include "agent/metrics/cpu-rates.h"
+#include "agent/model/usage.h"
+#include "agent/pods/manager/pod-manager.h"
+#include "agent/pods/stats/storage-usage.h"
+#include "agent/pods/stats/system-containers.h"
+
+typedef struct StatsProvider {
+        sd_event *event; /* this and the next are borrowed */
+        PodManager *pods;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        const char *node_name;
+        uint64_t started_at; /* the agent; realtime */
+
+        CpuRates *cpu_rates;         /* NULL before the first request of a summary */
+        StorageUsage *storage_usage; /* NULL before the first request that asks for storage */
+        SystemContainers system;     /* of the last request */
+        uint64_t usage_asked_at;     /* the shims; boot time; 0: never */
+} StatsProvider;
+
+void stats_provider_done(StatsProvider *stats);
+
+/* The summary as JSON; 'node' NULL: only CPU and memory. The text of this and the next two is the
+ * caller's to free; NULL: out of memory. */
+char *stats_provider_summary(StatsProvider *stats, const NodeStats *node);
+
+/* Prometheus text under cAdvisor's names. */
+char *stats_provider_cadvisor_metrics(StatsProvider *stats);
+
+/* A v1.PodList as JSON. */
+char *stats_provider_running_pods(const StatsProvider *stats);

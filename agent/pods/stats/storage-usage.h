@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How many bytes and inodes the directories of pods take on disk, for /stats/summary and
+ * /metrics/cadvisor. A child walks them, at most once a minute and only when a client asks: a
+ * request gets what is known, and what it causes to be measured is there for the next one. */
+
+#include "agent/model/usage.h"
+#include "agent/pods/manager/pod-manager.h"
+
+typedef struct StorageUsage StorageUsage;
+
+/* The strings of 'bundle' and 'shim_path' are borrowed. 0 or -ENOMEM. */
+int storage_usage_new(sd_event *event, const BundleConfig *bundle, const char *shim_path,
+                      StorageUsage **ret);
+StorageUsage *storage_usage_free(StorageUsage *usage);
+DEFINE_CLEANUP(StorageUsage *, storage_usage_free)
+
+/* Starts a measurement, unless one is under way or the last one is new. */
+void storage_usage_refresh(StorageUsage *usage, PodManager *pods);
+
+/* What a directory took, and when: sets 'is_measured' and what follows it. False: it has not been
+ * measured. */
+bool storage_usage_find(const StorageUsage *usage, const char *path, StorageSample *sample);

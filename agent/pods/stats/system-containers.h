@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The cgroups of the node that the kubelet reports as system containers: its own ("kubelet"), that
+ * of the container runtime, here of the shims ("runtime"), and that of all pods ("pods"). There is
+ * no "misc": no process is moved to a cgroup of that kind. */
+
+#include "agent/bundle/bundle-settings.h"
+#include "agent/sandbox/sandbox.h"
+
+enum {
+        SYSTEM_CONTAINERS_MAX = 5
+};
+
+typedef struct SystemContainer {
+        const char *name;
+        bool is_qos_class; /* not one of the three, but a cgroup below "pods" */
+        char *cgroup;
+        uint64_t started_at; /* realtime; 0: unknown */
+} SystemContainer;
+
+typedef struct SystemContainers {
+        SystemContainer items[SYSTEM_CONTAINERS_MAX];
+        size_t n;
+} SystemContainers;
+
+/* Those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's start. What
+ * an earlier call found of the others stays: the kernel may forget when it made a cgroup. */
+void system_containers_find(SystemContainers *containers, const BundleConfig *bundle,
+                            const SandboxConfig *sandbox, uint64_t started_at);
+
+void system_containers_done(SystemContainers *containers);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/stats/usage-collect.h"
+
+#include "agent/bundle/cgroups.h"
+#include "agent/model/containers.h"
+#include "agent/pods/pod/ephemeral-storage.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+
+#include <sys/statvfs.h>
+
+/* One walk. */
+typedef struct UsageWalk {
+        PodManager *pods;
+        const BundleConfig *config;
+        const UsageVisitor *visitor;
+        FilesystemUsage state, logs; /* the file systems of the two directories */
+} UsageWalk;
+
+void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
+        struct statvfs st;
+
+        if (statvfs(directory, &st) < 0)
+                return;
+        *ret = (FilesystemUsage){ .capacity = st.f_blocks * st.f_frsize,
+                                  .available = st.f_bavail * st.f_frsize,
+                                  .used = (st.f_blocks - st.f_bfree) * st.f_frsize,
+                                  .inodes = st.f_files,
+                                  .inodes_free = st.f_ffree };
+}
+
+static uint64_t sum_saturating(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static void report_storage(const UsageWalk *walk, StorageKind kind, const char *name,
+                           const char *path, StorageSample *total) {
+        StorageSample sample = { .kind = kind, .name = name, .taken_at = now_realtime_usec() };
+
+        if (storage_usage_find(walk->visitor->storage, path, &sample)) {
+                total->is_measured = true;
+                total->taken_at = sample.taken_at;
+                total->used = sum_saturating(total->used, sample.used);
+                total->inodes_used = sum_saturating(total->inodes_used, sample.inodes_used);
+        }
+        if (kind != STORAGE_EPHEMERAL)
+                walk->visitor->on_storage(&sample,
+                                          kind == STORAGE_LOGS ? &walk->logs : &walk->state,
+                                          walk->visitor->userdata);
+}
+
+/* 'paths' are those of pod_storage_paths(): volumes, files of /etc, then two for each container. */
+static void report_pod_storage(const UsageWalk *walk, const Pod *pod, char *const *paths) {
+        size_t n = strv_length(paths), n_containers = pod_count_containers(&pod->spec), at = 0;
+        StorageSample total = { .kind = STORAGE_EPHEMERAL, .taken_at = now_realtime_usec() };
+
+        if (n < 2 * n_containers + 1)
+                return;
+        for (size_t i = 0; i < pod->spec.volumes.n && at < n - 2 * n_containers - 1; i++) {
+                const Volume *volume = &pod->spec.volumes.items[i];
+
+                if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET)
+                        report_storage(walk, STORAGE_VOLUME, volume->name, paths[at++], &total);
+        }
+        for (at = n - 2 * n_containers - 1; at < n; at++)
+                report_storage(walk, STORAGE_EPHEMERAL, NULL, paths[at], &total);
+        walk->visitor->on_storage(&total, &walk->state, walk->visitor->userdata);
+}
+
+static void report_container_storage(const UsageWalk *walk, const Pod *pod, const char *name,
+                                     char *const *paths) {
+        size_t n = strv_length(paths), n_containers = pod_count_containers(&pod->spec);
+        StorageSample ignored = { 0 };
+
+        for (size_t i = 0; i < n_containers && n >= 2 * n_containers; i++) {
+                char *const *own = paths + (n - 2 * (n_containers - i));
+
+                if (!streq(pod_nth_container(&pod->spec, i)->name, name))
+                        continue;
+                report_storage(walk, STORAGE_ROOTFS, NULL, own[0], &ignored);
+                report_storage(walk, STORAGE_LOGS, NULL, own[1], &ignored);
+        }
+}
+
+/* What a visitor gets of a cgroup. 0; -errno if the cgroup is gone. */
+static int read_sample(const UsageWalk *walk, UsageSample *sample) {
+        if (walk->visitor->has_details)
+                cgroup_details(sample->cgroup, &sample->details);
+        return cgroup_statistics(sample->cgroup, &sample->statistics);
+}
+
+static void report_container_usage(const UsageWalk *walk, const UsageSample *pod_sample,
+                                   const Pod *pod, const ContainerStatus *status,
+                                   char *const *paths) {
+        static const char scheme[] = "mainstay://";
+        cleanup_free char *group = NULL;
+        UsageSample sample = *pod_sample;
+
+        if (status->state.kind != STATE_RUNNING || !status->container_id ||
+            strncmp(status->container_id, scheme, strlen(scheme)) != 0)
+                return;
+        sample.container = status->name;
+        sample.container_id = status->container_id + strlen(scheme);
+        sample.image = status->image;
+        sample.started_at = status->state.started_at;
+        sample.n_interfaces = 0;
+        group = cgroup_of_container(pod_sample->cgroup, sample.container_id);
+        sample.cgroup = group;
+        if (!group || read_sample(walk, &sample) < 0)
+                return;
+        if (walk->visitor->has_details)
+                sample.processes = pod_manager_container_usage(
+                        walk->pods, sample.uid, sample.container_id, &sample.processes_at);
+        walk->visitor->on_usage(&sample, walk->visitor->userdata);
+        if (walk->visitor->on_storage)
+                report_container_storage(walk, pod, status->name, paths);
+}
+
+static void report_container_usages(const UsageWalk *walk, const UsageSample *pod_sample,
+                                    const Pod *pod, const ContainerStatusList *list,
+                                    char *const *paths) {
+        for (size_t i = 0; i < list->n; i++)
+                report_container_usage(walk, pod_sample, pod, &list->items[i], paths);
+}
+
+static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userdata) {
+        const UsageWalk *walk = userdata;
+        const UsageVisitor *visitor = walk->visitor;
+        NetworkInterfaceUsage interfaces[NETWORK_INTERFACES_MAX];
+        cleanup_strv char **paths = NULL;
+        cleanup_free char *group =
+                cgroup_of_pod(walk->config, pod_qos_class(&pod->spec), pod->metadata.uid);
+        UsageSample sample = { .namespace = pod->metadata.namespace,
+                               .pod = pod->metadata.name,
+                               .uid = pod->metadata.uid,
+                               .cgroup = group,
+                               .started_at = status->start_time };
+        int n = visitor->has_network ? pod_manager_network_usage(walk->pods, sample.uid, interfaces)
+                                     : 0;
+
+        if (!group || (visitor->on_storage && pod_storage_paths(walk->config, pod, &paths) < 0))
+                return -ENOMEM;
+        if (read_sample(walk, &sample) < 0)
+                return 0; /* it has none yet, or no longer */
+        sample.interfaces = interfaces;
+        sample.n_interfaces = (size_t) MAX(n, 0);
+        visitor->on_usage(&sample, visitor->userdata);
+        if (visitor->on_storage)
+                report_pod_storage(walk, pod, paths);
+        report_container_usages(walk, &sample, pod, &status->init_containers, paths);
+        report_container_usages(walk, &sample, pod, &status->containers, paths);
+        report_container_usages(walk, &sample, pod, &status->ephemeral_containers, paths);
+        return 0;
+}
+
+static void report_node_usage(const UsageWalk *walk) {
+        NetworkInterfaceUsage interfaces[NETWORK_INTERFACES_MAX];
+        UsageSample sample = { .cgroup = "/",
+                               .started_at = now_realtime_usec() - now_boottime_usec(),
+                               .interfaces = interfaces };
+        int n = walk->visitor->has_network ? network_usage(-EBADF, interfaces) : 0;
+
+        sample.n_interfaces = (size_t) MAX(n, 0);
+        if (read_sample(walk, &sample) < 0)
+                return;
+        sample.statistics.memory_limit = (uint64_t) MAX(walk->config->memory_capacity, 0);
+        walk->visitor->on_usage(&sample, walk->visitor->userdata);
+}
+
+/* Pods are limited by what is not reserved; without a reservation, by the machine. */
+static void report_system_usages(const UsageWalk *walk) {
+        const SystemContainers *system = walk->visitor->system;
+
+        for (size_t i = 0; i < system->n; i++) {
+                const SystemContainer *container = &system->items[i];
+                UsageSample sample = { .system = container->name,
+                                       .cgroup = container->cgroup,
+                                       .started_at = container->started_at };
+
+                if ((container->is_qos_class && !walk->visitor->has_details) ||
+                    read_sample(walk, &sample) < 0)
+                        continue;
+                if (streq(container->name, "pods") && sample.statistics.memory_limit == 0)
+                        sample.statistics.memory_limit =
+                                (uint64_t) MAX(walk->config->memory_capacity, 0);
+                walk->visitor->on_usage(&sample, walk->visitor->userdata);
+        }
+}
+
+int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor) {
+        UsageWalk walk = { .pods = pods, .config = config, .visitor = visitor };
+
+        if (visitor->on_storage) {
+                read_filesystem_usage(config->state_dir, &walk.state);
+                read_filesystem_usage(config->log_dir, &walk.logs);
+        }
+        report_node_usage(&walk);
+        report_system_usages(&walk);
+        return pod_manager_for_each_pod(pods, report_pod_usage, &walk);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pod worker's own struct, shared by the files that own it: pod-worker.c decides what the
+ * pod is to do (run, terminate, follow an edit), pod-worker-failure.c has it fail,
+ * pod-worker-sandbox.c brings its sandbox there. pod-worker-dump.c prints it. No other file
+ * includes this. */
+
+#include "agent/pods/container/pod-containers.h"
+#include "agent/pods/pod/active-deadline.h"
+#include "agent/pods/pod/awaited-pods.h"
+#include "agent/pods/pod/pod-admission.h"
+#include "agent/pods/pod/pod-failure.h"
+#include "agent/pods/pod/pod-resize.h"
+#include "agent/pods/pod/pod-termination.h"
+#include "agent/pods/pod/pod-volumes.h"
+#include "agent/pods/pod/storage-monitor.h"
+#include "agent/pods/status/pod-status.h"
+#include "agent/pods/worker/pod-worker.h"
+
+typedef enum PodWorkerState {
+        WORKER_NO_SANDBOX,   /* no shim is known */
+        WORKER_SYNCING,      /* connected, the shim replays what it knows */
+        WORKER_SETTING_UP,   /* the pod's mounts are being made */
+        WORKER_ATTACHING,    /* its network is being attached */
+        WORKER_READY,        /* containers may run */
+        WORKER_DETACHING,    /* no container runs, its network is being detached */
+        WORKER_TEARING_DOWN, /* the shim was asked to exit */
+        WORKER_SANDBOX_LOST, /* the shim is gone; what it left is to be cleaned up */
+        WORKER_CLEANING_UP,  /* a child cleans up */
+        WORKER_RETRY_WAIT,   /* something failed; the timer leads to 'retry_state' */
+        WORKER_REMOVED,      /* nothing is left */
+        N_WORKER_STATES,
+} PodWorkerState;
+
+extern const char *const pod_worker_state_names[N_WORKER_STATES];
+
+/* What the start of a sandbox is at, or failed at. */
+typedef enum SandboxStartStage {
+        START_SANDBOX,
+        START_CLASSES,
+        START_DEVICES,
+        START_VOLUMES,
+} SandboxStartStage;
+
+/* The sandbox as the state machine of pod-worker-sandbox.c drives it. */
+typedef struct PodSandboxProgress {
+        PodWorkerState state;
+        PodWorkerState retry_state; /* WORKER_NO_SANDBOX, WORKER_READY or WORKER_SANDBOX_LOST */
+        uint64_t retry_delay_usec;
+        sd_event_source *timer; /* of the state; removed when it changes */
+        sd_event_source *network_check_timer;
+        Child *cleanup;
+        SandboxStartStage start_stage;
+        bool is_lost;           /* the shim has exited; the next step frees the Sandbox */
+        bool needs_cleanup;     /* before anything starts: an earlier agent left this pod */
+        bool cleanup_is_whole;  /* the cleanup under way removes everything */
+        bool was_lost_in_setup; /* the shim exited before the pod was set up */
+        bool is_unresponsive;   /* the shim does not replay what it knows */
+        bool is_new;            /* this agent started the shim, and made the pod's cgroup */
+} PodSandboxProgress;
+
+struct PodWorker {
+        PodInstance instance;
+        PodSandboxProgress sandbox;
+        PodContainers containers;
+        PodTermination termination;
+        sd_event_source *termination_timer; /* limits the wait for the shim of a terminating pod */
+        PodFailure failure;
+        PodAdmission admission;
+        AwaitedPods awaited;
+        ActiveDeadline deadline;
+        StorageMonitor storage;
+        PodResize resize;
+        bool resizes_started; /* a container was being created, by earlier resources perhaps */
+        PodVolumes volumes;
+        TerminatedContainers terminated;
+        bool has_unread_checkpoints; /* an earlier agent's: they are read again, not replaced */
+        ReportedPodStatus reported;
+        char *last_error;     /* why the sandbox is not ready, for the status */
+        bool is_only_awaited; /* what is missing is on its way: that is not logged as an error */
+        char *edit_error;     /* why the edited pod cannot start */
+        bool is_selinux_warned;
+};
+
+/* ---- pod-worker.c ---- */
+
+/* The pod is being deleted, or has failed. */
+bool pod_worker_is_terminating(const PodWorker *worker);
+
+/* There is something left to run. */
+bool pod_worker_should_run(PodWorker *worker);
+
+/* All containers stop, and none starts. */
+bool pod_worker_must_stop_containers(const PodWorker *worker);
+
+/* Starts and stops the containers that are due. */
+void pod_worker_sync_containers(PodWorker *worker);
+
+/* Records an event for each error, and logs it once. NULL: there is none. */
+void pod_worker_set_last_error(PodWorker *worker, const char *message);
+
+/* What the pod waits for without an error: for its status only. */
+void pod_worker_set_awaited(PodWorker *worker, const char *message);
+
+/* The pod is in the host network, or its network can be attached. If not, the pod waits, which is
+ * reported. */
+bool pod_worker_has_network(PodWorker *worker);
+
+/* In microseconds: that of its deletion, its failure or its spec, the shortest. */
+uint64_t pod_worker_grace_period(const PodWorker *worker);
+
+/* After the grace period, and the time that a shim needs, the shim is killed. */
+void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec);
+
+/* Containers that are being stopped already, for whatever reason, get no more than what the grace
+ * period is now, from now on. */
+void pod_worker_shorten_grace(PodWorker *worker);
+
+void pod_worker_update_volumes(PodWorker *worker);
+void pod_worker_resize_cgroups(PodWorker *worker);
+
+/* Where the pod's systemd slice was stopped, has it created again. */
+void pod_worker_restore_slices(PodWorker *worker);
+
+/* Reads what an earlier agent has left of failure, deletion and terminated containers. What cannot
+ * be read is read again by the next call. 0 or -errno. */
+int pod_worker_load_checkpoints(PodWorker *worker, Error *reterr);
+
+/* Of containers that no shim knows: what logs and checkpoints say of them. */
+void pod_worker_recover_containers(PodWorker *worker);
+
+/* Writes the checkpoint of the terminated containers; only of pods whose containers may complete,
+ * and once it is known what an earlier agent left. A failure is logged; the next step tries again.
+ */
+void pod_worker_store_terminated_containers(PodWorker *worker);
+
+/* ---- pod-worker-failure.c ---- */
+
+/* The node admits the pod. One of an API server that it does not admit fails. */
+bool pod_worker_is_admitted(PodWorker *worker);
+
+/* The pod uses more storage than its limit, as the message says. */
+void pod_worker_exceed_storage_limit(const char *message, void *userdata);
+
+/* Fails the pod where its activeDeadlineSeconds are over. */
+void pod_worker_enforce_deadline(PodWorker *worker);
+
+/* ---- pod-worker-sandbox.c ---- */
+
+/* Prepares the network of a pod that is not in the host network. 0 or -ENOMEM. */
+int pod_worker_init_sandbox(PodWorker *worker);
+void pod_worker_done_sandbox(PodWorker *worker);
+
+/* Frees the Sandbox of a shim that has exited, and continues with the cleanup. */
+void pod_worker_step_lost_sandbox(PodWorker *worker);
+
+/* Does what is due in the present state. */
+void pod_worker_step_sandbox(PodWorker *worker);
+
+/* The one writer of the state. Removes the timer of the old one. */
+void pod_worker_set_state(PodWorker *worker, PodWorkerState state);
+
+/* What waits for a retry is done now. */
+void pod_worker_retry_now(PodWorker *worker);
+
+/* Containers may run. */
+bool pod_worker_sandbox_is_ready(const PodWorker *worker);
+
+/* The pod's cgroups and volumes exist: a shim of it runs, or is about to. */
+bool pod_worker_is_set_up(const PodWorker *worker);
+
+/* Gives up the shim: it is killed, and the pod starts again or is removed. */
+void pod_worker_abandon_sandbox(PodWorker *worker, const char *why);

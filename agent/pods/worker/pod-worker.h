@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pod worker: brings one pod from its spec to running containers, through edits, to its
+ * termination. Level-triggered: pod_worker_step() compares what is desired with what is observed,
+ * and may be called at any time, twice, or after a restart of the agent. */
+
+#include "agent/image/image-set.h"
+#include "agent/model/edit-plan.h"
+#include "agent/model/probe-sample.h"
+#include "agent/model/status.h"
+#include "agent/pods/pod/pod-context.h"
+#include "common/network-namespace.h"
+
+#include <stdio.h>
+
+typedef struct PodWorker PodWorker;
+
+/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. 'owner'
+ * is the argument of on_dirty(). */
+int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
+                        PodWorker **ret);
+
+/* Forgets the pod; its shim and containers continue. */
+PodWorker *pod_worker_free(PodWorker *worker);
+
+/* Stops the pod, with its grace period; 'reason' is logged and recorded as an event (NULL: an
+ * earlier agent did so). It cannot be undone: a pod of the same name that is desired later is
+ * another instance. */
+void pod_worker_terminate(PodWorker *worker, const char *reason);
+bool pod_worker_is_desired(const PodWorker *worker);
+
+/* It is desired, and it is known which attempts its containers are at. */
+bool pod_worker_is_editable(const PodWorker *worker);
+
+/* One of its containers runs from an older spec still. */
+bool pod_worker_is_outdated(const PodWorker *worker);
+/* A container that an edit restarts has not started by the edited spec. */
+bool pod_worker_awaits_edit(const PodWorker *worker);
+
+/* It has succeeded or failed, for good. */
+bool pod_worker_has_terminated(PodWorker *worker);
+
+/* It has failed as a whole (see pod-failure.h). */
+bool pod_worker_has_failed(const PodWorker *worker);
+
+/* One of its containers runs, is being created or being stopped. */
+bool pod_worker_has_processes(const PodWorker *worker);
+
+/* Why what the stopped pod left cannot be removed, after several attempts; else NULL. Valid until
+ * the worker runs again. */
+const char *pod_worker_removal_error(const PodWorker *worker);
+
+/* One of its containers has run, or was tried. */
+bool pod_worker_has_started(const PodWorker *worker);
+
+/* For the record: which attempts started from an older spec; with a plan, as it will be after it.
+ * The caller frees it; NULL: out of memory. */
+char *pod_worker_print_outdated(const PodWorker *worker, const EditPlan *plan);
+void pod_worker_parse_outdated(PodWorker *worker, const char *text);
+
+/* Takes the pod in the place of its own: with the same UID, the same containers, and the changes of
+ * the plan, which does not replace the pod. The record is written before. */
+void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan);
+
+/* Why the edited pod cannot replace this one yet; NULL: there is no such edit. */
+void pod_worker_set_edit_error(PodWorker *worker, const char *message);
+
+/* As pod_worker_terminate(), with another grace period (-1: the pod's own). Of several calls the
+ * shortest counts. The same pod may start again as a new instance; see pod_reset_config_seen(). */
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason);
+
+/* The machine shuts down: its containers are stopped with at most this grace period, and nothing of
+ * it starts before the next boot. A pod that has terminated already stays as it is. */
+void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec);
+
+/* The shutdown was cancelled: what it stopped starts again, with its volumes, once what is under
+ * way has ended. */
+void pod_worker_cancel_shutdown(PodWorker *worker);
+
+/* Does what is due. */
+void pod_worker_step(PodWorker *worker);
+
+/* Containers that wait for an image look again at once. */
+void pod_worker_on_images_changed(PodWorker *worker);
+
+/* The network may be ready now: a pod that waits for it, or for another attempt, starts. */
+void pod_worker_on_network_changed(PodWorker *worker);
+
+/* ConfigMaps, Secrets, classes or the pod's labels may have changed: volumes follow, and what waits
+ * for an object looks again at once. */
+void pod_worker_on_objects_changed(PodWorker *worker);
+
+/* Nothing is left of a terminated pod. */
+bool pod_worker_is_removed(const PodWorker *worker);
+
+/* False between a restart of the agent and the shim's answer, or until it is known that there is no
+ * shim. An unresponsive shim and a cleanup are not waited for. */
+bool pod_worker_is_synced(const PodWorker *worker);
+
+/* Adds the images that its containers run from, whatever the spec names; all images while that is
+ * not known. */
+void pod_worker_list_images(const PodWorker *worker, ImageSet *ret);
+
+/* Prints sandbox, network, timers, errors and containers for `mainstay debug dump`. */
+void pod_worker_dump(const PodWorker *worker, FILE *out);
+
+/* The node has admitted the pod, and it has not terminated. */
+bool pod_worker_uses_resources(const PodWorker *worker);
+
+/* The pod's ports of the host are taken; it waits for one that another pod has. */
+bool pod_worker_holds_ports(PodWorker *worker);
+bool pod_worker_awaits_release(const PodWorker *worker);
+
+/* It does not start before others are ready; see awaited-pods.h. */
+bool pod_worker_awaits_pods(const PodWorker *worker);
+
+/* See pod_manager_set_external_conditions(). */
+void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions);
+
+const Pod *pod_worker_pod(const PodWorker *worker);
+
+/* The pod is from another source now, with the same spec: its volumes follow that one's objects. */
+void pod_worker_set_source(PodWorker *worker, ObjectSource source);
+
+/* Reports the counts of its probes' results. */
+void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata);
+
+/* The status as of now. 0 with a status that the caller ends with pod_status_done(), or -ENOMEM. */
+int pod_worker_status(PodWorker *worker, PodStatus *ret);
+
+/* Opens a session in a container, on a socket; -EBADF: only checks that it could be opened. 0;
+ * -ENOENT; -EAGAIN where the container does not run; another -errno; with a message. The session's
+ * container is filled in. */
+int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
+                            int socket_fd, Error *reterr);
+
+/* Attaches the client of a socket to a container, likewise: output from now on, and input where the
+ * container has one. -ENOTSUP where the shim was started by an older agent. Of 'attach' only
+ * the streams that the client requests are read. */
+int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
+                      int socket_fd, Error *reterr);
+
+/* Checks that there is a sandbox, and that 'uid' is the pod's or NULL. 0; -ENOENT, -ENXIO with a
+ * message. */
+int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr);
+
+/* The same, and connects to a TCP port of the loopback address in the pod's network; does not wait.
+ * A descriptor, or -errno with a message. */
+int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                               Error *reterr);
+
+/* What the interfaces of the pod have received and sent; none where its network is the node's, or
+ * the shim is not connected. 'ret' has space for NETWORK_INTERFACES_MAX. Their number, or -errno.
+ */
+int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret);
+
+/* The pod's sandbox, for questions about its usage; NULL: it has none. */
+Sandbox *pod_worker_sandbox(const PodWorker *worker);
+
+/* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
+ * -EAGAIN. */
+int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
+
+/* ---- eviction for node pressure ---- */
+
+/* It is desired, has not failed, and has a sandbox: it may use what the node is short of. */
+bool pod_worker_is_active(const PodWorker *worker);
+
+/* What ranks it among the candidates; the caller ends it with eviction_candidate_done(). 0 or
+ * -errno. */
+int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *ret);
+
+/* Fails the pod with reason Evicted and at most this grace period (seconds; < 0: the pod's own),
+ * and gives the grace period that it has. False: it has failed before, or is not desired. */
+bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *message,
+                      int64_t max_grace_seconds, uint64_t *ret_grace_usec);
+
+/* When (realtime) it was evicted, and for which condition; 0: it was not. */
+uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condition);
+
+/* It has failed, and something of it still runs or is mounted. */
+bool pod_worker_is_stopping_failed(const PodWorker *worker);
+
+/* ---- preemption ---- */
+
+/* Fails the pod, with its own grace period, for one that needs its resources. */
+void pod_worker_preempt(PodWorker *worker);
+
+/* Fails the pod, for one of higher trust that needs its name or its port: with at most ten seconds
+ * of its grace period, also where it is being stopped already. */
+void pod_worker_displace(PodWorker *worker, const char *reason, const char *message);
+
+/* That was done, and something of it still runs or is mounted. */
+bool pod_worker_is_stopping_preempted(const PodWorker *worker);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/machine/start-limiter.h"
+
+#include "tests/test.h"
+
+static unsigned order[16], n_served;
+
+static void record_acquired(void *userdata) {
+        order[n_served++] = *(unsigned *) userdata;
+}
+
+TEST(start_slots_are_granted_in_order_up_to_the_limit)
+{
+        static unsigned names[5] = { 0, 1, 2, 3, 4 };
+        StartSlot slots[5] = { 0 };
+        StartLimiter limiter;
+
+        n_served = 0;
+        start_limiter_init(&limiter, 2);
+        for (size_t i = 0; i < 5; i++) {
+                slots[i] = (StartSlot){ .on_acquired = record_acquired, .userdata = &names[i] };
+                start_limiter_acquire(&limiter, &slots[i]);
+        }
+        EXPECT_EQ(n_served, 2);
+        start_limiter_acquire(&limiter, &slots[0]); /* asking again changes nothing */
+        start_limiter_release(&limiter, &slots[3]); /* leaves the queue */
+        start_limiter_release(&limiter, &slots[0]);
+        EXPECT_EQ(n_served, 3);
+        start_limiter_release(&limiter, &slots[1]);
+        start_limiter_release(&limiter, &slots[1]);
+        EXPECT_EQ(n_served, 4);
+        EXPECT_EQ(order[2], 2);
+        EXPECT_EQ(order[3], 4);
+        start_limiter_release(&limiter, &slots[2]);
+        start_limiter_release(&limiter, &slots[4]);
+        EXPECT_EQ(limiter.held, 0);
+        start_limiter_acquire(&limiter, &slots[3]);
+        EXPECT_EQ(order[4], 3);
+}
+
+static StartLimiter quick;
+static unsigned depth, deepest, n_quick;
+
+static void gives_back_at_once(void *userdata) {
+        depth++;
+        deepest = MAX(deepest, depth);
+        n_quick++;
+        start_limiter_release(&quick, userdata);
+        depth--;
+}
+
+TEST(slots_released_at_once_are_granted_without_recursion)
+{
+        StartSlot slots[1000] = { 0 };
+
+        start_limiter_init(&quick, 0);
+        for (size_t i = 0; i < N_ELEMENTS(slots); i++) {
+                slots[i] = (StartSlot){ .on_acquired = gives_back_at_once, .userdata = &slots[i] };
+                quick.max = i == N_ELEMENTS(slots) - 1;
+                start_limiter_acquire(&quick, &slots[i]);
+        }
+        EXPECT_EQ(n_quick, 1000);
+        EXPECT_EQ(deepest, 1);
+        EXPECT_EQ(quick.held, 0);
+}
