@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 enum {
         ADMITTED_PODS_MAX = 256,
@@ -113,11 +114,9 @@ static void forget_name(AdmittedPods *pods, const char *name) {
 /* ---- the pods ---- */
 
 static char *format_name(const char *namespace, const char *uid) {
-        char *name;
-
         if (!is_dns_label(strna(namespace)) || check_uid(strna(uid), NULL) < 0)
                 return NULL;
-        return asprintf(&name, "%s_%s", namespace, uid) < 0 ? NULL : name;
+        return text_format("%s_%s", namespace, uid);
 }
 
 /* Ephemeral containers are added to a pod that was admitted without them. */

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/log.h"
+#include "common/text.h"
 
 struct ApiServerSync {
         ApiServerConfig config;
@@ -584,11 +585,9 @@ const char *apiserver_last_error(const ApiServerSync *api) {
 static char *print_refused(const ApiServerSync *api) {
         cleanup_free char *permissions = connection_status_print_refused(api->connection);
         cleanup_free char *pods = apiserver_pods_print_refused(api->pods);
-        char *text;
-
         if (!permissions || !pods)
                 return permissions ? TAKE_PTR(permissions) : TAKE_PTR(pods);
-        return asprintf(&text, "%s; %s", permissions, pods) < 0 ? NULL : text;
+        return text_format("%s; %s", permissions, pods);
 }
 
 void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,

@@ -4,10 +4,12 @@
 #include "agent/apiserver/collected-node-status.h"
 
 #include "common/architecture.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/listening-port.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -77,19 +79,17 @@ typedef struct NodeImageList {
 static void add_node_image(const ImageInfo *info, void *userdata) {
         NodeImageList *images = userdata;
         NodeStatus *status = images->status;
-        NodeImage *larger;
+        NodeImage *image;
 
         if (images->r < 0 || strv_length(info->names) == 0)
                 return;
-        larger = reallocarray(status->images.items, status->images.n + 1, sizeof(NodeImage));
-        if (!larger) {
+        image = ARRAY_APPEND(status->images.items, status->images.n);
+        if (!image) {
                 images->r = -ENOMEM;
                 return;
         }
-        status->images.items = larger;
-        larger += status->images.n++;
-        *larger = (NodeImage){ .size_bytes = (int64_t) info->size_bytes };
-        images->r = strv_extend(&larger->names, info->names);
+        image->size_bytes = (int64_t) info->size_bytes;
+        images->r = strv_extend(&image->names, info->names);
 }
 
 static int compare_image_sizes(const void *a, const void *b) {
@@ -121,8 +121,8 @@ static int read_runtime_handlers(const StringMap *runtimes, NodeStatus *status) 
 /* In the kubelet's order and form. NULL: there is none. */
 static int join_not_ready_reasons(const char *network, const char *other, char **ret) {
         if (network && other)
-                return asprintf(ret, "[%s, %s]", network, other) < 0 ? -ENOMEM : 0;
-        if (network || other)
+                *ret = text_format("[%s, %s]", network, other);
+        else if (network || other)
                 *ret = strdup(network ? network : other);
         return (network || other) && !*ret ? -ENOMEM : 0;
 }

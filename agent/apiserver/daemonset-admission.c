@@ -4,6 +4,7 @@
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -85,24 +86,18 @@ static int was_admitted_before(const DaemonSetAdmission *admission, const Daemon
 }
 
 static int refuse_unproven_set(const DaemonSet *set, DaemonSetRefusal *ret) {
-        char *message;
-
-        if (asprintf(&message,
-                     "waits for its controller: namespace %s is not in "
-                     "mainstay.daemonSetNamespaces, and no pod of the API server with this "
-                     "template was bound to this node before",
-                     set->metadata.namespace) < 0)
-                message = NULL;
+        char *message =
+                text_format("waits for its controller: namespace %s is not in "
+                            "mainstay.daemonSetNamespaces, and no pod of the API server with this "
+                            "template was bound to this node before",
+                            set->metadata.namespace);
         return refuse(ret, "AwaitsController", message);
 }
 
 /* In the words of the DaemonSet controller, which gets them from an API server. */
 static int refuse_violation(const Pod *pod, const char *reason, const char *violations,
                             DaemonSetRefusal *ret) {
-        char *message;
-
-        if (asprintf(&message, "pods \"%s\" is forbidden: %s", pod->metadata.name, violations) < 0)
-                message = NULL;
+        char *message = text_format("pods \"%s\" is forbidden: %s", pod->metadata.name, violations);
         return refuse(ret, reason, message);
 }
 
@@ -135,14 +130,12 @@ static int check_computed_priority(const DaemonSetAdmission *admission, const Da
         r = was_priority_computed(admission, set, pod);
         if (r != 0)
                 return r;
-        if (asprintf(
-                    &why,
-                    "the integer value of priority (%" PRId64
-                    ") must not be provided in pod spec; it is computed from the PriorityClass%s%s",
-                    spec->priority.value, class ? " " : "", strna(class)) < 0) {
-                why = NULL;
+        why = text_format(
+                "the integer value of priority (%" PRId64
+                ") must not be provided in pod spec; it is computed from the PriorityClass%s%s",
+                spec->priority.value, class ? " " : "", strna(class));
+        if (!why)
                 return -ENOMEM;
-        }
         return refuse_violation(pod, "Priority", why, ret);
 }
 

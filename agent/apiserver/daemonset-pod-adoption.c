@@ -9,6 +9,7 @@
 #include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 /* ---- the search ---- */
 
@@ -105,10 +106,9 @@ ApiServerPod *adopted_pod_find_entry(const PodTable *pods, const Pod *local_pod)
         cleanup_free char *name = pod_adoption_api_name(local_pod), *key = NULL;
         ApiServerPod *pod;
 
-        if (!name || asprintf(&key, "%s/%s", local_pod->metadata.namespace, name) < 0) {
-                key = NULL;
+        key = name ? text_format("%s/%s", local_pod->metadata.namespace, name) : NULL;
+        if (!key)
                 return NULL;
-        }
         pod = pod_table_find(pods, key);
         if (!pod || !pod->bound.adopted ||
             !objects_are_same(&pod->bound.adopted->metadata, &local_pod->metadata))

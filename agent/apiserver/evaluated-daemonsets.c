@@ -11,11 +11,13 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/schema.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
 #include "common/log.h"
+#include "common/text.h"
 
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
@@ -60,9 +62,8 @@ static WatchedDaemonSet *find_watched_daemonset(ApiServerDaemonSets *sets, const
 }
 
 static int put_watched_daemonset_take(ApiServerDaemonSets *sets, DaemonSet *set) {
-        WatchedDaemonSet *there = find_watched_daemonset(sets, set->metadata.namespace,
-                                                         set->metadata.name),
-                         *longer;
+        WatchedDaemonSet *there =
+                find_watched_daemonset(sets, set->metadata.namespace, set->metadata.name);
 
         if (there) {
                 daemonset_free(there->set);
@@ -70,11 +71,10 @@ static int put_watched_daemonset_take(ApiServerDaemonSets *sets, DaemonSet *set)
                 there->generation = sets->generation;
                 return 0;
         }
-        longer = reallocarray(sets->sets.items, sets->sets.n + 1, sizeof(*longer));
-        if (!longer)
+        there = ARRAY_APPEND(sets->sets.items, sets->sets.n);
+        if (!there)
                 return -ENOMEM;
-        sets->sets.items = longer;
-        longer[sets->sets.n++] = (WatchedDaemonSet){ .set = set, .generation = sets->generation };
+        *there = (WatchedDaemonSet){ .set = set, .generation = sets->generation };
         return 0;
 }
 
@@ -451,19 +451,16 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, WatchedDaemonSet *watc
         const DaemonSet *set = watched->set;
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_free char *why = NULL;
-        int n = 0;
 
         if (daemonset_evaluate_placement(set, sets->spec.node, &(NodePods){ 0 },
                                          now_realtime_usec(), &decision) < 0)
                 return;
         if (decision.verdict == DAEMONSET_SHOULD_STOP)
-                n = asprintf(&why, "DaemonSet %s/%s no longer selects this node: %s",
-                             set->metadata.namespace, set->metadata.name, strna(decision.why));
+                why = text_format("DaemonSet %s/%s no longer selects this node: %s",
+                                  set->metadata.namespace, set->metadata.name, strna(decision.why));
         else if (should_replace_bound_pod(sets, watched, pod))
-                n = asprintf(&why, "the template of DaemonSet %s/%s has changed",
-                             set->metadata.namespace, set->metadata.name);
-        if (n < 0)
-                why = NULL;
+                why = text_format("the template of DaemonSet %s/%s has changed",
+                                  set->metadata.namespace, set->metadata.name);
         if (why)
                 sets->spec.retire_bound_pod(set, why, sets->spec.userdata);
 }

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/event-source.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 struct ObjectUpdates {
         sd_event_source *source; /* deferred to the end of the turn */
@@ -64,10 +65,8 @@ void object_updates_schedule(ObjectUpdates *updates, const char *which) {
 }
 
 int object_key_format(const ObjectKey *key, char **ret) {
-        return asprintf(ret, "%s_%s_%s", object_kind_words[key->kind], key->namespace, key->name) <
-                               0
-                       ? -ENOMEM
-                       : 0;
+        *ret = text_format("%s_%s_%s", object_kind_words[key->kind], key->namespace, key->name);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* Negative where the object changed, which ends the search. Pods of all sources are asked: the

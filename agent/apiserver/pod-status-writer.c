@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/log.h"
+#include "common/text.h"
 
 enum {
         POD_REQUESTS_MAX = 8,   /* at a time */
@@ -101,12 +102,10 @@ static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, Kub
 
 static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
         const char *suffix = pod_requests[kind].suffix;
-        char *path;
-        int n = suffix ? asprintf(&path, "/api/v1/namespaces/%s/pods/%s%s", pod->namespace,
-                                  pod->name, suffix)
-                       : asprintf(&path, "/api/v1/namespaces/%s/pods", pod->namespace);
 
-        return n < 0 ? NULL : path;
+        return suffix ? text_format("/api/v1/namespaces/%s/pods/%s%s", pod->namespace, pod->name,
+                                    suffix)
+                      : text_format("/api/v1/namespaces/%s/pods", pod->namespace);
 }
 
 static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_HEX_SIZE]) {

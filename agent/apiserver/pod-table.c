@@ -5,6 +5,7 @@
 
 #include "agent/model/object-identity.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 static void apiserver_pod_free(ApiServerPod *pod) {
         remote_pod_done(&pod->remote);
@@ -23,8 +24,7 @@ static ApiServerPod *apiserver_pod_new(const char *namespace, const char *name) 
                 return NULL;
         local_pod_init(&pod->local);
         pod->namespace = strdup(namespace);
-        if (asprintf(&pod->key, "%s/%s", namespace, name) < 0)
-                pod->key = NULL;
+        pod->key = text_format("%s/%s", namespace, name);
         if (!pod->key || !pod->namespace) {
                 apiserver_pod_free(pod);
                 return NULL;
@@ -49,10 +49,9 @@ ApiServerPod *pod_table_get(PodTable *table, const char *namespace, const char *
         ApiServerPod **link = &table->first, *pod;
         cleanup_free char *key = NULL;
 
-        if (asprintf(&key, "%s/%s", namespace, name) < 0) {
-                key = NULL;
+        key = text_format("%s/%s", namespace, name);
+        if (!key)
                 return NULL;
-        }
         while (*link && strcmp((*link)->key, key) < 0)
                 link = &(*link)->next;
         if (*link && streq((*link)->key, key))

@@ -14,6 +14,7 @@
 #include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 enum {
         OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024,
@@ -187,13 +188,9 @@ static void on_object_watch_error(const char *error, unsigned status, void *user
 }
 
 static char *format_collection_path(ObjectKind kind, const char *namespace) {
-        char *path;
-
-        return asprintf(&path, "%s%s%s/%s", watched_kinds[kind].group,
-                        namespace[0] ? "/namespaces/" : "", namespace,
-                        watched_kinds[kind].plural) < 0
-                       ? NULL
-                       : path;
+        return text_format("%s%s%s/%s", watched_kinds[kind].group,
+                           namespace[0] ? "/namespaces/" : "", namespace,
+                           watched_kinds[kind].plural);
 }
 
 /* A moment after a pod was bound, the server may not know yet that the node needs its objects. */
@@ -355,7 +352,8 @@ static int build_object_request(const char *key, KubeRequestSpec *ret, void *use
         if (!object)
                 return 0;
         collection = format_collection_path(object->kind, object->namespace);
-        if (!collection || asprintf(&path, "%s/%s", collection, object->name) < 0)
+        path = collection ? text_format("%s/%s", collection, object->name) : NULL;
+        if (!path)
                 return -ENOMEM;
         *ret = (KubeRequestSpec){ .method = "GET", .path = path };
         return 1;

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/log.h"
+#include "common/text.h"
 
 struct ApiServerPods {
         bool is_of_other_cluster; /* so pods of an earlier agent have been forgotten */
@@ -362,21 +363,17 @@ void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set,
 /* ---- why a pod is no longer desired ---- */
 
 static char *format_replaced_by(const ApiServerPod *pod) {
-        char *reason;
-
-        return asprintf(&reason, "replaced by pod %s of the API server", pod->key) < 0 ? NULL
-                                                                                       : reason;
+        return text_format("replaced by pod %s of the API server", pod->key);
 }
 
 /* The entry of the API pod for which this pod ran, itself or adopted; or NULL. */
 static const ApiServerPod *find_served_pod(const ApiServerPods *pods, const Pod *local_pod) {
         cleanup_free char *api_name = pod_adoption_api_name(local_pod), *key = NULL;
 
-        if (asprintf(&key, "%s/%s", local_pod->metadata.namespace,
-                     api_name ? api_name : local_pod->metadata.name) < 0) {
-                key = NULL;
+        key = text_format("%s/%s", local_pod->metadata.namespace,
+                          api_name ? api_name : local_pod->metadata.name);
+        if (!key)
                 return NULL;
-        }
         return pod_table_find(&pods->table, key);
 }
 

@@ -11,6 +11,7 @@
 #include "common/dump.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/text.h"
 
 enum {
         TOKEN_FILE_MAX_BYTES = 64 * 1024,
@@ -108,8 +109,8 @@ static int format_token_key(const Pod *pod, const TokenProjection *projection, i
         sha256_update(hash, audience, strlen(audience) + 1);
         sha256_update(hash, &seconds, sizeof(seconds));
         sha256_finish(hash, digits);
-        return asprintf(ret, "%s_%.*s", pod->metadata.uid, TOKEN_HASH_DIGITS, digits) < 0 ? -ENOMEM
-                                                                                          : 0;
+        *ret = text_format("%s_%.*s", pod->metadata.uid, TOKEN_HASH_DIGITS, digits);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static ServiceAccountToken *find_service_account_token(const ServiceAccountTokens *tokens,
@@ -278,8 +279,7 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
 static int build_token_request(const char *key, KubeRequestSpec *ret, void *userdata) {
         const ServiceAccountTokens *tokens = userdata;
         const ServiceAccountToken *token = find_service_account_token(tokens, key);
-        cleanup_free char *body = NULL;
-        char *path;
+        cleanup_free char *body = NULL, *path = NULL;
 
         if (!token)
                 return 0;
@@ -288,10 +288,13 @@ static int build_token_request(const char *key, KubeRequestSpec *ret, void *user
                                                        .pod_uid = token->pod_uid,
                                                        .audience = token->audience,
                                                        .seconds = token->seconds });
-        if (!body || asprintf(&path, "/api/v1/namespaces/%s/serviceaccounts/%s/token",
-                              token->namespace, token->account) < 0)
+        path = text_format("/api/v1/namespaces/%s/serviceaccounts/%s/token", token->namespace,
+                           token->account);
+        if (!body || !path)
                 return -ENOMEM;
-        *ret = (KubeRequestSpec){ .method = "POST", .path = path, .body_length = strlen(body) };
+        *ret = (KubeRequestSpec){ .method = "POST",
+                                  .path = TAKE_PTR(path),
+                                  .body_length = strlen(body) };
         ret->body = TAKE_PTR(body);
         return 1;
 }

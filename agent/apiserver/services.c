@@ -7,6 +7,7 @@
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/model/names.h"
 #include "agent/model/service.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -95,42 +96,24 @@ static int read_service(const json_t *object, Service *ret) {
 
 /* ---- all of them ---- */
 
-static int compare_service_name(const Service *a, const char *namespace, const char *name) {
-        int r = strcmp(a->namespace, namespace);
+typedef struct ServiceName {
+        const char *namespace;
+        const char *name;
+} ServiceName;
 
-        return r != 0 ? r : strcmp(a->name, name);
-}
+static int compare_service_name(const ServiceName *name, const ApiServerServiceEntry *entry) {
+        int r = strcmp(name->namespace, entry->service.namespace);
 
-/* The index of the service, or where it would be inserted. */
-static size_t find_service_index(const ApiServerServices *services, const char *namespace,
-                                 const char *name) {
-        size_t low = 0, high = services->entries.n;
-
-        while (low < high) {
-                size_t middle = (low + high) / 2;
-
-                if (compare_service_name(&services->entries.items[middle].service, namespace,
-                                         name) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return r != 0 ? r : strcmp(name->name, entry->service.name);
 }
 
 static void remove_service_at(ApiServerServices *services, size_t i) {
-        ApiServerServiceEntry *items = services->entries.items;
-
-        service_done(&items[i].service);
-        memmove(&items[i], &items[i + 1], (services->entries.n - i - 1) * sizeof(*items));
-        services->entries.n--;
+        service_done(&services->entries.items[i].service);
+        ARRAY_REMOVE(services->entries.items, services->entries.n, i);
 }
 
 static int insert_service_at(ApiServerServices *services, size_t i) {
-        size_t n = services->entries.n;
-        ApiServerServiceEntry *items = services->entries.items;
-
-        if (n >= SERVICES_MAX) {
+        if (services->entries.n >= SERVICES_MAX) {
                 if (!services->is_full)
                         log_warning("The API server has more than %d services; containers get "
                                     "environment variables of only %d of them",
@@ -138,31 +121,24 @@ static int insert_service_at(ApiServerServices *services, size_t i) {
                 services->is_full = true;
                 return -E2BIG;
         }
-        if ((n & (n - 1)) == 0) { /* full at each power of two: double it */
-                items = reallocarray(items, n > 0 ? 2 * n : 1, sizeof(*items));
-                if (!items)
-                        return -ENOMEM;
-                services->entries.items = items;
-        }
-        memmove(&items[i + 1], &items[i], (n - i) * sizeof(*items));
-        items[i] = (ApiServerServiceEntry){ 0 };
-        services->entries.n++;
-        return 0;
+        return ARRAY_INSERT(services->entries.items, services->entries.n, i) ? 0 : -ENOMEM;
 }
 
 /* 'is_there' is false for a deleted service. */
 static int update_service(ApiServerServices *services, const json_t *object, bool is_there) {
         cleanup_with(service_done) Service service = { 0 };
+        ServiceName name;
         size_t i;
         int r = read_service(object, &service);
         bool is_visible = r > 0 && is_there, is_same;
 
         if (r < 0)
                 return r;
-        i = find_service_index(services, service.namespace, service.name);
+        name = (ServiceName){ service.namespace, service.name };
+        i = ARRAY_FIND_PLACE(&name, services->entries.items, services->entries.n,
+                             compare_service_name);
         is_same = i < services->entries.n &&
-                  compare_service_name(&services->entries.items[i].service, service.namespace,
-                                       service.name) == 0;
+                  compare_service_name(&name, &services->entries.items[i]) == 0;
         if (!is_visible) {
                 if (is_same)
                         remove_service_at(services, i);
@@ -363,15 +339,13 @@ static bool is_service_visible(const Service *service, const Pod *pod) {
  * many that it must not be counted for each. */
 static int append_strings(char ***strv, size_t *n, char ***strings) {
         size_t more = strv_length(*strings);
-        char **longer = reallocarray(*strv, *n + more + 1, sizeof(char *));
 
-        if (!longer)
+        if (!ARRAY_RESERVE(*strv, *n, more + 1))
                 return -ENOMEM;
         for (size_t i = 0; i < more; i++)
-                longer[*n + i] = (*strings)[i];
+                (*strv)[*n + i] = (*strings)[i];
         *n += more;
-        longer[*n] = NULL;
-        *strv = longer;
+        (*strv)[*n] = NULL;
         free(TAKE_PTR(*strings));
         return 0;
 }

@@ -4,6 +4,7 @@
 #include "agent/apiserver/terminated-pods.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <unistd.h>
 
@@ -24,10 +25,9 @@ void terminated_pods_remove(ApiServerCache *cache, const char *uid) {
 static bool has_run_this_boot(const char *run_dir, const char *uid) {
         cleanup_free char *path = NULL;
 
-        if (asprintf(&path, "%s/pods/%s", run_dir, uid) < 0) {
-                path = NULL;
+        path = text_format("%s/pods/%s", run_dir, uid);
+        if (!path)
                 return false;
-        }
         return access(path, F_OK) >= 0;
 }
 

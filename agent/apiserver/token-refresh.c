@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -56,9 +57,7 @@ int token_response_parse(const char *json, size_t length, char **ret_token, uint
 }
 
 char *token_cache_format(const char *token, uint64_t refresh_at) {
-        char *text;
-
-        return asprintf(&text, "%" PRIu64 "\n%s\n", refresh_at, token) < 0 ? NULL : text;
+        return text_format("%" PRIu64 "\n%s\n", refresh_at, token);
 }
 
 int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay) {

@@ -10,6 +10,7 @@
 #include "agent/daemonset/controller-private.h"
 #include "agent/daemonset/rules/overlap.h"
 #include "agent/model/object-identity.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/event-source.h"
@@ -45,15 +46,10 @@ DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, co
 }
 
 static DaemonSetState *add_daemonset(DaemonSetController *controller, const char *uid) {
-        DaemonSetState **longer =
-                reallocarray(controller->sets, controller->n_sets + 1, sizeof(DaemonSetState *));
-
-        if (!longer)
+        if (!ARRAY_RESERVE(controller->sets, controller->n_sets, 1) ||
+            daemonset_state_new(uid, &controller->sets[controller->n_sets]) < 0)
                 return NULL;
-        controller->sets = longer;
-        if (daemonset_state_new(uid, &longer[controller->n_sets]) < 0)
-                return NULL;
-        return longer[controller->n_sets++];
+        return controller->sets[controller->n_sets++];
 }
 
 void daemonset_controller_schedule_sync(DaemonSetController *controller) {

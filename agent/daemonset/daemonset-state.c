@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -239,9 +240,7 @@ int daemonset_state_each_revision(const DaemonSetState *state,
                 json = revision_to_json(state->set, revision->hash, revision->number,
                                         revision->created, revision->cause, revision->template,
                                         source);
-                if (asprintf(&key, "%s/%s-%s", metadata->namespace, metadata->name,
-                             revision->hash) < 0)
-                        key = NULL;
+                key = text_format("%s/%s-%s", metadata->namespace, metadata->name, revision->hash);
                 r = key && json ? each(key, json, context) : -ENOMEM;
         }
         return r;
@@ -287,11 +286,10 @@ int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64
                 return -ENOENT;
         if (streq(chosen->hash, daemonset_history_desired(&state->history)))
                 return 1;
-        if (asprintf(&reason, "Undone: revision %" PRId64 " is desired until %s changes",
-                     chosen->number, pod_source_describe(&state->source)) < 0) {
-                reason = NULL;
+        reason = text_format("Undone: revision %" PRId64 " is desired until %s changes",
+                             chosen->number, pod_source_describe(&state->source));
+        if (!reason)
                 return -ENOMEM;
-        }
         return daemonset_history_pin(&state->history, chosen->hash, NULL, reason, now);
 }
 
@@ -331,10 +329,9 @@ int daemonset_state_restart_rollout(DaemonSetState *state, uint64_t now) {
         r = make_restarted_template(state, restarted_at, hash, &json);
         if (r < 0)
                 return r;
-        if (asprintf(&reason, "Restarted at %s", restarted_at) < 0) {
-                reason = NULL;
+        reason = text_format("Restarted at %s", restarted_at);
+        if (!reason)
                 return -ENOMEM;
-        }
         return daemonset_history_pin(&state->history, hash, json, reason, now);
 }
 

@@ -17,6 +17,7 @@
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -359,14 +360,12 @@ static int roll_back_revision(DaemonSetSyncPass *pass, DaemonSetState *state) {
                 daemonset_history_find(history, daemonset_history_desired(history));
         cleanup_free char *reason = NULL;
 
-        if (asprintf(&reason,
-                     ROLLED_BACK_PREFIX "revision %" PRId64
-                                        " did not become available within %" PRIu64 "s",
-                     failed->number,
-                     daemonset_progress_deadline_usec(state->set) / USEC_PER_SEC) < 0) {
-                reason = NULL;
+        reason = text_format(ROLLED_BACK_PREFIX "revision %" PRId64
+                                                " did not become available within %" PRIu64 "s",
+                             failed->number,
+                             daemonset_progress_deadline_usec(state->set) / USEC_PER_SEC);
+        if (!reason)
                 return -ENOMEM;
-        }
         log_warning("DaemonSet '%s/%s': %s", history->namespace, history->name, reason);
         record_daemonset_event(pass, state->set, POD_EVENT_WARNING, "DaemonSetRollback", "%s",
                                reason);
@@ -585,38 +584,30 @@ static char *explain_daemonset_plan(const DaemonSetSyncPass *pass, const DaemonS
         const ControllerRevision *revision = daemonset_history_find(&state->history, hash);
         bool is_current =
                 streq_ptr(string_map_get(&pod->metadata.labels, revision_hash_label), hash);
-        char *reason;
-        int n;
 
         if (state->decision.verdict == DAEMONSET_SHOULD_STOP)
-                n = asprintf(&reason, "DaemonSet %s/%s no longer selects this node: %s",
-                             set->namespace, set->name, strna(state->decision.why));
-        else if (!is_current && revision)
-                n = asprintf(&reason, "replaced by revision %" PRId64 " of DaemonSet %s/%s",
-                             revision->number, set->namespace, set->name);
-        else if (has_pod_terminated(pass, pod))
-                n = asprintf(&reason, "it has terminated, and DaemonSet %s/%s replaces it",
-                             set->namespace, set->name);
-        else
-                n = asprintf(&reason, "DaemonSet %s/%s has another pod on this node",
-                             set->namespace, set->name);
-        return n < 0 ? NULL : reason;
+                return text_format("DaemonSet %s/%s no longer selects this node: %s",
+                                   set->namespace, set->name, strna(state->decision.why));
+        if (!is_current && revision)
+                return text_format("replaced by revision %" PRId64 " of DaemonSet %s/%s",
+                                   revision->number, set->namespace, set->name);
+        if (has_pod_terminated(pass, pod))
+                return text_format("it has terminated, and DaemonSet %s/%s replaces it",
+                                   set->namespace, set->name);
+        return text_format("DaemonSet %s/%s has another pod on this node", set->namespace,
+                           set->name);
 }
 
 char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                    const Pod *pod) {
-        char *reason;
-
         if (state->history.is_orphaning)
                 return NULL;
         if (daemonset_state_is_desired(state, pass->generation))
                 return explain_daemonset_plan(pass, state, pod);
         if (!state->is_removed)
                 return NULL; /* whether its source still contains it is not known */
-        return asprintf(&reason, "DaemonSet %s/%s was removed", strna(state->history.namespace),
-                        strna(state->history.name)) < 0
-                       ? NULL
-                       : reason;
+        return text_format("DaemonSet %s/%s was removed", strna(state->history.namespace),
+                           strna(state->history.name));
 }
 
 bool daemonset_state_retry_preflight(DaemonSetState *state) {

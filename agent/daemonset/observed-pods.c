@@ -4,6 +4,7 @@
 
 #include "agent/daemonset/observed-pods.h"
 
+#include "common/array.h"
 #include "common/macros.h"
 
 #include <errno.h>
@@ -13,19 +14,11 @@ int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *s
                       bool is_orphan) {
         const PodCondition *ready = &status->conditions[CONDITION_READY];
         size_t n = observed->n;
-        ObservedPod *items;
-        const Pod **pods;
 
-        items = reallocarray(observed->items, n + 1, sizeof(*items));
-        if (!items)
+        if (!ARRAY_RESERVE(observed->items, n, 1) || !ARRAY_RESERVE(observed->pods, n, 1))
                 return -ENOMEM;
-        observed->items = items;
-        pods = reallocarray(observed->pods, n + 1, sizeof(*pods));
-        if (!pods)
-                return -ENOMEM;
-        observed->pods = pods;
-        pods[n] = pod;
-        items[n] = (ObservedPod){
+        observed->pods[n] = pod;
+        observed->items[n] = (ObservedPod){
                 .pod = pod,
                 .is_syncing = status->is_syncing,
                 .is_terminating = status->deletion_time > 0 || pod_is_of_api(pod),

@@ -6,6 +6,7 @@
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/model/object-identity.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ OrphanPods *orphan_pods_free(OrphanPods *orphans) {
 
 int orphan_pods_add(OrphanPods *orphans, const Pod *pod) {
         cleanup_with(pod_freep) Pod *copy = NULL;
-        Pod **longer;
+        Pod **added;
         int r;
 
         r = pod_copy(pod, &copy);
@@ -41,11 +42,10 @@ int orphan_pods_add(OrphanPods *orphans, const Pod *pod) {
         r = daemonset_set_pod_owner(NULL, copy);
         if (r < 0)
                 return r;
-        longer = reallocarray(orphans->items, orphans->n + 1, sizeof(Pod *));
-        if (!longer)
+        added = ARRAY_APPEND(orphans->items, orphans->n);
+        if (!added)
                 return -ENOMEM;
-        orphans->items = longer;
-        longer[orphans->n++] = TAKE_PTR(copy);
+        *added = TAKE_PTR(copy);
         return 0;
 }
 

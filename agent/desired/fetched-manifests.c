@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 /* One source; 'source' is NULL where it is not configured. */
 typedef struct FetchedSource {
@@ -66,12 +67,11 @@ static void record_source_event(const FetchedManifestsConfig *config,
                                 const NodeSourceStatus *status) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "%s: %s", status->name,
-                     status->has_failed ? status->message : "its latest manifests are in use") <
-            0) {
-                message = NULL;
+        message = text_format("%s: %s", status->name,
+                              status->has_failed ? status->message
+                                                 : "its latest manifests are in use");
+        if (!message)
                 return;
-        }
         config->on_event(
                 &(PodEvent){ .kind = status->has_failed ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
                              .reason = status->is_refused   ? "SourceRefused"

@@ -6,11 +6,13 @@
 #include "agent/manifest/manifest.h"
 #include "agent/manifest/reader.h"
 #include "agent/pods/manager/pod-images.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -47,22 +49,19 @@ static void forget_previous_index(IndexRollout *rollout) {
 }
 
 static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char *file) {
-        ManifestObjects *longer =
-                reallocarray(rollout->previous.items, rollout->previous.n + 1, sizeof(*longer));
+        ManifestObjects *objects;
         cleanup_free char *data = NULL;
         FileStamp stamp = { 0 };
         size_t length;
         int r;
 
-        if (!longer)
-                return -ENOMEM;
-        rollout->previous.items = longer;
-        longer[rollout->previous.n] = (ManifestObjects){ 0 };
         r = read_manifest_file(dir_fd, file, &stamp, &data, &length, NULL);
         if (r != 0)
                 return r;
-        return manifest_parse(file, data, length, rollout->config.node_name,
-                              &longer[rollout->previous.n++], NULL);
+        objects = ARRAY_APPEND(rollout->previous.items, rollout->previous.n);
+        if (!objects)
+                return -ENOMEM;
+        return manifest_parse(file, data, length, rollout->config.node_name, objects, NULL);
 }
 
 /* For their images. What cannot be read is not kept. */
@@ -104,8 +103,9 @@ void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret) {
 
 static void set_index_unready(IndexReadiness *readiness, const char *kind,
                               const ObjectMeta *metadata, const char *why) {
-        if (asprintf(&readiness->unready, "%s %s/%s: %s", kind, metadata->namespace, metadata->name,
-                     why) < 0)
+        readiness->unready =
+                text_format("%s %s/%s: %s", kind, metadata->namespace, metadata->name, why);
+        if (!readiness->unready)
                 readiness->unready = strdup("out of memory");
 }
 
@@ -158,16 +158,11 @@ static void check_daemonsets(IndexReadiness *readiness) {
 /* ---- the decision ---- */
 
 static char *explain_index_rollback(const IndexRollout *rollout, const char *unready) {
-        char *text;
-
-        return asprintf(&text,
-                        "rolled back index %" PRId64 ": not everything was ready within %" PRIu64
-                        "s: %s",
-                        manifest_source_status(rollout->config.source).number,
-                        manifest_source_deadline_usec(rollout->config.source) / USEC_PER_SEC,
-                        strna(unready)) < 0
-                       ? NULL
-                       : text;
+        return text_format("rolled back index %" PRId64 ": not everything was ready within %" PRIu64
+                           "s: %s",
+                           manifest_source_status(rollout->config.source).number,
+                           manifest_source_deadline_usec(rollout->config.source) / USEC_PER_SEC,
+                           strna(unready));
 }
 
 static void arm_index_timer(IndexRollout *rollout, uint64_t at) {

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 struct ManifestProblems {
         void (*on_event)(const PodEvent *event, void *userdata);
@@ -32,12 +33,11 @@ static void record_broken_object_event(const ManifestProblems *problems, const c
                                        PodEvent *event) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "Error validating %s %s_%s(%s) from %s, ignoring: %s", what,
-                     metadata->name, metadata->namespace, metadata->uid,
-                     manifest_is_fetched(manifest) ? "http" : "file", manifest->error) < 0) {
-                message = NULL;
+        message = text_format("Error validating %s %s_%s(%s) from %s, ignoring: %s", what,
+                              metadata->name, metadata->namespace, metadata->uid,
+                              manifest_is_fetched(manifest) ? "http" : "file", manifest->error);
+        if (!message)
                 return;
-        }
         event->kind = POD_EVENT_WARNING;
         event->reason = "FailedValidation";
         event->message = message;
@@ -48,11 +48,10 @@ static void record_broken_object_event(const ManifestProblems *problems, const c
 static void record_broken_file_event(const ManifestProblems *problems, const Manifest *manifest) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "Error validating manifest from %s, ignoring: %s",
-                     manifest_is_fetched(manifest) ? "http" : "file", manifest->error) < 0) {
-                message = NULL;
+        message = text_format("Error validating manifest from %s, ignoring: %s",
+                              manifest_is_fetched(manifest) ? "http" : "file", manifest->error);
+        if (!message)
                 return;
-        }
         problems->on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
                                         .reason = "FailedValidation",
                                         .message = message },

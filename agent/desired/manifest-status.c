@@ -6,10 +6,12 @@
 #include "agent/daemonset/rules/rules.h"
 #include "agent/model/json.h"
 #include "agent/model/pod-source.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,12 +28,8 @@ static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
 
 /* Objects of one name have different sources, the manifest directory first. */
 static char *format_object_key(const DataObject *object) {
-        char *key;
-
-        return asprintf(&key, "%s/%s/%d", object->metadata.namespace, object->metadata.name,
-                        (int) object->metadata.source) < 0
-                       ? NULL
-                       : key;
+        return text_format("%s/%s/%d", object->metadata.namespace, object->metadata.name,
+                           (int) object->metadata.source);
 }
 
 /* A list of n objects takes n passes over all of them, of which there are few. */
@@ -88,15 +86,14 @@ typedef struct ControlledPods {
 
 static int collect_controlled_pod(const Pod *pod, const PodStatus *status, void *userdata) {
         ControlledPods *controlled = userdata;
-        const Pod **longer;
+        const Pod **added;
 
         if (!object_controller(&pod->metadata))
                 return 0;
-        longer = reallocarray(controlled->items, controlled->n + 1, sizeof(*longer));
-        if (!longer)
+        added = ARRAY_APPEND(controlled->items, controlled->n);
+        if (!added)
                 return -ENOMEM;
-        controlled->items = longer;
-        longer[controlled->n++] = pod;
+        *added = pod;
         return 0;
 }
 

@@ -15,10 +15,12 @@
 #include "agent/model/own-values.h"
 #include "agent/model/rollout-deadline.h"
 #include "agent/pods/manager/pod-images.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/event-source.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -74,13 +76,11 @@ static PodRollout *find_rollout(const PodRollouts *rollouts, const ObjectMeta *m
 /* Takes it, on failure too. 0 or -ENOMEM. */
 static int add_rollout_take(PodRollouts *rollouts, PodRollout *rollout) {
         cleanup_with(pod_rollout_freep) PodRollout *owned = rollout;
-        PodRollout **longer =
-                reallocarray(rollouts->items.items, rollouts->items.n + 1, sizeof(*longer));
+        PodRollout **added = ARRAY_APPEND(rollouts->items.items, rollouts->items.n);
 
-        if (!longer)
+        if (!added)
                 return -ENOMEM;
-        rollouts->items.items = longer;
-        longer[rollouts->items.n++] = TAKE_PTR(owned);
+        *added = TAKE_PTR(owned);
         return 0;
 }
 
@@ -222,16 +222,14 @@ static bool runs_tried_revision(const RolloutPass *pass) {
  * CrashLoopBackOff: back-off …" */
 static char *explain_rollback(const RolloutPass *pass) {
         cleanup_free char *why = explain_unready_pod(&pass->status);
-        char *text;
 
-        if (!why ||
-            asprintf(&text,
-                     "Rolled back: revision %" PRId64 " of %s did not become ready within %" PRIu64
-                     "s: %s",
-                     pass->rollout->history.number, pod_source_describe(&pass->desired->source),
-                     pod_progress_deadline_usec(pass->desired->pod) / USEC_PER_SEC, why) < 0)
+        if (!why)
                 return NULL;
-        return text;
+        return text_format("Rolled back: revision %" PRId64
+                           " of %s did not become ready within %" PRIu64 "s: %s",
+                           pass->rollout->history.number,
+                           pod_source_describe(&pass->desired->source),
+                           pod_progress_deadline_usec(pass->desired->pod) / USEC_PER_SEC, why);
 }
 
 /* ---- the decision ---- */

@@ -6,6 +6,7 @@
 
 #include "agent/model/rollout-deadline.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,15 +111,11 @@ RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at
 /* ---- the text form ---- */
 
 char *rollout_history_format(const RolloutHistory *history) {
-        char *text;
-
-        return asprintf(&text, "%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n%s\n%s\n",
-                        rollout_header, history->namespace, history->name, history->number,
-                        history->tried, history->since, history->good, strna(history->good_pod),
-                        history->failed, strna(history->reason), strna(history->good_images),
-                        strna(object_source_names[history->source])) < 0
-                       ? NULL
-                       : text;
+        return text_format("%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n%s\n%s\n",
+                           rollout_header, history->namespace, history->name, history->number,
+                           history->tried, history->since, history->good, strna(history->good_pod),
+                           history->failed, strna(history->reason), strna(history->good_images),
+                           strna(object_source_names[history->source]));
 }
 
 /* Takes the text up to the next newline. 0, -EBADMSG, -ENOMEM. */

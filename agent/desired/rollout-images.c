@@ -4,6 +4,7 @@
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +51,8 @@ static int pin_image(char **image, const char **digests, image_digest_of_t diges
         if (!now || !digest[0] || streq(digest, UNKNOWN) || streq(digest, now) ||
             strchr(*image, '@'))
                 return 0;
-        if (asprintf(&pinned, "%s@%s", *image, digest) < 0)
+        pinned = text_format("%s@%s", *image, digest);
+        if (!pinned)
                 return -ENOMEM;
         free(*image);
         *image = pinned;

@@ -8,6 +8,7 @@
 #include "common/fsync-queue.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -126,10 +127,9 @@ static int load_rollout_history(const RolloutStore *store, int base_fd, const ch
 
         if (fd < 0)
                 return 0;
-        if (asprintf(&path, "%s/%s/%s", store->path, key, record_name) < 0) {
-                path = NULL;
+        path = text_format("%s/%s/%s", store->path, key, record_name);
+        if (!path)
                 return -ENOMEM;
-        }
         r = checksummed_load_at(fd, record_name, ROLLOUT_BYTES_MAX, path,
                                 "the last ready revision is unknown", &text);
         if (r <= 0)

@@ -3,6 +3,8 @@
 
 #include "agent/desired/stop-reason.h"
 
+#include "common/text.h"
+
 #include <stdio.h>
 
 /* A file stays listed while it is unreadable or broken, with the pods of its last good content. */
@@ -10,14 +12,9 @@ static char *explain_file_stop(const ManifestDirectory *manifests, const char *f
         const Manifest *const *list;
         size_t n = manifest_directory_list(manifests, &list);
         bool is_listed = false;
-        char *reason;
-
         for (size_t i = 0; i < n && !is_listed; i++)
                 is_listed = streq(list[i]->file, file);
-        return asprintf(&reason, is_listed ? "%s no longer contains it" : "%s was removed", file) <
-                               0
-                       ? NULL
-                       : reason;
+        return text_format(is_listed ? "%s no longer contains it" : "%s was removed", file);
 }
 
 static char *explain_apiserver_stop(const ApiServerPodSource *apiserver, const PodSource *source,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/desired/unready-pod.h"
 
+#include "common/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +45,11 @@ char *explain_unready_pod(const PodStatus *status) {
                 container ? strna(container->state.message) : find_condition_message(status);
         char *text;
 
-        if (asprintf(&text, "%s%s%s%s%s%.300s", container ? "container " : "",
-                     container ? container->name : "", container ? ": " : "",
-                     container ? container->state.reason : describe_unready_pod(status),
-                     message[0] ? ": " : "", message) < 0)
+        text = text_format("%s%s%s%s%s%.300s", container ? "container " : "",
+                           container ? container->name : "", container ? ": " : "",
+                           container ? container->state.reason : describe_unready_pod(status),
+                           message[0] ? ": " : "", message);
+        if (!text)
                 return NULL;
         for (char *p = text; *p; p++)
                 if ((unsigned char) *p < ' ')

@@ -194,13 +194,12 @@ static char *format_selector(const KubeFieldSelector *selector) {
 
 static char *format_selector_query(const KubeFieldSelector *selector) {
         cleanup_free char *text = NULL, *escaped = NULL;
-        char *query;
 
         if (!selector->field)
                 return strdup("");
         text = format_selector(selector);
         escaped = text ? url_escape(text) : NULL;
-        return escaped && asprintf(&query, "fieldSelector=%s", escaped) >= 0 ? query : NULL;
+        return escaped ? text_format("fieldSelector=%s", escaped) : NULL;
 }
 
 int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeReflector **ret) {

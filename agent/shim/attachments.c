@@ -36,34 +36,22 @@ static bool write_to_attachment(Attachment *attachment, bool is_error, const cha
 
 static void drop_early_output(Attachments *attachments) {
         attachments->keeps_early = false;
-        for (size_t i = 0; i < N_ELEMENTS(attachments->early); i++) {
-                free(TAKE_PTR(attachments->early[i]));
-                attachments->early_length[i] = 0;
-        }
+        for (size_t i = 0; i < N_ELEMENTS(attachments->early); i++)
+                buffer_done(&attachments->early[i]);
 }
 
 /* The client of a beginning with a gap would be misled: it gets all of it, or nothing. */
 static void keep_early_output(Attachments *attachments, bool is_error, const char *data,
                               size_t length) {
-        size_t *total = &attachments->early_length[is_error];
-        char *larger = length <= EARLY_MAX - *total
-                               ? realloc(attachments->early[is_error], *total + length)
-                               : NULL;
-
-        if (!larger) {
+        if (buffer_append(&attachments->early[is_error], data, length, EARLY_MAX) < 0)
                 drop_early_output(attachments);
-                return;
-        }
-        memcpy(larger + *total, data, length);
-        attachments->early[is_error] = larger;
-        *total += length;
 }
 
 static void send_early_output(Attachments *attachments, Attachment *first) {
         for (size_t i = 0; i < N_ELEMENTS(attachments->early); i++)
-                if (attachments->early_length[i] > 0)
-                        (void) write_to_attachment(first, i == 1, attachments->early[i],
-                                                   attachments->early_length[i]);
+                if (attachments->early[i].length > 0)
+                        (void) write_to_attachment(first, i == 1, attachments->early[i].data,
+                                                   attachments->early[i].length);
         drop_early_output(attachments);
 }
 

@@ -9,6 +9,7 @@
  * On request what was written before there was a client is kept for the first one: kubectl debug
  * attaches to a container that has started by itself, and may have said all by then. */
 
+#include "common/buffer.h"
 #include "common/macros.h"
 
 #include <stdbool.h>
@@ -22,8 +23,7 @@ typedef struct Attachments {
         /* A client was dropped, and its number is unknown now. */
         void (*on_dropped)(struct Attachments *attachments, unsigned id);
         bool keeps_early; /* output is kept until there is a client, or too much of it */
-        char *early[2];   /* of the output and of the errors; NULL: nothing yet */
-        size_t early_length[2];
+        Buffer early[2];  /* of the output and of the errors */
 } Attachments;
 
 typedef struct AttachmentOptions {

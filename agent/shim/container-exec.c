@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/pipe.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -440,10 +441,8 @@ static int set_program_container(Program *program, const char *container) {
         static unsigned serial;
         const char *directory = program->shim->pod_dir;
 
-        if (asprintf(&program->pid_file, "%s/exec-%u.pid", directory, ++serial) < 0)
-                program->pid_file = NULL;
-        if (asprintf(&program->log, "%s/exec-%u.log", directory, serial) < 0)
-                program->log = NULL;
+        program->pid_file = text_format("%s/exec-%u.pid", directory, ++serial);
+        program->log = text_format("%s/exec-%u.log", directory, serial);
         program->container = strdup(container);
         return program->container && program->pid_file && program->log ? 0 : -ENOMEM;
 }

@@ -178,7 +178,7 @@ static void send_line_to_journal(JournalLog *journal, bool full, const LogStream
         journal_log_line(journal, &(JournalLine){
                                           .is_error = streq(stream->name, "stderr"),
                                           .is_part = !full,
-                                          .text = { { stream->carry, stream->carry_length },
+                                          .text = { { stream->carry.data, stream->carry.length },
                                                     { (void *) (uintptr_t) text, length } },
                                   });
 }
@@ -186,31 +186,23 @@ static void send_line_to_journal(JournalLog *journal, bool full, const LogStream
 /* One line: what was carried over, then 'text'. */
 static void add_log_line(LogLineBatch *batch, bool full, LogStreamBuffer *stream, const char *text,
                          size_t length) {
-        make_room_in_log(batch, batch->head_length + stream->carry_length + length + 1);
+        make_room_in_log(batch, batch->head_length + stream->carry.length + length + 1);
         append_to_batch(batch, full ? batch->full : batch->part, batch->head_length);
-        append_to_batch(batch, stream->carry, stream->carry_length);
+        append_to_batch(batch, stream->carry.data, stream->carry.length);
         append_to_batch(batch, text, length);
         append_to_batch(batch, "\n", 1);
-        batch->text_bytes += stream->carry_length + length;
+        batch->text_bytes += stream->carry.length + length;
         if (batch->log->journal)
                 send_line_to_journal(batch->log->journal, full, stream, text, length);
-        stream->carry_length = 0;
+        stream->carry.length = 0;
 }
 
 static void carry_partial_line(LogLineBatch *batch, LogStreamBuffer *stream, const char *text,
                                size_t length) {
-        char *larger;
+        int r = length > 0 ? buffer_append(&stream->carry, text, length, LOG_LINE_MAX) : 0;
 
-        if (length == 0)
-                return;
-        larger = realloc(stream->carry, stream->carry_length + length);
-        if (!larger) {
-                count_lost_log_bytes(batch->log, length, -ENOMEM);
-                return;
-        }
-        memcpy(larger + stream->carry_length, text, length);
-        stream->carry = larger;
-        stream->carry_length += length;
+        if (r < 0)
+                count_lost_log_bytes(batch->log, length, r);
 }
 
 static void log_batch_init(LogLineBatch *batch, ContainerLog *log, const LogStreamBuffer *stream,
@@ -229,10 +221,8 @@ static void log_batch_init(LogLineBatch *batch, ContainerLog *log, const LogStre
 }
 
 static void free_empty_carry(LogStreamBuffer *stream) {
-        if (stream->carry_length == 0) {
-                free(stream->carry);
-                stream->carry = NULL;
-        }
+        if (stream->carry.length == 0)
+                buffer_done(&stream->carry);
 }
 
 void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
@@ -243,7 +233,7 @@ void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char 
         while (length > 0) {
                 const char *newline = memchr(data, '\n', length);
                 size_t text = newline ? (size_t) (newline - data) : length;
-                size_t room = LOG_LINE_MAX - stream->carry_length;
+                size_t room = LOG_LINE_MAX - stream->carry.length;
 
                 if (text > room) {
                         add_log_line(&batch, false, stream, data, room);
@@ -263,7 +253,7 @@ void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char 
 void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t realtime_usec) {
         LogLineBatch batch;
 
-        if (stream->carry_length == 0)
+        if (stream->carry.length == 0)
                 return;
         log_batch_init(&batch, log, stream, realtime_usec);
         add_log_line(&batch, false, stream, NULL, 0);
@@ -281,7 +271,5 @@ ContainerLog *container_log_free(ContainerLog *log) {
 }
 
 void log_stream_buffer_done(LogStreamBuffer *stream) {
-        free(stream->carry);
-        stream->carry = NULL;
-        stream->carry_length = 0;
+        buffer_done(&stream->carry);
 }

@@ -11,6 +11,8 @@
 #include "agent/shim/journal-log.h"
 #include "agent/shim/rotated-log.h"
 
+#include "common/buffer.h"
+
 #include <stdint.h>
 
 enum {
@@ -22,8 +24,7 @@ typedef struct ContainerLog ContainerLog;
 /* The state of one of the two streams: the start of a line whose end has not been read. */
 typedef struct LogStreamBuffer {
         const char *name; /* "stdout" or "stderr" */
-        char *carry;
-        size_t carry_length;
+        Buffer carry;
 } LogStreamBuffer;
 
 typedef enum LogRequest {

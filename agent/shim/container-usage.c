@@ -3,16 +3,15 @@
 
 #include "common/cleanup.h"
 #include "common/process-usage.h"
+#include "common/text.h"
 
 /* <container>/memory.events -> <container>/cgroup.procs */
 static char *procs_file_of_attempt(const Attempt *attempt) {
         const char *name = strrchr(attempt->events_file, '/');
-        char *file;
 
-        if (!name || asprintf(&file, "%.*s/cgroup.procs", (int) (name - attempt->events_file),
-                              attempt->events_file) < 0)
-                return NULL;
-        return file;
+        return name ? text_format("%.*s/cgroup.procs", (int) (name - attempt->events_file),
+                                  attempt->events_file)
+                    : NULL;
 }
 
 static void report_descriptors(Shim *shim, const Attempt *attempt) {

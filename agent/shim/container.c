@@ -16,6 +16,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -216,7 +217,6 @@ static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
                                    const TaskResult *result) {
         const char *program = job->shim->options->runtime;
         char *message = NULL;
-        int n;
 
         if (result->message[0])
                 return strdup(result->message);
@@ -228,10 +228,9 @@ static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
                 return message;
         if (!result->timed_out)
                 return runtime_describe_end(program, "run", result->status);
-        n = asprintf(
-                &message, "'%s run' did not end within %llu s and was killed", program,
+        return text_format(
+                "'%s run' did not end within %llu s and was killed", program,
                 (unsigned long long) (job->shim->options->runtime_timeout_usec / USEC_PER_SEC));
-        return n < 0 ? NULL : message;
 }
 
 static bool shares_pid_namespace(pid_t pid) {
@@ -323,9 +322,7 @@ static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) 
 /* Beside the shim's own socket, whose path is as long: the limit of a socket path leaves only few
  * letters. */
 static char *container_terminal_path(const Shim *shim, const char *id) {
-        char *path;
-
-        return asprintf(&path, "%s/tty%.8s", shim->pod_dir, id) < 0 ? NULL : path;
+        return text_format("%s/tty%.8s", shim->pod_dir, id);
 }
 
 /* Creates a standard input that is open and silent, and a terminal, where they are requested. */

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/macros.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -68,7 +69,8 @@ static int open_inheritable_netns(void) {
 static int set_netns_variable(int fd, char **variable) {
         char *text = NULL;
 
-        if (asprintf(&text, "%s/proc/%d/fd/%d", netns_variable, (int) getpid(), fd) < 0)
+        text = text_format("%s/proc/%d/fd/%d", netns_variable, (int) getpid(), fd);
+        if (!text)
                 return -ENOMEM;
         free(*variable);
         *variable = text;

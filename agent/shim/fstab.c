@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/fstab.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <mntent.h>
@@ -83,7 +85,8 @@ static int append_mount_data(MountSpec *spec, const char *option) {
 
         if (!spec->data)
                 return set_mount_string(&spec->data, option);
-        if (asprintf(&data, "%s,%s", spec->data, option) < 0)
+        data = text_format("%s,%s", spec->data, option);
+        if (!data)
                 return -ENOMEM;
         free(spec->data);
         spec->data = data;
@@ -247,20 +250,19 @@ static int parse_fstab_line(char *line, MountSpec *spec, Error *reterr) {
 }
 
 static int append_fstab_line(Fstab *fstab, char *line, Error *reterr) {
-        MountSpec spec = { 0 }, *larger;
+        MountSpec spec = { 0 }, *added;
         int r = parse_fstab_line(line, &spec, reterr);
 
         if (r <= 0) {
                 mount_spec_done(&spec);
                 return r;
         }
-        larger = reallocarray(fstab->mounts, fstab->n + 1, sizeof(*larger));
-        if (!larger) {
+        added = ARRAY_APPEND(fstab->mounts, fstab->n);
+        if (!added) {
                 mount_spec_done(&spec);
                 return -ENOMEM;
         }
-        fstab->mounts = larger;
-        fstab->mounts[fstab->n++] = spec;
+        *added = spec;
         return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -30,11 +31,8 @@ static int read_oom_kills(const char *events_file, uint64_t *ret) {
 static char *file_of_pod(const char *events_file) {
         const char *name = strrchr(events_file, '/');
         const char *group = name ? memrchr(events_file, '/', (size_t) (name - events_file)) : NULL;
-        char *file;
 
-        if (!group || asprintf(&file, "%.*s%s", (int) (group - events_file), events_file, name) < 0)
-                return NULL;
-        return file;
+        return group ? text_format("%.*s%s", (int) (group - events_file), events_file, name) : NULL;
 }
 
 uint64_t oom_kills_of_pod(const char *events_file) {

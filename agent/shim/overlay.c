@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/overlay.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/failpoint.h"
 #include "common/file.h"
@@ -58,16 +59,15 @@ static int split_overlay_options(const char *data, OverlayMount *overlay) {
 static int open_overlay_directory(OverlayMount *overlay, const char *path,
                                   char ret[static FD_NAME_SIZE], Error *reterr) {
         cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int *larger;
+        int *kept;
 
         if (fd < 0)
                 return error_setf(reterr, errno, "cannot open '%s': %s", path, strerror(errno));
-        larger = reallocarray(overlay->fds, overlay->n_fds + 1, sizeof(*larger));
-        if (!larger)
+        kept = ARRAY_APPEND(overlay->fds, overlay->n_fds);
+        if (!kept)
                 return -ENOMEM;
         (void) snprintf(ret, FD_NAME_SIZE, "%d", fd);
-        overlay->fds = larger;
-        larger[overlay->n_fds++] = TAKE_FD(fd);
+        *kept = TAKE_FD(fd);
         return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -122,10 +123,9 @@ static int rename_full_log(RotatedLog *file, uint64_t realtime_usec) {
 
                 if (i > 0)
                         (void) snprintf(stamp + n, sizeof(stamp) - n, ".%06u", i);
-                if (asprintf(&name, "%s%s", file->name, stamp) < 0) {
-                        name = NULL;
+                name = text_format("%s%s", file->name, stamp);
+                if (!name)
                         return -ENOMEM;
-                }
                 file->rotated_second = second;
                 file->rotated_number = i;
                 if (renameat2(file->dir_fd, file->name, file->dir_fd, name, RENAME_NOREPLACE) >=

@@ -6,6 +6,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -36,10 +37,9 @@ static int execute_by_path(char **argv) {
                 cleanup_free char *program = NULL;
 
                 end = strchrnul(p, ':');
-                if (asprintf(&program, "%.*s/%s", (int) (end - p), p, argv[0]) < 0) {
-                        program = NULL;
+                program = text_format("%.*s/%s", (int) (end - p), p, argv[0]);
+                if (!program)
                         return -ENOMEM;
-                }
                 (void) execv(program, argv);
                 if (errno != ENOENT && errno != ENOTDIR)
                         r = -errno;
@@ -191,8 +191,8 @@ void runtime_remove_pid_file(const char *file) {
         const char *slash = strrchr(file, '/');
 
         (void) unlink(file);
-        if (slash && asprintf(&temporary, "%.*s.%s", (int) (slash + 1 - file), file, slash + 1) < 0)
-                temporary = NULL;
+        if (slash)
+                temporary = text_format("%.*s.%s", (int) (slash + 1 - file), file, slash + 1);
         if (temporary)
                 (void) unlink(temporary);
 }
@@ -314,16 +314,11 @@ char *runtime_log_last_error_at(const char *path) {
 }
 
 char *runtime_describe_end(const char *program, const char *verb, int status) {
-        char *text;
-        int n;
-
         if (WIFEXITED(status))
-                n = asprintf(&text, "'%s %s' ended with status %d", program, verb,
-                             WEXITSTATUS(status));
-        else
-                n = asprintf(&text, "'%s %s' was killed by signal %d (%s)", program, verb,
-                             WTERMSIG(status), strsignal(WTERMSIG(status)));
-        return n < 0 ? NULL : text;
+                return text_format("'%s %s' ended with status %d", program, verb,
+                                   WEXITSTATUS(status));
+        return text_format("'%s %s' was killed by signal %d (%s)", program, verb, WTERMSIG(status),
+                           strsignal(WTERMSIG(status)));
 }
 
 void runtime_log_missing(const Runtime *runtime, const char *bundle, int error) {

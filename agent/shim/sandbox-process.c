@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -98,10 +99,9 @@ static int enter_pod_user_namespace(const ShimOptions *options, int *namespaces,
         unsigned first_id = 0;
         int r;
 
-        if (asprintf(&pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {
-                pod_dir = NULL;
+        pod_dir = text_format("%s/pods/%s", options->run_dir, options->uid);
+        if (!pod_dir)
                 return -ENOMEM;
-        }
         r = user_namespace_read(pod_dir, &first_id);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot read the user IDs of the pod: %s",

@@ -12,10 +12,12 @@
 #include "agent/shim/epoll-loop.h"
 #include "agent/shim/session-status.h"
 #include "agent/shim/shim-confine.h"
+#include "common/buffer.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/pipe.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -54,8 +56,8 @@ struct ExecSession {
 
         EpollSource input; /* the command's end of its standard input */
         bool is_input_watched;
-        char *pending; /* received from the client, and not written yet */
-        size_t n_pending, n_taken;
+        Buffer pending; /* received from the client, of which n_taken bytes are written */
+        size_t n_taken;
         bool is_input_over;
         struct winsize size; /* as received before the terminal existed */
 
@@ -76,7 +78,7 @@ struct ExecSession {
 static void watch_session_socket(ExecSession *s) {
         uint32_t events = EPOLLRDHUP;
 
-        if (s->n_pending == 0 && channels_wants_read(s->channels))
+        if (s->pending.length == 0 && channels_wants_read(s->channels))
                 events |= EPOLLIN;
         if (channels_wants_write(s->channels))
                 events |= EPOLLOUT;
@@ -124,14 +126,10 @@ static void send_on_channel(ExecSession *s, unsigned char channel, const void *d
 }
 
 static char *format_session_error(const ExecSession *s, const char *reason) {
-        char *error;
-
         if (!reason)
                 return NULL;
-        return asprintf(&error, "error %s container: %s",
-                        s->spec->attaches ? "attaching to" : "executing command in", reason) < 0
-                       ? NULL
-                       : error;
+        return text_format("error %s container: %s",
+                           s->spec->attaches ? "attaching to" : "executing command in", reason);
 }
 
 /* 'reason': why it failed, or NULL. */
@@ -154,7 +152,7 @@ static void send_session_status(ExecSession *s, const char *reason) {
 static void close_session_input(ExecSession *s) {
         epoll_source_remove(s->epoll_fd, &s->input);
         s->input.fd = close_fd(s->input.fd);
-        s->n_pending = s->n_taken = 0;
+        s->pending.length = s->n_taken = 0;
         channels_hold(s->channels, false);
 }
 
@@ -166,8 +164,9 @@ static void watch_session_input(ExecSession *s, bool is_watched) {
 
 /* Writes as much as the command takes. */
 static void write_session_input(ExecSession *s) {
-        while (s->n_taken < s->n_pending && s->input.fd >= 0) {
-                ssize_t n = write(s->input.fd, s->pending + s->n_taken, s->n_pending - s->n_taken);
+        while (s->n_taken < s->pending.length && s->input.fd >= 0) {
+                ssize_t n = write(s->input.fd, s->pending.data + s->n_taken,
+                                  s->pending.length - s->n_taken);
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -182,7 +181,7 @@ static void write_session_input(ExecSession *s) {
                 s->n_taken += (size_t) n;
         }
         watch_session_input(s, false);
-        s->n_pending = s->n_taken = 0;
+        s->pending.length = s->n_taken = 0;
         channels_hold(s->channels, false);
         /* A terminal's input is ended by a character, not by a closed descriptor. */
         if (s->is_input_over && !s->spec->has_terminal)
@@ -202,18 +201,13 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
 /* Kept until the command takes it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
         bool has_place = s->input.fd >= 0 || s->is_starting; /* or will have */
-        char *larger;
 
         if (!s->spec->has_input || !has_place || s->is_input_over || length == 0)
                 return;
-        larger = realloc(s->pending, s->n_pending + length);
-        if (!larger) {
+        if (buffer_append(&s->pending, data, length, SIZE_MAX) < 0) {
                 abandon_session(s);
                 return;
         }
-        s->pending = larger;
-        memcpy(s->pending + s->n_pending, data, length);
-        s->n_pending += length;
         channels_hold(s->channels, true);
         if (s->input.fd >= 0)
                 write_session_input(s);
@@ -510,7 +504,7 @@ static int run_session_loop(ExecSession *s) {
 
 static void exec_session_done(ExecSession *s) {
         channels_free(s->channels);
-        free(s->pending);
+        buffer_done(&s->pending);
 }
 
 static int close_unneeded_descriptors(const SessionSpec *spec, const SessionPipes *pipes) {

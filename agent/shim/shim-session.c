@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -122,9 +123,8 @@ static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *req
                 .has_terminal = request->has_terminal,
                 .is_held = request->is_held,
         };
-        if (!session->spec.attaches &&
-            asprintf(&session->spec.directory, "%s/exec%u", shim->pod_dir, ++serial) < 0)
-                session->spec.directory = NULL;
+        if (!session->spec.attaches)
+                session->spec.directory = text_format("%s/exec%u", shim->pod_dir, ++serial);
         for (size_t i = 0; i < request->arguments.n; i++)
                 if (strv_append(&session->spec.argv, request->arguments.items[i]) < 0)
                         return NULL;

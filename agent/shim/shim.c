@@ -16,6 +16,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -312,10 +313,9 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
         shim->connection.received_fd = -EBADF;
         shim->connection.on_request = on_agent_request;
         shim->connection.on_connected = on_agent_connected;
-        if (asprintf(&shim->pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {
-                shim->pod_dir = NULL;
+        shim->pod_dir = text_format("%s/pods/%s", options->run_dir, options->uid);
+        if (!shim->pod_dir)
                 return -ENOMEM;
-        }
         shim->runtime_root = path_join(shim->pod_dir, "runtime");
         shim->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (!shim->runtime_root)

@@ -6,6 +6,7 @@
 
 #include "agent/daemonset/rules/history.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -83,13 +84,11 @@ static int64_t next_revision_number(const DaemonSetHistory *history) {
 }
 
 static int append_revision(DaemonSetHistory *history, ControllerRevision *revision) {
-        ControllerRevision *longer =
-                reallocarray(history->revisions.items, history->revisions.n + 1, sizeof(*longer));
+        ControllerRevision *added = ARRAY_APPEND(history->revisions.items, history->revisions.n);
 
-        if (!longer)
+        if (!added)
                 return -ENOMEM;
-        history->revisions.items = longer;
-        longer[history->revisions.n++] = *revision;
+        *added = *revision;
         *revision = (ControllerRevision){ 0 };
         return 0;
 }

@@ -12,9 +12,11 @@
 #include "agent/model/match.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/own-values.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,16 +61,14 @@ static int set_daemon_pod_name(Pod *pod, const DaemonSet *set, const char *hash,
         char hex[SHA256_HEX_SIZE], suffix[NAME_SUFFIX_LENGTH + 1];
         size_t n = MIN(strlen(set->metadata.name), (size_t) NAME_BASE_MAX - 1);
 
-        if (asprintf(&key, "%s/%s/%s", set->metadata.uid, hash, node_name) < 0) {
-                key = NULL;
+        key = text_format("%s/%s/%s", set->metadata.uid, hash, node_name);
+        if (!key)
                 return -ENOMEM;
-        }
         sha256_hex(key, strlen(key), hex);
         encode_safe(hex, NAME_SUFFIX_LENGTH, suffix);
-        if (asprintf(&pod->metadata.name, "%.*s-%s", (int) n, set->metadata.name, suffix) < 0) {
-                pod->metadata.name = NULL;
+        pod->metadata.name = text_format("%.*s-%s", (int) n, set->metadata.name, suffix);
+        if (!pod->metadata.name)
                 return -ENOMEM;
-        }
         pod->metadata.namespace = strdup(set->metadata.namespace);
         return pod->metadata.namespace ? 0 : -ENOMEM;
 }
@@ -125,17 +125,15 @@ static int add_automatic_tolerations(Pod *pod, const DaemonSet *set) {
         const Toleration *toleration;
 
         for (size_t i = 0; (toleration = daemonset_automatic_toleration(set, i)); i++) {
-                Toleration *longer;
+                Toleration *added;
                 int r;
 
                 if (has_toleration(list, toleration))
                         continue;
-                longer = reallocarray(list->items, list->n + 1, sizeof(*longer));
-                if (!longer)
+                added = ARRAY_APPEND(list->items, list->n);
+                if (!added)
                         return -ENOMEM;
-                list->items = longer;
-                memset(&longer[list->n], 0, sizeof(*longer));
-                r = schema_copy(&toleration_schema, &longer[list->n++], toleration);
+                r = schema_copy(&toleration_schema, added, toleration);
                 if (r < 0)
                         return r;
         }

@@ -7,6 +7,7 @@
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -530,16 +531,16 @@ static void find_seccomp_annotation(Finding *finding, const char *prefix, const 
         cleanup_free char *key = NULL, *text = NULL;
         const char *value;
 
-        if (asprintf(&key, "%s%s", prefix, name) < 0) {
-                key = NULL;
+        key = text_format("%s%s", prefix, name);
+        if (!key) {
                 finding->review->has_failed = true;
                 return;
         }
         value = string_map_get(&finding->review->pod->metadata.annotations, key);
         if (!value || is_allowed_seccomp_annotation(value))
                 return;
-        if (asprintf(&text, "%s=\"%s\"", key, value) < 0) {
-                text = NULL;
+        text = text_format("%s=\"%s\"", key, value);
+        if (!text) {
                 finding->review->has_failed = true;
                 return;
         }

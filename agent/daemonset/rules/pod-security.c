@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -154,8 +155,7 @@ int pod_security_check(const PodSecurityPolicy *policy, const Pod *pod, char **r
                 return 1;
         if (!policy->is_latest)
                 (void) snprintf(version, sizeof(version), "v1.%u", policy->minor);
-        return asprintf(ret_violations, "violates PodSecurity \"%s:%s\": %s",
-                        level_names[policy->level], version, violations) < 0
-                       ? -ENOMEM
-                       : 0;
+        *ret_violations = text_format("violates PodSecurity \"%s:%s\": %s",
+                                      level_names[policy->level], version, violations);
+        return *ret_violations ? 0 : -ENOMEM;
 }

@@ -99,7 +99,7 @@ TEST(a_line_may_arrive_in_pieces)
         write_test_output(&f, "d\n");
         expect_contents(&f, STAMP " stderr F other\n" STAMP " stdout F good bye\n" STAMP
                                   " stdout F world\n");
-        EXPECT(!f.out.carry);
+        EXPECT(!f.out.carry.data);
         log_fixture_done(&f);
 }
 
