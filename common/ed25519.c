@@ -20,10 +20,6 @@ enum {
 static const uint8_t spki_head[] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
                                      0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
 
-static inline void ed25519_public_donep(gnutls_pubkey_t *key) {
-        gnutls_pubkey_deinit(*key);
-}
-
 static inline void ed25519_private_donep(gnutls_privkey_t *key) {
         gnutls_privkey_deinit(*key);
 }
@@ -92,14 +88,10 @@ static gnutls_datum_t datum_of(const void *data, size_t length) {
 
 bool ed25519_verify(const uint8_t key[ED25519_KEY_SIZE], const void *data, size_t length,
                     const uint8_t signature[ED25519_SIGNATURE_SIZE]) {
-        cleanup_with(ed25519_public_donep) gnutls_pubkey_t public = NULL;
-        const gnutls_datum_t x = datum_of(key, ED25519_KEY_SIZE), bytes = datum_of(data, length);
-        const gnutls_datum_t signed_by = datum_of(signature, ED25519_SIGNATURE_SIZE);
+        cleanup_with(public_key_freep) PublicKey *public = NULL;
 
-        return gnutls_pubkey_init(&public) >= 0 &&
-               gnutls_pubkey_import_ecc_raw(public, GNUTLS_ECC_CURVE_ED25519, &x, NULL) >= 0 &&
-               gnutls_pubkey_verify_data2(public, GNUTLS_SIGN_EDDSA_ED25519, 0, &bytes,
-                                          &signed_by) >= 0;
+        return public_key_from_ed25519(key, &public) >= 0 &&
+               public_key_verify(public, data, length, signature, ED25519_SIGNATURE_SIZE);
 }
 
 static int load_private_key(const char *pem, gnutls_privkey_t *ret, Error *reterr) {

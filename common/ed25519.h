@@ -4,12 +4,11 @@
 /* Ed25519 (RFC 8032) by GnuTLS: detached signatures, and the forms in which openssl and minisign
  * write keys and signatures. */
 
-#include "common/error.h"
+#include "common/public-key.h"
 
 #include <stdint.h>
 
 enum {
-        ED25519_KEY_SIZE = 32,
         ED25519_SIGNATURE_SIZE = 64,
         ED25519_SIGNATURES_MAX = 16
 };

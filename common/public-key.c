@@ -35,6 +35,19 @@ static gnutls_sign_algorithm_t find_key_algorithm(gnutls_pubkey_t key) {
                                                               : GNUTLS_SIGN_UNKNOWN;
 }
 
+int public_key_from_ed25519(const void *bytes, PublicKey **ret) {
+        cleanup_with(public_key_freep) PublicKey *key = calloc(1, sizeof(*key));
+        const gnutls_datum_t x = key_datum(bytes, ED25519_KEY_SIZE);
+
+        if (!key || gnutls_pubkey_init(&key->key) < 0)
+                return -ENOMEM;
+        if (gnutls_pubkey_import_ecc_raw(key->key, GNUTLS_ECC_CURVE_ED25519, &x, NULL) < 0)
+                return -EINVAL;
+        key->algorithm = GNUTLS_SIGN_EDDSA_ED25519;
+        *ret = TAKE_PTR(key);
+        return 0;
+}
+
 int public_key_parse(const char *pem, PublicKey **ret, Error *reterr) {
         cleanup_with(public_key_freep) PublicKey *key = calloc(1, sizeof(*key));
         const gnutls_datum_t text = key_datum(pem, strlen(pem));

@@ -7,11 +7,18 @@
 #include "common/error.h"
 #include "common/macros.h"
 
+enum {
+        ED25519_KEY_SIZE = 32 /* bytes of a public key */
+};
+
 typedef struct PublicKey PublicKey;
 
 /* Reads one SubjectPublicKeyInfo in PEM ("-----BEGIN PUBLIC KEY-----"). 0, or -EINVAL with a
  * message; -ENOMEM. */
 int public_key_parse(const char *pem, PublicKey **ret, Error *reterr);
+
+/* The 32 bytes of a key of Ed25519 (RFC 8032). 0, -EINVAL; -ENOMEM. */
+int public_key_from_ed25519(const void *bytes, PublicKey **ret);
 
 /* Whether the signature of the bytes is by this key: ECDSA in DER, Ed25519 in 64 bytes. */
 bool public_key_verify(const PublicKey *key, const void *data, size_t length, const void *signature,

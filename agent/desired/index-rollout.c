@@ -51,7 +51,7 @@ static void forget_previous_index(IndexRollout *rollout) {
 static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char *file) {
         ManifestObjects *objects;
         cleanup_free char *data = NULL;
-        FileStamp stamp = { 0 };
+        ManifestStamp stamp = { 0 };
         size_t length;
         int r;
 

@@ -27,18 +27,7 @@ void image_policy_done(ImagePolicy *policy) {
 
 /* ---- the file ---- */
 
-static bool is_same_time(const struct timespec *a, const struct timespec *b) {
-        return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool is_policy_unchanged(const ImagePolicy *policy, const struct stat *st) {
-        return policy->is_read && policy->stamp.device == st->st_dev &&
-               policy->stamp.inode == st->st_ino && policy->stamp.size == st->st_size &&
-               is_same_time(&policy->stamp.mtime, &st->st_mtim) &&
-               is_same_time(&policy->stamp.ctime, &st->st_ctim);
-}
-
-static void read_policy_file(ImagePolicy *policy, const struct stat *st) {
+static void read_policy_file(ImagePolicy *policy, const FileStamp *stamp) {
         cleanup_free char *text = NULL;
         size_t length;
         int r;
@@ -49,17 +38,14 @@ static void read_policy_file(ImagePolicy *policy, const struct stat *st) {
                 r = signature_policy_parse(text, length, &policy->document, &policy->error);
         if (r < 0 && !policy->error.message)
                 (void) error_setf(&policy->error, -r, "%s", strerror(-r));
-        policy->stamp.device = st->st_dev;
-        policy->stamp.inode = st->st_ino;
-        policy->stamp.size = st->st_size;
-        policy->stamp.mtime = st->st_mtim;
-        policy->stamp.ctime = st->st_ctim;
+        policy->stamp = *stamp;
         /* What may pass, such as -ENOMEM, is not the file's verdict. */
         policy->is_read = r >= 0 || is_file_damage(r);
 }
 
 /* 1: there is one; 0: there is not, and need not be; -EKEYREJECTED. */
 static int load_policy(ImagePolicy *policy, Error *reterr) {
+        FileStamp stamp;
         struct stat st;
 
         if (stat(policy->path, &st) < 0) {
@@ -67,8 +53,9 @@ static int load_policy(ImagePolicy *policy, Error *reterr) {
                         return 0;
                 return error_setf(reterr, EKEYREJECTED, "%s: %s", policy->path, strerror(errno));
         }
-        if (!is_policy_unchanged(policy, &st))
-                read_policy_file(policy, &st);
+        stamp = file_stamp_of(&st);
+        if (!policy->is_read || !file_stamps_match(&policy->stamp, &stamp))
+                read_policy_file(policy, &stamp);
         if (policy->document)
                 return 1;
         return error_setf(reterr, EKEYREJECTED, "%s: %s", policy->path,

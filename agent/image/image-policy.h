@@ -6,18 +6,13 @@
 
 #include "agent/image/signature-policy.h"
 
-#include <sys/types.h>
+#include "common/file-stamp.h"
 
 typedef struct ImagePolicy {
         const char *path; /* borrowed */
         bool is_required; /* a missing file is an error, not the permission of everything */
         bool is_read;
-        struct {
-                dev_t device;
-                ino_t inode;
-                off_t size;
-                struct timespec mtime, ctime;
-        } stamp;          /* of the file that was read */
+        FileStamp stamp;  /* of the file that was read */
         json_t *document; /* NULL: invalid */
         Error error;      /* why it is */
 } ImagePolicy;

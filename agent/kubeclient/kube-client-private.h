@@ -15,6 +15,7 @@
 #include "common/clock-watch.h"
 #include "common/curl-loop.h"
 #include "common/curl-transfer.h"
+#include "common/file-stamp.h"
 
 typedef struct KubeConnections KubeConnections;
 struct KubeConnections {
@@ -46,8 +47,7 @@ struct KubeClient {
 
         char *token;
         char *token_file;
-        struct timespec token_time; /* of the file that was read last, valid or not */
-        uint64_t token_inode;
+        FileStamp token_stamp; /* of the file that was read last, valid or not */
         char *token_error;
 
         ClockWatch *clock_watch;

@@ -176,15 +176,14 @@ static void set_token_error(KubeClient *client, char *error) {
 
 static bool is_token_file_changed(KubeClient *client) {
         struct stat st = { 0 };
+        FileStamp stamp;
         bool is_same;
 
-        /* A missing file has the time 0, and is read again when it exists. */
+        /* A missing file has a stamp of zeros, and is read again when it exists. */
         (void) stat(client->token_file, &st);
-        is_same = st.st_ino == client->token_inode &&
-                  st.st_mtim.tv_sec == client->token_time.tv_sec &&
-                  st.st_mtim.tv_nsec == client->token_time.tv_nsec;
-        client->token_inode = st.st_ino;
-        client->token_time = st.st_mtim;
+        stamp = file_stamp_of(&st);
+        is_same = file_stamps_match(&stamp, &client->token_stamp);
+        client->token_stamp = stamp;
         return !is_same;
 }
 

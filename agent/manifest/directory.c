@@ -190,13 +190,13 @@ static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char 
 /* The file cannot be read at all. When it can be read again it counts as new, whatever its content.
  */
 static int mark_file_unreadable(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
-        entry->stamp = (FileStamp){ 0 };
+        entry->stamp = (ManifestStamp){ 0 };
         entry->manifest.hash[0] = '\0';
         return set_file_error(scan, entry, text);
 }
 
-static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry, const FileStamp *stamp,
-                                 const char *data, size_t length) {
+static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry,
+                                 const ManifestStamp *stamp, const char *data, size_t length) {
         cleanup_error Error error = ERROR_NULL;
         int r = load_manifest_file(scan, entry, data, length, &error);
 
@@ -237,7 +237,7 @@ static bool is_transient_error(int r) {
 /* Scans one name of the directory. Returns an error only where memory runs out. */
 static int scan_file(DirectoryScan *scan, const char *file) {
         ManifestEntry *entry = manifest_table_find(&scan->source->table, file);
-        FileStamp stamp = entry ? entry->stamp : (FileStamp){ 0 };
+        ManifestStamp stamp = entry ? entry->stamp : (ManifestStamp){ 0 };
         cleanup_error Error error = ERROR_NULL;
         cleanup_free char *data = NULL;
         size_t length;
@@ -460,7 +460,7 @@ static int load_fetched_manifest(DirectoryScan *scan, const char *prefix, const 
         if (!entry)
                 return -ENOMEM;
         entry->generation = scan->source->fetched_generation;
-        return update_manifest_entry(scan, entry, &(FileStamp){ 0 }, data, length);
+        return update_manifest_entry(scan, entry, &(ManifestStamp){ 0 }, data, length);
 }
 
 /* Those of the prefix that the last load has not found. */

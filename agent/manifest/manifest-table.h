@@ -8,7 +8,7 @@
 
 typedef struct ManifestEntry {
         Manifest manifest; /* its pods are borrowed from 'pods' */
-        FileStamp stamp;
+        ManifestStamp stamp;
         LIST_OF(Pod *) pods;        /* of the last good content, all of them */
         bool *holds;                /* for each: it owns its name, so that no other file can */
         LIST_OF(DataObject *) data; /* likewise */

@@ -90,12 +90,9 @@ int list_manifest_files(int dir_fd, char ***ret_names) {
         return 0;
 }
 
-static int64_t timespec_to_nsec(const struct timespec *time) {
-        return time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
-}
-
 static int64_t age_msec(const struct stat *st) {
-        int64_t changed = MAX(timespec_to_nsec(&st->st_mtim), timespec_to_nsec(&st->st_ctim));
+        FileStamp stamp = file_stamp_of(st);
+        int64_t changed = MAX(stamp.modified_nsec, stamp.changed_nsec);
 
         return ((int64_t) now_realtime_usec() * 1000 - changed) / NSEC_PER_MSEC;
 }
@@ -105,22 +102,6 @@ static bool is_younger(const struct stat *st, int64_t msec) {
         int64_t age = age_msec(st);
 
         return age < msec && age > -msec;
-}
-
-static FileStamp make_file_stamp(const struct stat *st) {
-        return (FileStamp){
-                .device = st->st_dev,
-                .inode = st->st_ino,
-                .size = st->st_size,
-                .modified_nsec = timespec_to_nsec(&st->st_mtim),
-                .changed_nsec = timespec_to_nsec(&st->st_ctim),
-                .is_settled = !is_younger(st, SETTLED_MSEC),
-        };
-}
-
-static bool file_stamps_match(const FileStamp *a, const FileStamp *b) {
-        return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-               a->modified_nsec == b->modified_nsec && a->changed_nsec == b->changed_nsec;
 }
 
 static const char *file_type_name(mode_t mode) {
@@ -203,11 +184,12 @@ static int open_manifest(int dir_fd, const char *name, struct stat *ret_st, Erro
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **ret_data,
+int read_manifest_file(int dir_fd, const char *name, ManifestStamp *stamp, char **ret_data,
                        size_t *ret_length, Error *reterr) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *data = NULL;
-        FileStamp before, after;
+        ManifestStamp before;
+        FileStamp after;
         struct stat st;
         size_t length;
         int r;
@@ -215,8 +197,8 @@ int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **re
         fd = open_manifest(dir_fd, name, &st, reterr);
         if (fd < 0)
                 return fd;
-        before = make_file_stamp(&st);
-        if (stamp->is_settled && file_stamps_match(stamp, &before))
+        before = (ManifestStamp){ file_stamp_of(&st), !is_younger(&st, SETTLED_MSEC) };
+        if (stamp->is_settled && file_stamps_match(&stamp->file, &before.file))
                 return READER_UNCHANGED;
         if (is_being_written(fd, &st))
                 return READER_BUSY;
@@ -225,9 +207,9 @@ int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **re
                 return error_prefixf(reterr, r, "%s", name);
         if (fstat(fd, &st) < 0)
                 return error_prefixf(reterr, -errno, "%s", name);
-        after = make_file_stamp(&st);
+        after = file_stamp_of(&st);
         /* A writer opened the file during the read. */
-        if (!file_stamps_match(&before, &after))
+        if (!file_stamps_match(&before.file, &after))
                 return READER_BUSY;
         *stamp = before;
         *ret_data = TAKE_PTR(data);

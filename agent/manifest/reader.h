@@ -6,9 +6,9 @@
  * that is still being written. */
 
 #include "common/error.h"
+#include "common/file-stamp.h"
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #define MANIFEST_BYTES_MAX (10 * MIB)
 
@@ -16,17 +16,13 @@ enum {
         MANIFEST_FILES_MAX = 10000 /* in the directory */
 };
 
-/* The stat data of a file when it was read, to detect without reading that it is unchanged. */
-typedef struct FileStamp {
-        dev_t device;
-        ino_t inode;
-        off_t size;
-        int64_t modified_nsec;
-        int64_t changed_nsec;
-        /* False where the file had changed only just before, so that a further change could leave
+/* The file when it was read, to detect without reading that it is unchanged. */
+typedef struct ManifestStamp {
+        FileStamp file;
+        /* False if the file had changed only just before, so that a further change could leave
          * the same times. */
         bool is_settled;
-} FileStamp;
+} ManifestStamp;
 
 /* The sorted names of manifests in the directory, for strv_free(). 0 or -errno. */
 int list_manifest_files(int dir_fd, char ***ret_names);
@@ -40,5 +36,5 @@ enum {
  * that of the last read (zeroed: none), and is updated when content is returned. 0,
  * READER_UNCHANGED, READER_BUSY; or -errno with a message such as "web.yaml: is a FIFO; …";
  * -ENOENT, without a message, for a name that no longer exists. */
-int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **ret_data,
+int read_manifest_file(int dir_fd, const char *name, ManifestStamp *stamp, char **ret_data,
                        size_t *ret_length, Error *reterr);

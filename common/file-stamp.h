@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What stat() shows of a file, to detect without reading it that it is still the file that was
+ * read. A file that was written twice within the resolution of the kernel's clock has the same
+ * stamp. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+typedef struct FileStamp {
+        dev_t device;
+        ino_t inode; /* 0: of no file */
+        off_t size;
+        int64_t modified_nsec; /* since 1970 */
+        int64_t changed_nsec;  /* of the inode (st_ctim) */
+} FileStamp;
+
+FileStamp file_stamp_of(const struct stat *st);
+
+bool file_stamps_match(const FileStamp *a, const FileStamp *b);
