@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/command-get.h"
 
-#include "agent/cli/daemonset-requests.h"
-#include "agent/model/json-path.h"
-#include "common/cleanup.h"
-
 /* mainstay get: parses the resource and calls the function for it. */
 
 static int (*const getters[N_API_RESOURCES])(const GetRequest *request) = {
@@ -23,20 +19,6 @@ enum {
         WATCHABLE = API_RESOURCE_BIT(API_RESOURCE_PODS) | API_RESOURCE_BIT(API_RESOURCE_EVENTS) |
                     API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS)
 };
-
-void end_row(const GetRequest *request, const json_t *object, FILE *out) {
-        cleanup_free char *labels = NULL;
-
-        if (request->options->show_labels) {
-                labels = format_pairs(json_at(object, "metadata", "labels"));
-                fprintf(out, "\t%s", strna(labels));
-        }
-        fputc('\n', out);
-}
-
-const char *end_of_headings(const GetRequest *request) {
-        return request->options->show_labels ? "\tLABELS\n" : "\n";
-}
 
 int run_get(const Options *options) {
         GetRequest request = {

@@ -17,10 +17,6 @@ typedef struct GetRequest {
         const char *namespace; /* NULL: all */
 } GetRequest;
 
-/* The end of a row and of its headings, with the labels of the object if they are to be shown. */
-void end_row(const GetRequest *request, const json_t *object, FILE *out);
-const char *end_of_headings(const GetRequest *request);
-
 /* Each returns an exit status, after errors were printed. */
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);

@@ -21,12 +21,6 @@ const char *daemonsets_namespace(const Options *options);
 /* A number of the status. */
 long long daemonset_count(const json_t *set, const char *key);
 
-/* "a=b,c=d", or "<none>". The caller frees it; NULL: out of memory. */
-char *format_pairs(json_t *map);
-
-/* The same for a label selector: "a=b,c in (d,e),!f". */
-char *format_label_selector(const json_t *selector);
-
 /* Requests an action: "undo", "restart", "delete", "orphan". 1 where nothing was left to do, 0, or
  * -errno with a message. */
 int request_daemonset_action(const Options *options, const char *namespace, const char *name,

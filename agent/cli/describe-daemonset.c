@@ -11,6 +11,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
+#include "agent/model/label-text.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 

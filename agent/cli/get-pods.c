@@ -1,67 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mainstay get pods`. */
 
-#include "agent/cli/command-get.h"
-
 #include "agent/cli/agent-client.h"
+#include "agent/cli/get-output.h"
 #include "agent/cli/pod-selection.h"
 #include "agent/cli/watch.h"
 #include "agent/model/pod-summary.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 /* get pods: a table, or the objects; once, or as a watch. */
 
 typedef struct GetPods {
         const GetRequest *request;
         PodFilter filter;
-        Columns columns;
-        bool has_headings; /* already printed */
-        json_t *listed;    /* objects that a watch does not repeat; NULL: none was printed */
+        GetOutput output;
 } GetPods;
 
-static void write_pod_row(const json_t *pod, FILE *out, void *userdata) {
-        const GetPods *get = userdata;
+static const char *source_of_pod(const json_t *pod) {
         PodSummary row;
 
         pod_summarize(pod, now_realtime_usec(), &row);
-        if (get->request->options->all_namespaces)
-                fprintf(out, "%s\t", row.namespace);
-        fprintf(out, "%s\t%s\t%s\t%s\t%s", row.name, row.ready, row.status, row.restarts, row.age);
-        if (get->request->format == FORMAT_WIDE)
-                fprintf(out, "\t%s\t%s\t%s\t%s\t%s", row.ip, row.node, row.nominated_node,
-                        row.readiness_gates, row.source);
-        end_row(get->request, pod, out);
+        return row.source;
 }
 
-static int print_pods_table(GetPods *get, const json_t *pods) {
-        const GetRequest *request = get->request;
-        char headings[128] = "";
-
-        if (!get->has_headings && !request->options->no_headers)
-                (void) snprintf(headings, sizeof(headings),
-                                "%sNAME\tREADY\tSTATUS\tRESTARTS\t"
-                                "AGE%s%s",
-                                request->options->all_namespaces ? "NAMESPACE\t" : "",
-                                request->format == FORMAT_WIDE
-                                        ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES\tSOURCE"
-                                        : "",
-                                end_of_headings(request));
-        get->has_headings = true;
-        return print_rows(&get->columns, headings, pods, write_pod_row, get);
-}
-
-static int print_pods_in_format(GetPods *get, json_t *pods) {
-        switch (get->request->format) {
-        case FORMAT_JSON:
-        case FORMAT_YAML:
-                return print_list(get->request->format, get->filter.n_names == 1, pods);
-        case FORMAT_NAME:
-                return print_object_names("pod", pods);
-        default:
-                return json_array_size(pods) > 0 ? print_pods_table(get, pods) : 0;
-        }
-}
+static const GetKind pod_kind = { .word = "pod",
+                                  .table = &pod_table_kind,
+                                  .extra_heading = "source",
+                                  .extra_cell = source_of_pod };
 
 static bool is_pods_table(const GetPods *get) {
         return format_is_table(get->request->format);
@@ -99,7 +66,7 @@ static int get_pods_once(GetPods *get) {
         r = pods_fetch(get->request->options->socket, &get->filter, &pods, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
-        r = print_pods_in_format(get, pods);
+        r = get_output_list(&get->output, pods);
         if (r < 0)
                 return fail_with_error(r, &error);
 
@@ -110,33 +77,7 @@ static int get_pods_once(GetPods *get) {
                 report_nothing_found(get->filter.namespace);
         if (is_pods_table(get))
                 print_manifest_errors(get->request->options->socket);
-        get->listed = json_incref(pods);
         return status;
-}
-
-/* The watch starts with all pods; those that the table shows already are not repeated. */
-static bool was_pod_listed(const GetPods *get, const json_t *pod) {
-        size_t i;
-        json_t *listed;
-
-        json_array_foreach(get->listed, i, listed)
-                if (json_equal(listed, pod))
-                        return true;
-        return false;
-}
-
-static int print_pod_watch_event(GetPods *get, const char *type, json_t *pod) {
-        cleanup_json json_t *one = NULL;
-
-        if (streq(type, "ADDED") && was_pod_listed(get, pod))
-                return 0;
-        if (get->request->format == FORMAT_JSON || get->request->format == FORMAT_YAML)
-                return print_object(get->request->format, get->request->options->watch, pod);
-        one = json_pack("[O]", pod);
-        if (!one)
-                return -ENOMEM;
-        return get->request->format == FORMAT_NAME ? print_object_names("pod", one)
-                                                   : print_pods_table(get, one);
 }
 
 static int on_listed_pod_event(const char *type, json_t *pod, void *userdata) {
@@ -146,7 +87,7 @@ static int on_listed_pod_event(const char *type, json_t *pod, void *userdata) {
                 return 0;
         (void) json_object_set_new(pod, "apiVersion", json_string("v1"));
         (void) json_object_set_new(pod, "kind", json_string("Pod"));
-        return print_pod_watch_event(get, type, pod);
+        return get_output_event(&get->output, type, pod);
 }
 
 static int get_pods_watch(GetPods *get) {
@@ -162,11 +103,14 @@ static int get_pods_watch(GetPods *get) {
 
 static void get_pods_done(GetPods *get) {
         pod_filter_done(&get->filter);
-        json_decref(get->listed);
+        get_output_done(&get->output);
 }
 
 int get_pods(const GetRequest *request) {
-        cleanup_with(get_pods_done) GetPods get = { .request = request, .columns = COLUMNS_TABLE };
+        cleanup_with(get_pods_done) GetPods get = {
+                .request = request,
+                .output = { .request = request, .kind = &pod_kind, .columns = COLUMNS_TABLE },
+        };
         cleanup_error Error error = ERROR_NULL;
         int r = pod_filter_init(&get.filter, request->options, request->names, request->n_names,
                                 &error);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The columns of each kind and what is in them, as the API server has them. */
+#include "agent/model/table-kinds.h"
 
 #include "agent/model/age.h"
 #include "agent/model/json-path.h"
+#include "agent/model/label-text.h"
 #include "agent/model/pod-summary.h"
-#include "agent/node-api/kubernetes/table.h"
 #include "common/cleanup.h"
 
 #include <ctype.h>
@@ -51,22 +50,9 @@ static void add_creation_cell(json_t *cells, const json_t *object, uint64_t now_
         add_age_cell(cells, json_text(object, "metadata", "creationTimestamp"), now_usec);
 }
 
-/* "a=1,b=2", or "<none>". */
-static void add_pairs_cell(json_t *cells, const json_t *pairs) {
-        cleanup_free char *text = NULL;
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        const char *key, *separator = "";
-        const json_t *value;
-
-        if (!out)
-                return;
-        json_object_foreach((json_t *) (uintptr_t) pairs, key, value) {
-                fprintf(out, "%s%s=%s", separator, key, strna(json_string_value(value)));
-                separator = ",";
-        }
-        if (fclose(out) == 0)
-                add_text_cell_or(cells, text, "<none>");
+static void add_own_text_cell(json_t *cells, char *text) {
+        add_text_cell(cells, text);
+        free(text);
 }
 
 /* A member of each item, with commas in between. */
@@ -268,11 +254,11 @@ static void write_daemonset_cells(const json_t *set, uint64_t now_usec, json_t *
         add_name_cell(cells, set);
         for (size_t i = 0; i < N_ELEMENTS(counts); i++)
                 add_number_cell(cells, json_at(set, "status", counts[i]));
-        add_pairs_cell(cells, json_at(spec, "nodeSelector"));
+        add_own_text_cell(cells, format_pairs(json_at(spec, "nodeSelector")));
         add_creation_cell(cells, set, now_usec);
         add_list_cell(cells, containers, "name");
         add_list_cell(cells, containers, "image");
-        add_pairs_cell(cells, json_at(set, "spec", "selector", "matchLabels"));
+        add_own_text_cell(cells, format_label_selector(json_at(set, "spec", "selector")));
 }
 
 const TableKind daemonset_table_kind = { daemonset_columns, write_daemonset_cells };
@@ -414,7 +400,7 @@ static void write_service_cells(const json_t *service, uint64_t now_usec, json_t
         add_text_cell(cells, "<none>");
         add_list_cell(cells, json_at(service, "spec", "ports"), "name");
         add_creation_cell(cells, service, now_usec);
-        add_pairs_cell(cells, json_at(service, "spec", "selector"));
+        add_own_text_cell(cells, format_pairs(json_at(service, "spec", "selector")));
 }
 
 const TableKind service_table_kind = { service_columns, write_service_cells };
