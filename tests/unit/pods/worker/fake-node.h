@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A node for one test: a pod manager, with the fakes around it, and tables of what happens to it.
+ * A row of a table says: after so much time this event, and then these requests were made and the
+ * pod has this status. */
+
+#include "agent/pods/manager/pod-manager.h"
+#include "tests/unit/pods/worker/fakes.h"
+
+enum {
+        NODE_TEXT_MAX = 4096
+};
+
+/* A pod "web" in the host network; the spec follows. */
+#define POD_HEAD    "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
+#define POD(spec)   POD_HEAD "  hostNetwork: true\n" spec
+#define APP         "  containers: [{name: app, image: busybox}]\n"
+#define APP_WITH(x) "  containers: [{name: app, image: busybox, " x "}]\n"
+
+typedef struct FakeNode {
+        sd_event *event;
+        char *directory;
+        char *run_dir, *state_dir, *log_dir, *cni_dir;
+        BundleConfig bundle;
+        SandboxConfig sandbox;
+        CniSettings network;
+        NodeLabelsTaints labels;
+        NodeConditions conditions;
+        NodeResources allocatable;
+        PodManager *manager;
+        char pod_events[NODE_TEXT_MAX]; /* "Started Killing", since the last look at them */
+        char last_message[512];         /* of the last of them */
+        unsigned n_reports;             /* calls of on_pod() */
+        unsigned n_logs_ended;
+} FakeNode;
+
+/* Starts the agent of a node without pods. */
+FakeNode *fake_node_new(void);
+
+/* The agent and its node end; nothing is left. */
+FakeNode *fake_node_free(FakeNode *node);
+DEFINE_CLEANUP(FakeNode *, fake_node_free)
+
+/* The agent dies, and another one starts and reads the records. */
+void fake_node_restart_agent(FakeNode *node);
+
+/* What the loop has to do now, until nothing is left to do. */
+void fake_node_run(FakeNode *node);
+
+/* Time goes on; each timer is called when it is due. */
+void fake_node_pass(FakeNode *node, uint64_t usec);
+
+/* A file of the manifest directory, or what an API server has bound to the node. Its pods start, or
+ * are edited. */
+void fake_node_apply(FakeNode *node, const char *yaml);
+void fake_node_bind(FakeNode *node, const char *json);
+
+/* "Running Ready | app running ready, side waiting CrashLoopBackOff (2)" of the pod with this name
+ * in its manifest; "gone". Borrowed until the next call. */
+const char *fake_node_status(FakeNode *node, const char *name);
+char *fake_node_uid(FakeNode *node, const char *name);
+
+/* The reasons of events of pods since the last call. Borrowed until the next one. */
+const char *fake_node_pod_events(FakeNode *node);
+
+/* A row. Events, with the names of containers, images and pods:
+ *   ""                        only time passes
+ *   "apply"                   the manifest is 'text', from now on
+ *   "exit app 1"              the container's process ends
+ *   "exec app 1"              the command that a probe or a hook runs in it ends; "exec app
+ * timeout" "stop web", "delete web 5", "evict web" "shims die", "connections break", "agent
+ * restarts", "machine restarts" "pulled busybox", "not pulled busybox" */
+typedef struct NodeStep {
+        unsigned seconds;
+        const char *event;
+        const char *requests; /* NULL: not looked at */
+        const char *status;   /* of the pod "web"; likewise */
+        const char *text;
+} NodeStep;
+
+void fake_node_play(FakeNode *node, const char *file, int line, const NodeStep *steps, size_t n);
+
+#define PLAY(node, steps) fake_node_play(node, __FILE__, __LINE__, steps, N_ELEMENTS(steps))
