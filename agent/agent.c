@@ -117,7 +117,7 @@ static void on_network_changed(void *userdata) {
 static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
         cleanup_free char *key = NULL, *json = NULL;
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        const PodStatus *status = pod_manager_pod_status(agent->pod_manager, pod->metadata.uid);
         HttpWatchEventType change = is_gone  ? HTTP_WATCH_DELETED
                                     : is_new ? HTTP_WATCH_ADDED
                                              : HTTP_WATCH_MODIFIED;
@@ -131,12 +131,10 @@ static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *user
         status_report_pod(agent->report, pod, is_gone);
         if (agent->apiserver)
                 apiserver_on_pod(agent->apiserver, pod, is_gone);
-        if (!agent->http_server || !http_server_has_pod_watchers(agent->http_server))
-                return;
-        if (pod_manager_pod_status(agent->pod_manager, pod->metadata.uid, &pod, &status) < 0)
+        if (!status || !agent->http_server || !http_server_has_pod_watchers(agent->http_server))
                 return;
         key = format_pod_key(pod);
-        json = pod_manager_print_pod(agent->pod_manager, pod, &status);
+        json = pod_manager_print_pod(agent->pod_manager, pod, status);
         if (key && json)
                 http_server_notify_pod(agent->http_server, change, key, json);
 }

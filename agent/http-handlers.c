@@ -18,15 +18,14 @@
 
 static int agent_get_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
         Agent *agent = userdata;
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
         cleanup_free char *key = NULL, *json = NULL;
+        const PodStatus *status;
         const Pod *pod;
-        int r = pod_manager_next_pod(agent->pod_manager, after, &pod, &status);
 
-        if (r <= 0)
-                return r;
+        if (!pod_manager_next_pod(agent->pod_manager, after, &pod, &status))
+                return 0;
         key = format_pod_key(pod);
-        json = pod_manager_print_pod(agent->pod_manager, pod, &status);
+        json = pod_manager_print_pod(agent->pod_manager, pod, status);
         if (!key || !json)
                 return -ENOMEM;
         *ret_key = TAKE_PTR(key);

@@ -10,19 +10,7 @@ void local_pod_init(LocalPod *local) {
         *local = (LocalPod){ .deletion_grace = -1 };
 }
 
-static PodStatus *pod_status_free(PodStatus *status) {
-        if (status)
-                pod_status_done(status);
-        free(status);
-        return NULL;
-}
-
-void local_pod_drop_status(LocalPod *local) {
-        local->status = pod_status_free(local->status);
-}
-
 void local_pod_clear(LocalPod *local) {
-        local_pod_drop_status(local);
         free(local->uid);
         free(local->name);
         free(local->reported_uid);
@@ -31,7 +19,7 @@ void local_pod_clear(LocalPod *local) {
 
 static void clear_final_status(LocalPod *local) {
         local->final_pod = pod_free(local->final_pod);
-        local->final_status = pod_status_free(local->final_status);
+        local->final_status = pod_status_unref(local->final_status);
         free(local->final_json);
         free(local->final_uid);
         local->final_json = local->final_uid = NULL;
@@ -43,7 +31,6 @@ void local_pod_done(LocalPod *local) {
 }
 
 int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid) {
-        local_pod_drop_status(local);
         if (object_has_uid(&pod->metadata, local->uid) && local->is_api_pod == pod_is_of_api(pod))
                 return 0;
         local_pod_clear(local);
@@ -60,19 +47,8 @@ int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported
         return 0;
 }
 
-static PodStatus *new_local_pod_status(const char *uid, PodManager *pod_manager) {
-        PodStatus *status = calloc(1, sizeof(*status));
-        const Pod *pod;
-
-        if (status && pod_manager_pod_status(pod_manager, uid, &pod, status) < 0)
-                status = pod_status_free(status);
-        return status;
-}
-
-const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager) {
-        if (local->uid && !local->status)
-                local->status = new_local_pod_status(local->uid, pod_manager);
-        return local->status;
+const PodStatus *local_pod_status(const LocalPod *local, const PodManager *pod_manager) {
+        return local->uid ? pod_manager_pod_status(pod_manager, local->uid) : NULL;
 }
 
 void local_pod_set_conditions(const LocalPod *local, const KubeObjectSummary *remote,
@@ -89,9 +65,10 @@ void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
                       PodManager *pod_manager) {
         clear_final_status(local);
         local->final_uid = strdup(reported_uid);
-        local->final_status = new_local_pod_status(pod->metadata.uid, pod_manager);
+        local->final_status =
+                pod_status_ref(pod_manager_pod_status(pod_manager, pod->metadata.uid));
         if (local->final_status && pod_copy(pod, &local->final_pod) < 0)
-                local->final_status = pod_status_free(local->final_status);
+                local->final_status = pod_status_unref(local->final_status);
         local->is_api_pod = pod_is_of_api(pod);
         local_pod_clear(local);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pod instance on this node that is reported under a name: its status, computed once per
- * change, and its final status once it is gone. */
+/* The pod instance on this node that is reported under a name, and its final status once it is
+ * gone. */
 
 #include "agent/kubeclient/object-summary.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -15,11 +15,9 @@ typedef struct LocalPod {
         int64_t deletion_grace;    /* seconds with which it was deleted; -1: it was not */
         bool is_terminated_cached; /* it is in the terminated-pod cache */
 
-        PodStatus *status; /* since the last change; NULL: not computed */
-
         char *final_uid; /* of the last instance; NULL: none is gone */
         Pod *final_pod;  /* with its status; or NULL */
-        PodStatus *final_status;
+        const PodStatus *final_status;
         char *final_json; /* in their place: from the terminated-pod cache */
 } LocalPod;
 
@@ -32,10 +30,8 @@ void local_pod_clear(LocalPod *local);
 /* The instance is new, or unchanged. 0 or -ENOMEM. */
 int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid);
 
-/* The status, computed where it has changed; NULL where there is none. Valid until the next change
- * of the pod. */
-const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager);
-void local_pod_drop_status(LocalPod *local);
+/* The status, valid until the next step of the pod; NULL: there is none. */
+const PodStatus *local_pod_status(const LocalPod *local, const PodManager *pod_manager);
 
 /* The API server has these conditions of the pod, which its readiness gates may name. */
 void local_pod_set_conditions(const LocalPod *local, const KubeObjectSummary *remote,

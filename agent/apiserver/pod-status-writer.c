@@ -187,10 +187,7 @@ static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userda
         r = is_pod_request_allowed(writer, pod, &request);
         if (r < 0)
                 return r;
-        if (r > 0)
-                return fill_pod_request(pod, &request, ret);
-        local_pod_drop_status(&pod->local); /* reported: it need not stay in memory */
-        return 0;
+        return r > 0 ? fill_pod_request(pod, &request, ret) : 0;
 }
 
 /* ---- the response ---- */

@@ -557,11 +557,10 @@ int daemonset_state_sync(DaemonSetSyncPass *pass, DaemonSetState *state) {
 
 /* The pod has failed or succeeded, and not because it was deleted: it was evicted, for example. */
 static bool has_pod_terminated(const DaemonSetSyncPass *pass, const Pod *pod) {
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        const PodStatus *status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
 
-        return pass->pod_access->get_status(pass->pods, pod->metadata.uid, &status) >= 0 &&
-               (status.phase == POD_FAILED || status.phase == POD_SUCCEEDED) &&
-               status.deletion_time == 0;
+        return status && (status->phase == POD_FAILED || status->phase == POD_SUCCEEDED) &&
+               status->deletion_time == 0;
 }
 
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,

@@ -10,10 +10,8 @@ static int for_each_managed_pod(void *pods,
         return pod_manager_for_each_pod(pods, each, context);
 }
 
-static int get_managed_pod_status(void *pods, const char *uid, PodStatus *ret) {
-        const Pod *pod;
-
-        return pod_manager_pod_status(pods, uid, &pod, ret);
+static const PodStatus *get_managed_pod_status(void *pods, const char *uid) {
+        return pod_manager_pod_status(pods, uid);
 }
 
 static int new_managed_pod_preflight(void *pods, Pod *pod, void (*on_change)(void *userdata),

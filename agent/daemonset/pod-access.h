@@ -14,7 +14,7 @@ typedef struct PodAccess {
                         void *context);
 
         /* -ENOENT if there is no such pod. */
-        int (*get_status)(void *pods, const char *uid, PodStatus *ret);
+        const PodStatus *(*get_status)(void *pods, const char *uid);
 
         int (*new_preflight)(void *pods, Pod *pod, void (*on_change)(void *userdata),
                              void *userdata, Preflight **ret);

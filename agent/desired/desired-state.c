@@ -413,11 +413,10 @@ int desired_state_start_drain(DesiredState *state, SystemdClient *systemd) {
         return r < 0 ? r : drain_desired_pods(state);
 }
 
-static int get_pod_status(const char *uid, PodStatus *ret, void *userdata) {
+static const PodStatus *get_pod_status(const char *uid, void *userdata) {
         const DesiredState *state = userdata;
-        const Pod *pod;
 
-        return pod_manager_pod_status(state->config.pod_manager, uid, &pod, ret);
+        return pod_manager_pod_status(state->config.pod_manager, uid);
 }
 
 static bool is_rolled_back_as_a_whole(const PodSource *source, void *userdata) {

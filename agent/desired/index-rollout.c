@@ -119,18 +119,19 @@ static bool is_desired_revision(const DesiredPod *desired, const ActualPod *actu
 static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desired,
                               const ActualPod *actual) {
         const IndexRolloutConfig *config = &readiness->rollout->config;
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        static const PodStatus unknown = { 0 };
+        const PodStatus *status = config->get_status(actual->pod->metadata.uid, config->userdata);
         cleanup_free char *why = NULL;
 
-        if (config->get_status(actual->pod->metadata.uid, &status, config->userdata) < 0)
-                status = (PodStatus){ 0 };
-        readiness->is_unknown = readiness->is_unknown || status.is_syncing;
-        if (is_desired_revision(desired, actual) && pod_status_is_ready_or_done(&status)) {
+        if (!status)
+                status = &unknown;
+        readiness->is_unknown = readiness->is_unknown || status->is_syncing;
+        if (is_desired_revision(desired, actual) && pod_status_is_ready_or_done(status)) {
                 readiness->ready_since = MAX(readiness->ready_since,
-                                             status.conditions[CONDITION_READY].last_transition);
+                                             status->conditions[CONDITION_READY].last_transition);
                 return;
         }
-        why = explain_unready_pod(&status);
+        why = explain_unready_pod(status);
         set_index_unready(readiness, "pod", &desired->pod->metadata, strna(why));
 }
 

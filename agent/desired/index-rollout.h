@@ -21,7 +21,7 @@ typedef struct IndexRolloutConfig {
         ManifestSource *source;
         const DaemonSetPodSource *daemonsets;
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
-        int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
+        const PodStatus *(*get_status)(const char *uid, void *userdata);
         void (*on_recompute_due)(void *userdata);
         void *userdata;
 } IndexRolloutConfig;

@@ -47,9 +47,11 @@ typedef struct RolloutPass {
         PodRollout *rollout;
         DesiredPod *desired;
         const ActualPod *actual; /* or NULL */
-        PodStatus status;        /* of the pod that runs; zeroed where there is none */
+        const PodStatus *status; /* of the pod that runs; zeroed where there is none */
         uint64_t now;
 } RolloutPass;
+
+static const PodStatus no_status = { 0 };
 
 static PodRollout *pod_rollout_free(PodRollout *rollout) {
         if (!rollout)
@@ -146,8 +148,8 @@ static int parse_good_pod(PodRollout *rollout, Error *reterr) {
 static int keep_as_good(const RolloutPass *pass, const Pod *pod, const char *hash) {
         const PodRolloutsConfig *config = &pass->rollouts->config;
         cleanup_free char *json = pod_to_json(pod, NULL);
-        cleanup_free char *images = rollout_images_format(
-                pod, &pass->status, config->image_digest_of, config->userdata);
+        cleanup_free char *images =
+                rollout_images_format(pod, pass->status, config->image_digest_of, config->userdata);
         int r;
 
         if (!json || !images)
@@ -221,7 +223,7 @@ static bool runs_tried_revision(const RolloutPass *pass) {
 /* "Rolled back: revision 2 of web.yaml did not become ready within 60s: container main:
  * CrashLoopBackOff: back-off …" */
 static char *explain_rollback(const RolloutPass *pass) {
-        cleanup_free char *why = explain_unready_pod(&pass->status);
+        cleanup_free char *why = explain_unready_pod(pass->status);
 
         if (!why)
                 return NULL;
@@ -284,11 +286,11 @@ static void requeue_at(PodRollouts *rollouts, uint64_t at) {
 static int judge_rollout(const RolloutPass *pass) {
         PodRollouts *rollouts = pass->rollouts;
         bool runs_tried = runs_tried_revision(pass);
-        const PodCondition *ready = &pass->status.conditions[CONDITION_READY];
+        const PodCondition *ready = &pass->status->conditions[CONDITION_READY];
         const RolloutInput input = {
                 .history = &pass->rollout->history,
                 .deadline_usec = pod_progress_deadline_usec(pass->desired->pod),
-                .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
+                .is_ready = runs_tried && pod_status_is_ready_or_done(pass->status),
                 .ready_since = ready->is_true ? steady_stamp_convert(&pass->rollout->ready,
                                                                      rollouts->config.clock,
                                                                      ready->last_transition)
@@ -318,7 +320,7 @@ static int keep_running_as_good(const RolloutPass *pass) {
         const char *hash =
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
 
-        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) ||
+        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(pass->status) ||
             pod_source_origin(pass->actual->source) != pass->rollout->history.source || !hash[0] ||
             streq(hash, rollout_hash_of(pass->desired->pod)))
                 return 0;
@@ -347,7 +349,7 @@ static int follow_rollout(RolloutPass *pass, bool holds) {
         if (rollout_history_set_tried(history, hash, pass->now))
                 rollout_store_write(pass->rollouts->store, history);
         /* A new agent has to find out first what runs. */
-        r = holds || pass->status.is_syncing ? 0 : judge_rollout(pass);
+        r = holds || pass->status->is_syncing ? 0 : judge_rollout(pass);
         if (r < 0 || !rollout_history_is_failed(history))
                 return r;
         return replace_by_good_pod(pass);
@@ -376,13 +378,12 @@ static int apply_to_pod(PodRollouts *rollouts, DesiredPod *desired, const Actual
         if (r < 0)
                 return r;
         pass.rollout->is_desired = true;
-        if (pass.actual && pass.actual->pod &&
-            rollouts->config.get_status(pass.actual->pod->metadata.uid, &pass.status,
-                                        rollouts->config.userdata) < 0)
-                pass.status = (PodStatus){ 0 };
-        r = follow_rollout(&pass, holds);
-        pod_status_done(&pass.status);
-        return r;
+        if (pass.actual && pass.actual->pod)
+                pass.status = rollouts->config.get_status(pass.actual->pod->metadata.uid,
+                                                          rollouts->config.userdata);
+        if (!pass.status)
+                pass.status = &no_status;
+        return follow_rollout(&pass, holds);
 }
 
 /* A pod that is not desired keeps its history as long as there is something of it. */

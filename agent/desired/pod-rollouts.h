@@ -24,7 +24,7 @@ typedef struct PodRolloutsConfig {
         const char *state_dir;
         const SteadyClock *clock;
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
-        int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
+        const PodStatus *(*get_status)(const char *uid, void *userdata);
         /* Pods of this source are without rollouts of their own. */
         bool (*is_excluded)(const PodSource *source, void *userdata);
         image_digest_of_t image_digest_of;

@@ -70,6 +70,68 @@ static void container_statuses_done(ContainerStatusList *list) {
         free(list->items);
 }
 
+/* ---- comparison ---- */
+
+static bool is_same_state(const ContainerState *a, const ContainerState *b) {
+        return a->kind == b->kind && streq_ptr(a->reason, b->reason) &&
+               streq_ptr(a->message, b->message) && a->exit_code == b->exit_code &&
+               a->signal == b->signal && streq_ptr(a->container_id, b->container_id) &&
+               a->started_at == b->started_at && a->finished_at == b->finished_at;
+}
+
+static bool is_same_user(const ContainerUser *a, const ContainerUser *b) {
+        return a->is_known == b->is_known && a->uid == b->uid && a->gid == b->gid &&
+               a->groups.n == b->groups.n &&
+               (a->groups.n == 0 || memcmp(a->groups.items, b->groups.items,
+                                           a->groups.n * sizeof(*a->groups.items)) == 0);
+}
+
+static bool is_same_container(const ContainerStatus *a, const ContainerStatus *b) {
+        return streq_ptr(a->name, b->name) && is_same_state(&a->state, &b->state) &&
+               is_same_state(&a->last_state, &b->last_state) && a->ready == b->ready &&
+               a->started == b->started && a->restart_count == b->restart_count &&
+               streq_ptr(a->image, b->image) && streq_ptr(a->image_id, b->image_id) &&
+               streq_ptr(a->container_id, b->container_id) &&
+               schema_equal(&resource_requirements_schema, &a->resources, &b->resources) &&
+               is_same_user(&a->user, &b->user) && a->stop_signal == b->stop_signal;
+}
+
+static bool are_same_containers(const ContainerStatusList *a, const ContainerStatusList *b) {
+        if (a->n != b->n)
+                return false;
+        for (size_t i = 0; i < a->n; i++)
+                if (!is_same_container(&a->items[i], &b->items[i]))
+                        return false;
+        return true;
+}
+
+static bool is_same_condition(const PodCondition *a, const PodCondition *b) {
+        return a->is_true == b->is_true && streq_ptr(a->reason, b->reason) &&
+               streq_ptr(a->message, b->message) && a->last_transition == b->last_transition;
+}
+
+static bool are_same_facts(const PodStatus *a, const PodStatus *b) {
+        return a->phase == b->phase && a->is_syncing == b->is_syncing &&
+               a->is_rejected == b->is_rejected && a->is_provisional == b->is_provisional &&
+               a->may_restart_all == b->may_restart_all && a->start_time == b->start_time &&
+               a->deletion_time == b->deletion_time && a->qos_class == b->qos_class &&
+               streq_ptr(a->reason, b->reason) && streq_ptr(a->message, b->message) &&
+               streq_ptr(a->host_ip, b->host_ip) && streq_ptr(a->pod_ip, b->pod_ip) &&
+               streq_ptr(a->other_pod_ip, b->other_pod_ip);
+}
+
+bool pod_status_equal(const PodStatus *a, const PodStatus *b) {
+        for (size_t i = 0; i < N_POD_CONDITIONS; i++)
+                if (!is_same_condition(&a->conditions[i], &b->conditions[i]))
+                        return false;
+        return are_same_facts(a, b) &&
+               are_same_containers(&a->init_containers, &b->init_containers) &&
+               are_same_containers(&a->containers, &b->containers) &&
+               are_same_containers(&a->ephemeral_containers, &b->ephemeral_containers);
+}
+
+/* ---- questions ---- */
+
 bool pod_status_waits_for_node(const PodStatus *status) {
         bool was_kept_out = status->reason && streq(status->reason, "Evicted") &&
                             status->init_containers.n + status->containers.n == 0;
@@ -105,4 +167,20 @@ void pod_status_done(PodStatus *status) {
         free(status->pod_ip);
         free(status->other_pod_ip);
         *status = (PodStatus){ 0 };
+}
+
+const PodStatus *pod_status_ref(const PodStatus *status) {
+        if (status)
+                ((PodStatus *) (uintptr_t) status)->n_refs++;
+        return status;
+}
+
+const PodStatus *pod_status_unref(const PodStatus *status) {
+        PodStatus *owned = (PodStatus *) (uintptr_t) status;
+
+        if (!owned || --owned->n_refs > 0)
+                return NULL;
+        pod_status_done(owned);
+        free(owned);
+        return NULL;
 }

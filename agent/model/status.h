@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PodStatus of core/v1. pods/ computes it, model/json writes it, http/ and apiserver/ publish it.
- * Times are realtime microseconds, 0 where unset. Strings belong to the status. */
+/* PodStatus of core/v1. pods/ computes it, once after each step of a pod, and changes none that it
+ * has computed; model/json writes it, http/ and apiserver/ publish it. Times are realtime
+ * microseconds, 0 where unset. Strings belong to the status. */
 
 #include "agent/model/qos.h"
 
@@ -87,9 +88,13 @@ typedef struct PodCondition {
 typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
+        unsigned n_refs;
+        uint64_t version; /* of an instance of a pod; a greater one differs in what follows */
         PodPhase phase;
-        bool is_syncing;  /* not reconnected yet: the state under an earlier agent is unknown */
-        bool is_rejected; /* the node did not admit it: phase, reason and message are all */
+        bool is_syncing;     /* not reconnected yet: the state under an earlier agent is unknown */
+        bool is_rejected;    /* the node did not admit it: phase, reason and message are all */
+        bool is_provisional; /* it is not known what an earlier agent left; conditions may be wrong
+                              */
         PodCondition conditions[N_POD_CONDITIONS];
         bool may_restart_all; /* includes CONDITION_ALL_CONTAINERS_RESTARTING */
         char *reason;
@@ -108,6 +113,14 @@ typedef struct PodStatus {
 void container_user_done(ContainerUser *user);
 int container_user_copy(const ContainerUser *user, ContainerUser *ret); /* 0 or -ENOMEM */
 void container_state_done(ContainerState *state);
+/* All but versions and owners. */
+bool pod_status_equal(const PodStatus *a, const PodStatus *b);
+
+/* One more owner, or one less, of a status that pods/ has computed. NULL is fine; the second one
+ * returns NULL. */
+const PodStatus *pod_status_ref(const PodStatus *status);
+const PodStatus *pod_status_unref(const PodStatus *status);
+
 /* The pod was evicted or not admitted because of node pressure: it starts again by itself when the
  * node has recovered. */
 bool pod_status_waits_for_node(const PodStatus *status);

@@ -215,12 +215,10 @@ static int on_report_send_timer(sd_event_source *timer, uint64_t usec, void *use
 /* ---- what is reported ---- */
 
 static char *print_pod_line(const StatusReport *report, const Pod *pod) {
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-        cleanup_free char *json = NULL;
+        const PodStatus *status = pod_manager_pod_status(report->config.pods, pod->metadata.uid);
+        cleanup_free char *json =
+                status ? pod_manager_print_pod(report->config.pods, pod, status) : NULL;
 
-        if (pod_manager_pod_status(report->config.pods, pod->metadata.uid, &pod, &status) < 0)
-                return NULL;
-        json = pod_manager_print_pod(report->config.pods, pod, &status);
         return json ? report_line_of_pod(json, report->config.node_name) : NULL;
 }
 

@@ -11,13 +11,12 @@
 /* ---- start ---- */
 
 static PodOrderPresence order_presence(const PodEntry *entry) {
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-
         if (!entry->worker)
                 return entry->start_error ? POD_IS_NOT_READY : POD_IS_MISSING;
-        if (!pod_worker_is_desired(entry->worker) || pod_worker_status(entry->worker, &status) < 0)
-                return POD_IS_NOT_READY;
-        return pod_status_is_ready_or_done(&status) ? POD_IS_READY : POD_IS_NOT_READY;
+        return pod_worker_is_desired(entry->worker) &&
+                               pod_status_is_ready_or_done(pod_worker_status(entry->worker))
+                       ? POD_IS_READY
+                       : POD_IS_NOT_READY;
 }
 
 static PodOrderPresence find_order_presence(const PodManager *manager, const PodAfterName *name) {

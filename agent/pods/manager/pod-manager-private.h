@@ -39,7 +39,8 @@ typedef struct PodEntry {
         bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the preflight */
-        char *start_error;         /* why 'next' cannot start, as it was logged */
+        char *start_error;         /* why 'next' cannot start, as it was logged; with: */
+        PodStatus start_status;    /* of 'next' */
         struct PodEntry *next_entry;
 } PodEntry;
 

@@ -16,19 +16,6 @@ static const Pod *listed_pod_of_entry(const PodEntry *entry) {
                                     : NULL;
 }
 
-static int get_listed_status(const PodEntry *entry, PodStatus *ret) {
-        PodStatus status = { .phase = POD_PENDING, .is_rejected = true };
-
-        if (entry->worker)
-                return pod_worker_status(entry->worker, ret);
-        status.qos_class = pod_qos_class(&entry->next->spec);
-        status.message = strdup(entry->start_error);
-        if (!status.message)
-                return -ENOMEM;
-        *ret = status;
-        return 0;
-}
-
 /* Compares "<namespace>/<name>/<uid>" of the entry's pod with a given one. */
 static bool is_entry_after(const PodEntry *entry, const Pod *pod, const char *after) {
         size_t length = strlen(entry->key);
@@ -37,33 +24,28 @@ static bool is_entry_after(const PodEntry *entry, const Pod *pod, const char *af
         return order > 0 || (order == 0 && strcmp(pod->metadata.uid, after + length) > 0);
 }
 
-int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
-                         PodStatus *ret_status) {
-        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+bool pod_manager_next_pod(const PodManager *manager, const char *after, const Pod **ret_pod,
+                          const PodStatus **ret_status) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 const Pod *pod = listed_pod_of_entry(entry);
-                int r;
 
                 if (!pod || (after && !is_entry_after(entry, pod, after)))
                         continue;
-                r = get_listed_status(entry, ret_status);
-                if (r < 0)
-                        return r;
+                *ret_status =
+                        entry->worker ? pod_worker_status(entry->worker) : &entry->start_status;
                 *ret_pod = pod;
-                return 1;
+                return true;
         }
-        return 0;
+        return false;
 }
 
-int pod_manager_for_each_pod(PodManager *manager,
+int pod_manager_for_each_pod(const PodManager *manager,
                              int (*each)(const Pod *, const PodStatus *, void *), void *userdata) {
-        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                int r = entry->worker ? pod_worker_status(entry->worker, &status) : 0;
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                int r = entry->worker ? each(pod_worker_pod(entry->worker),
+                                             pod_worker_status(entry->worker), userdata)
+                                      : 0;
 
-                if (r < 0)
-                        return r;
-                if (entry->worker)
-                        r = each(pod_worker_pod(entry->worker), &status, userdata);
                 if (r < 0)
                         return r;
         }
@@ -127,18 +109,10 @@ bool pod_manager_awaits_edit(const PodManager *manager, const char *uid) {
         return worker && pod_worker_awaits_edit(worker);
 }
 
-int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
-                           PodStatus *ret_status) {
-        PodWorker *worker = find_pod_worker(manager, uid);
-        int r;
+const PodStatus *pod_manager_pod_status(const PodManager *manager, const char *uid) {
+        const PodWorker *worker = find_pod_worker(manager, uid);
 
-        if (!worker)
-                return -ENOENT;
-        r = pod_worker_status(worker, ret_status);
-        if (r < 0)
-                return r;
-        *ret_pod = pod_worker_pod(worker);
-        return 0;
+        return worker ? pod_worker_status(worker) : NULL;
 }
 
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid) {

@@ -238,6 +238,7 @@ static void pod_entry_free(PodEntry *entry) {
         pod_source_done(&entry->source);
         sd_event_source_disable_unref(entry->retry_timer);
         free(entry->start_error);
+        pod_status_done(&entry->start_status);
         free(entry->description);
         free(entry->key);
         free(entry);
@@ -648,7 +649,12 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
                 return;
         free(entry->start_error);
         entry->start_error = message ? strdup(message) : NULL;
+        pod_status_done(&entry->start_status);
         if (message) {
+                entry->start_status = (PodStatus){ .phase = POD_PENDING,
+                                                   .is_rejected = true,
+                                                   .qos_class = pod_qos_class(&entry->next->spec),
+                                                   .message = strdup(message) };
                 record_start_error(entry, message);
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
                 log_error("Cannot start pod '%s': %s; retrying every %us", entry->description,

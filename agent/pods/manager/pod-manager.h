@@ -158,14 +158,17 @@ int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(v
 /* Images that were missing may be present now. */
 void pod_manager_on_images_changed(PodManager *manager);
 
-/* The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
- * status. 1, and the caller ends the status by pod_status_done(); 0 when there is none; -ENOMEM. */
-int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
-                         PodStatus *ret_status);
+/* A status is that of the end of the pod's last step, and valid until the next one: no question
+ * changes it, and pod_status_ref() keeps it.
+ *
+ * The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
+ * status. False: there is none. */
+bool pod_manager_next_pod(const PodManager *manager, const char *after, const Pod **ret_pod,
+                          const PodStatus **ret_status);
 
-/* Calls 'each' with every pod that has a worker, in that order. The pods are borrowed until the
- * next step. 0 or -ENOMEM. */
-int pod_manager_for_each_pod(PodManager *manager,
+/* Calls 'each' with every pod that has a worker, in that order, until it returns less than 0. The
+ * pods are borrowed until the next step. 0, or what 'each' returned. */
+int pod_manager_for_each_pod(const PodManager *manager,
                              int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
                              void *userdata);
 
@@ -179,9 +182,8 @@ const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);
 /* A container that an edit restarts has not started by the edited spec. */
 bool pod_manager_awaits_edit(const PodManager *manager, const char *uid);
 
-/* The status of one pod. -ENOENT if there is none. */
-int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
-                           PodStatus *ret_status);
+/* The status of one pod. NULL: there is none of that UID. */
+const PodStatus *pod_manager_pod_status(const PodManager *manager, const char *uid);
 
 /* Where a pod comes from. NULL where there is none of that UID. */
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);

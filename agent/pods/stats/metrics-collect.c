@@ -32,27 +32,16 @@ static void count_container_state(const ContainerStatus *container, AgentMetrics
         }
 }
 
-static void count_running_pods(PodManager *pod_manager, AgentMetrics *counts) {
-        cleanup_free char *after = NULL;
+static int count_running_pod(const Pod *pod, const PodStatus *status, void *userdata) {
+        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers,
+                                               &status->ephemeral_containers };
+        AgentMetrics *counts = userdata;
 
-        for (;;) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-
-                if (pod_manager_next_pod(pod_manager, after, &pod, &status) <= 0)
-                        return;
-                counts->pods_running += status.phase == POD_RUNNING;
-                for (size_t i = 0; i < status.init_containers.n; i++)
-                        count_container_state(&status.init_containers.items[i], counts);
-                for (size_t i = 0; i < status.containers.n; i++)
-                        count_container_state(&status.containers.items[i], counts);
-                for (size_t i = 0; i < status.ephemeral_containers.n; i++)
-                        count_container_state(&status.ephemeral_containers.items[i], counts);
-                free(after);
-                after = format_pod_key(pod);
-                if (!after)
-                        return;
-        }
+        counts->pods_running += status->phase == POD_RUNNING;
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < lists[l]->n; i++)
+                        count_container_state(&lists[l]->items[i], counts);
+        return 0;
 }
 
 static void count_broken_archive(const char *archive, const char *message, void *userdata) {
@@ -87,7 +76,7 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
                         counts.manifest_error = manifests[i]->error;
         }
         image_store_foreach_archive_error(images, count_broken_archive, &counts);
-        count_running_pods(pod_manager, &counts);
+        (void) pod_manager_for_each_pod(pod_manager, count_running_pod, &counts);
         return counts;
 }
 
@@ -146,42 +135,39 @@ static void add_container_usage(ResourceMetrics *usage, const Pod *pod, const ch
                 resource_metrics_set_scrape_error(usage);
 }
 
-static void add_pod_usage(const BundleConfig *config, ResourceMetrics *usage, const Pod *pod,
-                          const PodStatus *status) {
+/* What the usage of each pod is added to. */
+typedef struct PodUsageWalk {
+        const BundleConfig *config;
+        ResourceMetrics *usage;
+} PodUsageWalk;
+
+static int add_pod_usage(const Pod *pod, const PodStatus *status, void *userdata) {
+        const ContainerStatusList *lists[] = { &status->containers, &status->init_containers,
+                                               &status->ephemeral_containers };
+        const PodUsageWalk *walk = userdata;
         cleanup_free char *group =
-                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
+                cgroup_of_pod(walk->config, pod_qos_class(&pod->spec), pod->metadata.uid);
         CgroupUsage used;
 
         if (!group || cgroup_usage(group, &used) < 0)
-                return; /* it has none yet, or no longer */
-        resource_metrics_add(usage, pod->metadata.namespace, pod->metadata.name, NULL, 0, &used);
-        for (size_t i = 0; i < status->containers.n; i++)
-                add_container_usage(usage, pod, group, &status->containers.items[i]);
-        for (size_t i = 0; i < status->init_containers.n; i++)
-                add_container_usage(usage, pod, group, &status->init_containers.items[i]);
-        for (size_t i = 0; i < status->ephemeral_containers.n; i++)
-                add_container_usage(usage, pod, group, &status->ephemeral_containers.items[i]);
+                return 0; /* it has none yet, or no longer */
+        resource_metrics_add(walk->usage, pod->metadata.namespace, pod->metadata.name, NULL, 0,
+                             &used);
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < lists[l]->n; i++)
+                        add_container_usage(walk->usage, pod, group, &lists[l]->items[i]);
+        return 0;
 }
 
 char *collect_resource_usage(PodManager *pod_manager, const BundleConfig *config) {
         cleanup_with(resource_metrics_freep) ResourceMetrics *usage = resource_metrics_new();
-        cleanup_free char *after = NULL;
+        PodUsageWalk walk = { .config = config, .usage = usage };
         CgroupUsage used;
 
         if (!usage)
                 return NULL;
         if (cgroup_usage("/", &used) >= 0)
                 resource_metrics_add(usage, NULL, NULL, NULL, 0, &used);
-        for (;;) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-
-                if (pod_manager_next_pod(pod_manager, after, &pod, &status) <= 0)
-                        return resource_metrics_format(usage);
-                add_pod_usage(config, usage, pod, &status);
-                free(after);
-                after = format_pod_key(pod);
-                if (!after)
-                        return NULL;
-        }
+        (void) pod_manager_for_each_pod(pod_manager, add_pod_usage, &walk);
+        return resource_metrics_format(usage);
 }

@@ -72,7 +72,7 @@ static uint64_t first_transition_time(const PodStatusInput *input, const PodStat
         uint64_t latest = 0;
 
         if (pod_condition_is_passing(type))
-                return now_realtime_usec();
+                return input->now;
         if (type == CONDITION_INITIALIZED)
                 for (size_t i = 0; i < status->init_containers.n; i++)
                         latest = MAX(latest,
@@ -85,58 +85,51 @@ static uint64_t first_transition_time(const PodStatusInput *input, const PodStat
         return latest > 0 ? latest : input->pod->start_time;
 }
 
-static uint64_t update_transition_time(const PodStatusInput *input, ReportedPodStatus *reported,
-                                       const PodStatus *status, PodConditionType type,
-                                       bool is_true) {
-        uint64_t last = reported->types[type].last_transition;
+/* Before it is known what an earlier agent left, nothing is a transition. */
+static uint64_t transition_time(const PodStatusInput *input, const PodStatus *previous,
+                                const PodStatus *status, PodConditionType type, bool is_true) {
+        const PodCondition *before = &previous->conditions[type];
 
-        /* Before it is known what an earlier agent left, nothing is a transition. */
-        if (input->is_provisional)
+        if (previous->version == 0 || previous->is_provisional || input->is_provisional)
                 return first_transition_time(input, status, type);
-        if (last == 0)
-                last = first_transition_time(input, status, type);
-        else if (reported->types[type].is_true != is_true)
-                last = now_realtime_usec();
-        reported->types[type].is_true = is_true;
-        reported->types[type].last_transition = last;
-        return last;
+        return before->is_true == is_true ? before->last_transition : input->now;
 }
 
-static void set_pod_condition(const PodStatusInput *input, ReportedPodStatus *reported,
+static void set_pod_condition(const PodStatusInput *input, const PodStatus *previous,
                               PodStatus *status, PodConditionType type, bool is_true,
                               const char *reason, const char *message) {
         status->conditions[type] = (PodCondition){
                 .is_true = is_true,
                 .reason = reason && !is_true ? strdup(reason) : NULL,
                 .message = message && !is_true ? strdup(message) : NULL,
-                .last_transition = update_transition_time(input, reported, status, type, is_true),
+                .last_transition = transition_time(input, previous, status, type, is_true),
         };
 }
 
 /* A condition that is reported only while it is true. */
-static void set_transient_condition(const PodStatusInput *input, ReportedPodStatus *reported,
+static void set_transient_condition(const PodStatusInput *input, const PodStatus *previous,
                                     PodStatus *status, PodConditionType type, const char *reason,
                                     const char *message) {
-        set_pod_condition(input, reported, status, type, message != NULL, NULL, NULL);
+        set_pod_condition(input, previous, status, type, message != NULL, NULL, NULL);
         if (!message)
                 return;
         status->conditions[type].reason = strdup(reason);
         status->conditions[type].message = strdup(message);
 }
 
-static void fill_initialized_condition(const PodStatusInput *input, ReportedPodStatus *reported,
+static void fill_initialized_condition(const PodStatusInput *input, const PodStatus *previous,
                                        PodStatus *status) {
         cleanup_free char *incomplete = list_incomplete_containers(&input->pod->pod->spec, status);
         bool is_done = !incomplete || pod_was_initialized(status);
 
-        set_pod_condition(input, reported, status, CONDITION_INITIALIZED, is_done,
+        set_pod_condition(input, previous, status, CONDITION_INITIALIZED, is_done,
                           "ContainersNotInitialized", incomplete);
         if (is_done && status->phase == POD_SUCCEEDED)
                 set_status_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
 /* The condition Ready: a pod is ready when its containers are and all readinessGates are true. */
-static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus *reported,
+static void fill_ready_condition(const PodStatusInput *input, const PodStatus *previous,
                                  PodStatus *status, const char *reason, const char *message) {
         bool is_ready = status->conditions[CONDITION_CONTAINERS_READY].is_true;
         cleanup_free char *unready_gates =
@@ -145,10 +138,10 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus 
                          : NULL;
 
         if (unready_gates)
-                set_pod_condition(input, reported, status, CONDITION_READY, false,
+                set_pod_condition(input, previous, status, CONDITION_READY, false,
                                   "ReadinessGatesNotReady", unready_gates);
         else
-                set_pod_condition(input, reported, status, CONDITION_READY, is_ready, reason,
+                set_pod_condition(input, previous, status, CONDITION_READY, is_ready, reason,
                                   message);
 }
 
@@ -165,19 +158,19 @@ static const char *find_disruption(const PodFailure *failure) {
 }
 
 /* PodResizeInProgress, mainstay.io/EditPending, DisruptionTarget: present only while true. */
-static void fill_transient_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
+static void fill_transient_conditions(const PodStatusInput *input, const PodStatus *previous,
                                       PodStatus *status) {
-        set_transient_condition(input, reported, status, CONDITION_RESIZE_IN_PROGRESS, "Error",
+        set_transient_condition(input, previous, status, CONDITION_RESIZE_IN_PROGRESS, "Error",
                                 input->resize_error);
-        set_transient_condition(input, reported, status, CONDITION_EDIT_PENDING,
+        set_transient_condition(input, previous, status, CONDITION_EDIT_PENDING,
                                 "SuccessorNotReady", input->edit_error);
-        set_transient_condition(input, reported, status, CONDITION_DISRUPTION_TARGET,
+        set_transient_condition(input, previous, status, CONDITION_DISRUPTION_TARGET,
                                 "TerminationByKubelet", find_disruption(input->failure));
 }
 
 /* PodReadyToStartContainers, Initialized, ContainersReady, PodScheduled, AllContainersRestarting,
  * Ready. */
-static void fill_pod_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
+static void fill_pod_conditions(const PodStatusInput *input, const PodStatus *previous,
                                 PodStatus *status) {
         cleanup_free char *unready = list_unready_containers(&input->pod->pod->spec, status);
         bool ready = !unready && status->phase == POD_RUNNING;
@@ -190,21 +183,21 @@ static void fill_pod_conditions(const PodStatusInput *input, ReportedPodStatus *
         }
         if (input->admission->rejection_reason)
                 reason = "UnknownContainerStatuses";
-        set_pod_condition(input, reported, status, CONDITION_READY_TO_START_CONTAINERS,
+        set_pod_condition(input, previous, status, CONDITION_READY_TO_START_CONTAINERS,
                           input->has_sandbox, input->awaited_pods ? "WaitingForPods" : NULL,
                           input->awaited_pods ? input->awaited_pods : input->last_error);
-        fill_initialized_condition(input, reported, status);
-        set_pod_condition(input, reported, status, CONDITION_CONTAINERS_READY, ready, reason,
+        fill_initialized_condition(input, previous, status);
+        set_pod_condition(input, previous, status, CONDITION_CONTAINERS_READY, ready, reason,
                           message);
-        set_pod_condition(input, reported, status, CONDITION_SCHEDULED, true, NULL, NULL);
-        fill_transient_conditions(input, reported, status);
-        set_pod_condition(input, reported, status, CONDITION_ALL_CONTAINERS_RESTARTING, all_restart,
+        set_pod_condition(input, previous, status, CONDITION_SCHEDULED, true, NULL, NULL);
+        fill_transient_conditions(input, previous, status);
+        set_pod_condition(input, previous, status, CONDITION_ALL_CONTAINERS_RESTARTING, all_restart,
                           ended, NULL);
         if (all_restart)
                 set_status_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
                                 "RestartAllContainersStarted");
         /* Last: readiness gates may name any of the others. */
-        fill_ready_condition(input, reported, status, reason, message);
+        fill_ready_condition(input, previous, status, reason, message);
 }
 
 static void fill_pod_phase(const PodStatusInput *input, PodStatus *status) {
@@ -228,16 +221,14 @@ static void fill_pod_phase(const PodStatusInput *input, PodStatus *status) {
                                   !input->pod->is_desired && pod_is_of_api(pod));
 }
 
-static char *report_pod_address(const char *address, char *reported, bool has_terminated) {
-        if (address)
-                (void) snprintf(reported, INET6_ADDRSTRLEN, "%s", address);
-        else if (!has_terminated)
-                reported[0] = '\0';
-        return reported[0] ? strdup(reported) : NULL;
+static char *choose_pod_address(const char *address, const char *previous, bool has_terminated) {
+        if (!address && has_terminated)
+                address = previous;
+        return address ? strdup(address) : NULL;
 }
 
 /* status.hostIP, hostIPs, podIP and podIPs. */
-static void fill_pod_addresses(const PodStatusInput *input, ReportedPodStatus *reported,
+static void fill_pod_addresses(const PodStatusInput *input, const PodStatus *previous,
                                PodStatus *status) {
         bool has_terminated = status->phase == POD_SUCCEEDED || status->phase == POD_FAILED;
         const PodInstance *pod = input->pod;
@@ -251,8 +242,8 @@ static void fill_pod_addresses(const PodStatusInput *input, ReportedPodStatus *r
                 first = network_attachment_address(pod->attachment, 0);
                 second = network_attachment_address(pod->attachment, 1);
         }
-        status->pod_ip = report_pod_address(first, reported->addresses[0], has_terminated);
-        status->other_pod_ip = report_pod_address(second, reported->addresses[1], has_terminated);
+        status->pod_ip = choose_pod_address(first, previous->pod_ip, has_terminated);
+        status->other_pod_ip = choose_pod_address(second, previous->other_pod_ip, has_terminated);
 }
 
 static bool has_running_container(const PodStatus *status) {
@@ -277,25 +268,45 @@ static void delay_failed_phase(const PodStatusInput *input, PodStatus *status) {
         status->reason = status->message = NULL;
 }
 
-int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported, PodStatus *ret) {
+static int fill_pod_status(const PodStatusInput *input, const PodStatus *previous, PodStatus *ret) {
         const PodSpec *spec = &input->pod->pod->spec;
-        PodStatus status = {
+        int r;
+
+        *ret = (PodStatus){
+                .n_refs = 1,
+                .version = previous->version + 1,
                 .is_syncing = input->is_syncing,
+                .is_provisional = input->is_provisional,
                 .start_time = input->pod->start_time,
                 .deletion_time = input->deletion_time,
                 .qos_class = pod_qos_class(spec),
                 .may_restart_all = pod_may_restart_all_containers(spec),
         };
-        int r = fill_container_statuses(input, &status);
+        r = fill_container_statuses(input, ret);
+        if (r < 0)
+                return r;
+        fill_pod_phase(input, ret);
+        fill_pod_addresses(input, previous, ret);
+        fill_pod_conditions(input, previous, ret);
+        delay_failed_phase(input, ret);
+        return 0;
+}
+
+int compute_pod_status(const PodStatusInput *input, const PodStatus *previous,
+                       const PodStatus **ret) {
+        static const PodStatus none = { 0 };
+        PodStatus *status = calloc(1, sizeof(*status));
+        int r = status ? fill_pod_status(input, previous ? previous : &none, status) : -ENOMEM;
 
         if (r < 0) {
-                pod_status_done(&status);
+                if (status)
+                        pod_status_unref(status);
                 return r;
         }
-        fill_pod_phase(input, &status);
-        fill_pod_addresses(input, reported, &status);
-        fill_pod_conditions(input, reported, &status);
-        delay_failed_phase(input, &status);
-        *ret = status;
+        if (previous && pod_status_equal(previous, status)) {
+                pod_status_unref(status);
+                *ret = pod_status_ref(previous);
+        } else
+                *ret = status;
         return 0;
 }

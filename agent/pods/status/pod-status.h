@@ -7,9 +7,7 @@
 #include "agent/pods/pod/pod-admission.h"
 #include "agent/pods/pod/pod-failure.h"
 
-#include <netinet/in.h>
-
-/* What the status is computed from. */
+/* The facts that the status is computed from. */
 typedef struct PodStatusInput {
         const PodInstance *pod;
         const PodContainers *containers;
@@ -20,21 +18,16 @@ typedef struct PodStatusInput {
         const char *edit_error;   /* why the edited pod cannot start */
         const char *resize_error; /* why the cgroups are not as the spec says */
         uint64_t deletion_time;   /* 0: it is not being terminated */
+        uint64_t now;             /* realtime */
         bool is_syncing;          /* a restarted agent does not know all yet … */
         bool is_provisional;      /* … so that conditions may be wrong */
         bool has_sandbox;
         bool is_sandbox_ready;
 } PodStatusInput;
 
-/* What was reported last: conditions, for their transition times, and addresses, which a pod that
- * has terminated keeps without a sandbox. Zeroed at first. */
-typedef struct ReportedPodStatus {
-        struct {
-                bool is_true;
-                uint64_t last_transition; /* 0: never reported */
-        } types[N_POD_CONDITIONS];
-        char addresses[2][INET6_ADDRSTRLEN]; /* "": none */
-} ReportedPodStatus;
-
-/* 0 with a status that the caller ends with pod_status_done(), or -ENOMEM. */
-int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported, PodStatus *ret);
+/* Computes the status from the facts and the one before (NULL: there is none), which has the
+ * transition times of conditions, and the addresses that a pod keeps that has terminated without a
+ * sandbox. 0 with a reference to the one before where nothing has changed, else to a new status,
+ * whose version is the next one; or -ENOMEM. */
+int compute_pod_status(const PodStatusInput *input, const PodStatus *previous,
+                       const PodStatus **ret);

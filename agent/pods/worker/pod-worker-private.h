@@ -76,8 +76,8 @@ struct PodWorker {
         PodVolumes volumes;
         TerminatedContainers terminated;
         bool has_unread_checkpoints; /* an earlier agent's: they are read again, not replaced */
-        ReportedPodStatus reported;
-        char *last_error;     /* why the sandbox is not ready, for the status */
+        const PodStatus *status;     /* as of the end of the last step */
+        char *last_error;            /* why the sandbox is not ready, for the status */
         bool is_only_awaited; /* what is missing is on its way: that is not logged as an error */
         char *edit_error;     /* why the edited pod cannot start */
         bool is_selinux_warned;

@@ -189,6 +189,41 @@ static const PodContainerCallbacks pod_container_callbacks = {
         .find_container = find_worker_container,
 };
 
+/* ---- status ---- */
+
+/* 0 or -ENOMEM. */
+static int update_worker_status(PodWorker *worker) {
+        const PodSandboxProgress *sandbox = &worker->sandbox;
+        bool is_ready = sandbox->state == WORKER_READY;
+        const PodStatus *status;
+        int r = compute_pod_status(
+                &(PodStatusInput){
+                        .pod = &worker->instance,
+                        .containers = &worker->containers,
+                        .failure = &worker->failure,
+                        .admission = &worker->admission,
+                        .awaited_pods = worker->awaited.message,
+                        .last_error = worker->last_error,
+                        .edit_error = worker->edit_error,
+                        .resize_error = worker->resize.error,
+                        .deletion_time = worker->termination.deletion_time,
+                        .now = now_realtime_usec(),
+                        .is_syncing = !pod_worker_is_synced(worker),
+                        .is_provisional = sandbox->needs_cleanup,
+                        /* A shim that an earlier agent left has been set up before. */
+                        .has_sandbox = is_ready ||
+                                       (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
+                        .is_sandbox_ready = is_ready,
+                },
+                worker->status, &status);
+
+        if (r < 0)
+                return r;
+        pod_status_unref(worker->status);
+        worker->status = status;
+        return 0;
+}
+
 /* ---- the worker ---- */
 
 static int on_termination_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -284,6 +319,8 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
                 was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
         if (r >= 0 && was_recorded && pod_worker_load_checkpoints(worker, NULL) == -ENOMEM)
                 r = -ENOMEM;
+        if (r >= 0)
+                r = update_worker_status(worker);
         if (r < 0) {
                 worker->instance.pod = NULL; /* still the caller's */
                 pod_worker_free(worker);
@@ -309,6 +346,7 @@ PodWorker *pod_worker_free(PodWorker *worker) {
         pod_worker_done_sandbox(worker);
         free(worker->edit_error);
         free(worker->last_error);
+        pod_status_unref(worker->status);
         pod_instance_done(&worker->instance);
         free(worker);
         return NULL;
@@ -403,29 +441,8 @@ bool pod_worker_has_started(const PodWorker *worker) {
         return pod_containers_have_started(&worker->containers);
 }
 
-int pod_worker_status(PodWorker *worker, PodStatus *ret) {
-        const PodSandboxProgress *sandbox = &worker->sandbox;
-        bool is_ready = sandbox->state == WORKER_READY;
-
-        return compute_pod_status(
-                &(PodStatusInput){
-                        .pod = &worker->instance,
-                        .containers = &worker->containers,
-                        .failure = &worker->failure,
-                        .admission = &worker->admission,
-                        .awaited_pods = worker->awaited.message,
-                        .last_error = worker->last_error,
-                        .edit_error = worker->edit_error,
-                        .resize_error = worker->resize.error,
-                        .deletion_time = worker->termination.deletion_time,
-                        .is_syncing = !pod_worker_is_synced(worker),
-                        .is_provisional = sandbox->needs_cleanup,
-                        /* A shim that an earlier agent left has been set up before. */
-                        .has_sandbox = is_ready ||
-                                       (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
-                        .is_sandbox_ready = is_ready,
-                },
-                &worker->reported, ret);
+const PodStatus *pod_worker_status(const PodWorker *worker) {
+        return worker->status;
 }
 
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata) {
@@ -649,6 +666,9 @@ void pod_worker_step(PodWorker *worker) {
         pod_worker_store_terminated_containers(worker);
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_step(worker->containers.items[i]);
+        if (update_worker_status(worker) < 0)
+                log_error("Cannot compute the status of pod '%s': out of memory",
+                          worker->instance.description);
 }
 
 void pod_worker_on_images_changed(PodWorker *worker) {

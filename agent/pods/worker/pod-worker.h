@@ -126,8 +126,8 @@ void pod_worker_set_source(PodWorker *worker, ObjectSource source);
 /* Reports the counts of its probes' results. */
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata);
 
-/* The status as of now. 0 with a status that the caller ends with pod_status_done(), or -ENOMEM. */
-int pod_worker_status(PodWorker *worker, PodStatus *ret);
+/* The status as of its last step, valid until the next one; pod_status_ref() keeps it. */
+const PodStatus *pod_worker_status(const PodWorker *worker);
 
 /* Opens a session in a container, on a socket; -EBADF: only checks that it could be opened. 0;
  * -ENOENT; -EAGAIN where the container does not run; another -errno; with a message. The session's

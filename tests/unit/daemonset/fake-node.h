@@ -73,15 +73,13 @@ static inline void fake_set_desired(FakeNode *node, const DesiredPod *desired) {
         known->source = desired->source.kind;
 }
 
-static inline int fake_get_status(void *pods, const char *uid, PodStatus *ret) {
+static inline const PodStatus *fake_get_status(void *pods, const char *uid) {
         FakeNode *node = pods;
 
         for (size_t i = 0; i < node->n; i++)
-                if (streq(node->pods[i].pod->metadata.uid, uid)) {
-                        *ret = node->pods[i].status;
-                        return 0;
-                }
-        return -ENOENT;
+                if (streq(node->pods[i].pod->metadata.uid, uid))
+                        return &node->pods[i].status;
+        return NULL;
 }
 
 static inline int fake_new_preflight(void *pods, Pod *pod, void (*on_change)(void *userdata),

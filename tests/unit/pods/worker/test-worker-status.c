@@ -6,16 +6,21 @@
 #include "common/cleanup.h"
 #include "common/text.h"
 
+static const PodStatus *get_status(FakeNode *node) {
+        cleanup_free char *uid = fake_node_uid(node, "web");
+        const PodStatus *status = pod_manager_pod_status(node->manager, uid);
+
+        REQUIRE(status);
+        return status;
+}
+
 /* "Initialized=False (ContainersNotInitialized) …", without those that are as they should be. */
 static char *print_conditions(FakeNode *node) {
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-        cleanup_free char *uid = fake_node_uid(node, "web");
-        const Pod *pod;
+        const PodStatus *status = get_status(node);
         char *text = strdup("");
 
-        REQUIRE(pod_manager_pod_status(node->manager, uid, &pod, &status) >= 0);
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++) {
-                const PodCondition *condition = &status.conditions[type];
+                const PodCondition *condition = &status->conditions[type];
 
                 /* Those that come and go are named while they are true, the others while not. */
                 if (condition->is_true == pod_condition_is_passing(type) &&
@@ -62,34 +67,44 @@ TEST(conditions_follow_the_pod_from_its_sandbox_to_its_end)
 TEST(a_condition_keeps_the_time_of_its_last_change)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
-        cleanup_free char *uid = NULL;
         uint64_t before;
-        const Pod *pod;
 
         fake_node_apply(node, POD(APP));
-        uid = fake_node_uid(node, "web");
         before = now_realtime_usec();
         for (unsigned i = 0; i < 2; i++) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-
                 fake_node_pass(node, 100 * USEC_PER_SEC);
-                REQUIRE(pod_manager_pod_status(node->manager, uid, &pod, &status) >= 0);
-                EXPECT_EQ(status.conditions[CONDITION_READY].last_transition, before);
-                EXPECT_EQ(status.start_time, before);
-                if (i == 0)
-                        pod_manager_on_node_changed(node->manager);
+                EXPECT_EQ(get_status(node)->conditions[CONDITION_READY].last_transition, before);
+                EXPECT_EQ(get_status(node)->start_time, before);
+                pod_manager_on_node_changed(node->manager);
         }
         fake_container("app")->run = RUN_HANGS;
         fake_container_exit("app", 1);
         fake_node_run(node);
-        {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-
-                REQUIRE(pod_manager_pod_status(node->manager, uid, &pod, &status) >= 0);
-                EXPECT(!status.conditions[CONDITION_READY].is_true);
-                EXPECT_EQ(status.conditions[CONDITION_READY].last_transition, now_realtime_usec());
-        }
+        EXPECT(!get_status(node)->conditions[CONDITION_READY].is_true);
+        EXPECT_EQ(get_status(node)->conditions[CONDITION_READY].last_transition,
+                  now_realtime_usec());
         fake_container("app")->run = RUN_STARTS;
+}
+
+TEST(a_status_has_a_new_version_only_where_it_has_changed)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+        const PodStatus *first, *second;
+
+        fake_node_apply(node, POD(APP));
+        first = pod_status_ref(get_status(node));
+        pod_manager_on_node_changed(node->manager);
+        fake_node_pass(node, 100 * USEC_PER_SEC);
+        EXPECT(get_status(node) == first);
+        fake_container_exit("app", 1);
+        fake_node_run(node);
+        second = get_status(node);
+        EXPECT(second->version > first->version);
+        /* Who keeps the old one still has it. */
+        EXPECT_EQ(first->containers.items[0].restart_count, 0);
+        EXPECT_EQ(second->containers.items[0].restart_count, 1);
+        EXPECT(!pod_status_equal(first, second));
+        pod_status_unref(first);
 }
 
 TEST(a_readiness_gate_waits_for_a_condition_of_others)
@@ -116,17 +131,11 @@ TEST(addresses_are_those_of_the_network_and_stay_with_a_completed_pod)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         const char *const expected[] = { "10.88.0.7", "10.88.0.7" };
-        cleanup_free char *uid = NULL;
 
         fake_node_apply(node, POD_HEAD "  restartPolicy: Never\n" APP);
-        uid = fake_node_uid(node, "web");
         for (size_t i = 0; i < N_ELEMENTS(expected); i++) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-
-                REQUIRE(pod_manager_pod_status(node->manager, uid, &pod, &status) >= 0);
-                EXPECT_STREQ(status.pod_ip, expected[i]);
-                EXPECT_STREQ(status.host_ip, "192.0.2.1");
+                EXPECT_STREQ(get_status(node)->pod_ip, expected[i]);
+                EXPECT_STREQ(get_status(node)->host_ip, "192.0.2.1");
                 if (i == 0)
                         fake_container_exit("app", 0);
                 fake_node_run(node);
@@ -138,15 +147,11 @@ TEST(addresses_are_those_of_the_network_and_stay_with_a_completed_pod)
 TEST(a_pull_shows_its_progress)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-        cleanup_free char *uid = NULL;
-        const Pod *pod;
 
         fake_image_set("busybox", IMAGE_PULLING);
         fake_node_apply(node, POD(APP));
-        uid = fake_node_uid(node, "web");
-        REQUIRE(pod_manager_pod_status(node->manager, uid, &pod, &status) >= 0);
-        EXPECT_STREQ(status.containers.items[0].state.message, "Pulling image: 1.0 of 2.0 MiB");
+        EXPECT_STREQ(get_status(node)->containers.items[0].state.message,
+                     "Pulling image: 1.0 of 2.0 MiB");
         fake_image_set("busybox", IMAGE_PRESENT);
 }
 
@@ -161,15 +166,15 @@ TEST(a_pull_shows_its_progress)
 TEST(a_pod_that_is_not_started_says_why)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        const PodStatus *status;
         const Pod *pod;
 
         fake_node_bind(node, BOUND("first"));
         fake_node_bind(node, BOUND("web"));
         EXPECT_STREQ(fake_node_status(node, "first"), "Running Ready | app running ready");
-        REQUIRE(pod_manager_next_pod(node->manager, "default/first/zzz", &pod, &status) == 1);
+        REQUIRE(pod_manager_next_pod(node->manager, "default/first/zzz", &pod, &status));
         EXPECT_STREQ(pod->metadata.name, "web");
-        EXPECT_STREQ(status.message, "its UID is that of pod default/first");
+        EXPECT_STREQ(status->message, "its UID is that of pod default/first");
         pod_manager_drop_successor(node->manager, &pod->metadata);
         fake_node_run(node);
         EXPECT_STREQ(fake_node_status(node, "web"), "gone");
