@@ -17,6 +17,16 @@ enum {
         STATUS_USAGE,
 };
 
+/* The values of an option that may be given several times; borrowed. */
+enum {
+        OPTION_VALUES_MAX = 64
+};
+
+typedef struct OptionValues {
+        const char *values[OPTION_VALUES_MAX];
+        size_t n;
+} OptionValues;
+
 /* The parsed command line; a command reads the members that its options set. */
 typedef struct Options {
         const char *socket; /* never NULL */
@@ -56,6 +66,9 @@ typedef struct Options {
         const char *revision;
         const char *to_revision;
 
+        const char *name; /* of `images import` */
+        OptionValues config;
+
         bool all;
         bool now;
         bool wait;
@@ -83,6 +96,7 @@ typedef struct Option {
         const char *argument; /* its placeholder, in capitals; NULL: none, it sets a bool */
         const char *help;
         size_t offset; /* in Options */
+        bool is_list;  /* it may be given several times; the member is an OptionValues */
 } Option;
 
 typedef struct Command {

@@ -5,7 +5,9 @@
 #include "agent/cli/cli.h"
 
 #define OPTION(name, letter, argument, help, member) \
-        { name, letter, argument, help, offsetof(Options, member) }
+        { name, letter, argument, help, offsetof(Options, member), false }
+#define LIST_OPTION(name, letter, argument, help, member) \
+        { name, letter, argument, help, offsetof(Options, member), true }
 
 /* clang-format off */
 const Option global_options[] = {
@@ -111,6 +113,9 @@ static const Option wait_options[] = {
 static const Option images_options[] = {
         OPTION("output",     'o', "FORMAT", "ls: output format, json or yaml (default: a table)", output),
         OPTION("no-headers", 0,   NULL,     "omit the header line", no_headers),
+        OPTION("name",       0,   "NAME",   "import: make an image of this name of a tar that has a root file system", name),
+        LIST_OPTION("config", 0,  "CHANGE", "import: an instruction, such as 'CMD [\"/bin/app\"]'; may be repeated", config),
+        LIST_OPTION("change", 'c', "CHANGE", "import: same as --config", config),
 };
 
 static const Option kubeconfig_options[] = {

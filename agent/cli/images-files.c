@@ -2,7 +2,7 @@
 
 /* images import, export, diff, verify, repair: these access files, which mainstay reads and writes
  * itself, so that the agent does not open paths that a user names. Import copies an archive into
- * the preload directory of the agent; verify and repair run mainstay-image. */
+ * the preload directory of the agent; what has to be parsed is parsed by mainstay-image. */
 
 #include "agent/cli/command-images.h"
 
@@ -10,6 +10,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -66,24 +67,6 @@ static int copy_into_preload(const char *file, const char *preload, Error *reter
         return 0;
 }
 
-int images_import(const Options *options, char *const *names, size_t n) {
-        cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *paths = NULL;
-        int status = STATUS_OK, r;
-
-        r = get_image_store_paths(options, &paths, &error);
-        if (r < 0)
-                return fail_with_error(r, &error);
-        for (size_t i = 0; i < n; i++) {
-                cleanup_error Error own = ERROR_NULL;
-
-                r = copy_into_preload(names[i], strna(json_text(paths, "preload")), &own);
-                if (r < 0)
-                        status = fail_with_error(r, &own);
-        }
-        return status;
-}
-
 /* ---- mainstay-image ---- */
 
 /* In the build directory where mainstay runs from it, else where it is installed. */
@@ -104,27 +87,21 @@ static int find_image_helper(char ret[static PATH_MAX]) {
 }
 
 /* Its exit status, or -errno. Its standard error is that of mainstay. */
-static int run_image_helper(const char *verb, const char *store, const char *word,
-                            const char *other, int output) {
-        cleanup_free char *option = NULL;
+static int spawn_image_helper(char *const *words, int input, int output) {
         posix_spawn_file_actions_t actions;
         char helper[PATH_MAX];
         int status = 0, r;
         pid_t pid = -1;
 
-        option = text_format("--store=%s", store);
-        if (!option)
-                return -ENOMEM;
         (void) find_image_helper(helper);
         if (posix_spawn_file_actions_init(&actions) != 0)
                 return -ENOMEM;
-        r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        r = input == STDIN_FILENO ? 0
+                                  : posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
         if (r == 0)
-                r = posix_spawn(&pid, helper, &actions, NULL,
-                                (char *[]){ helper, (char *) (uintptr_t) verb, option,
-                                            (char *) (uintptr_t) word, (char *) (uintptr_t) other,
-                                            NULL },
-                                environ);
+                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn(&pid, helper, &actions, NULL, words, environ);
         (void) posix_spawn_file_actions_destroy(&actions);
         if (r != 0)
                 return -r;
@@ -133,6 +110,166 @@ static int run_image_helper(const char *verb, const char *store, const char *wor
                         return -errno;
         return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_FAILED;
 }
+
+static int make_helper_words(const char *verb, const char *store, char ***ret) {
+        int r = strv_append(ret, "mainstay-image");
+
+        if (r >= 0)
+                r = strv_append(ret, verb);
+        return r < 0 ? r : strv_appendf(ret, "--store=%s", store);
+}
+
+static int run_image_helper(const char *verb, const char *store, const char *word,
+                            const char *other, int output) {
+        cleanup_strv char **words = NULL;
+        int r = make_helper_words(verb, store, &words);
+
+        if (r >= 0 && word)
+                r = strv_append(&words, word);
+        if (r >= 0 && word && other)
+                r = strv_append(&words, other);
+        return r < 0 ? r : spawn_image_helper(words, STDIN_FILENO, output);
+}
+
+/* ---- import of a root file system ---- */
+
+/* One for each name, so that an image of the same name is replaced: '+' and '=' are in no
+ * reference.
+ */
+static char *archive_name_of_image(const char *name) {
+        char *file = text_format("%s.tar", name);
+
+        for (char *c = file; c && *c; c++)
+                *c = *c == '/' ? '+' : *c == ':' ? '=' : *c;
+        return file;
+}
+
+static int open_rootfs(const char *file, Error *reterr) {
+        int fd = streq(file, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                  : open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+        if (fd < 0)
+                return error_setf(reterr, errno, "%s: %s", file, strerror(errno));
+        if (isatty(fd)) {
+                close_fd(fd);
+                return error_setf(reterr, EINVAL,
+                                  "%s: is a terminal; pass a tar, such as 'tar c -C DIRECTORY . | "
+                                  "mainstay images import - --name NAME'",
+                                  file);
+        }
+        return fd;
+}
+
+/* Nothing is left of a file without a name when the program is killed. */
+static int publish_archive(int dir, int fd, const char *name) {
+        cleanup_free char *part = text_format("%s.part", name);
+        char link[64];
+
+        if (!part)
+                return -ENOMEM;
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        if (fsync(fd) < 0 || (unlinkat(dir, part, 0) < 0 && errno != ENOENT) ||
+            linkat(AT_FDCWD, link, dir, part, AT_SYMLINK_FOLLOW) < 0 ||
+            renameat(dir, part, dir, name) < 0)
+                return -errno;
+        return 0;
+}
+
+static int make_archive(const Options *options, const char *name, const char *file,
+                        const char *store, int from, int to) {
+        cleanup_strv char **words = NULL;
+        int r = make_helper_words("import", store, &words);
+
+        if (r >= 0)
+                r = strv_appendf(&words, "--name=%s", name);
+        for (size_t i = 0; r >= 0 && i < options->config.n; i++)
+                r = strv_appendf(&words, "--config=%s", options->config.values[i]);
+        if (r >= 0)
+                r = strv_append(&words, "--");
+        if (r >= 0)
+                r = strv_append(&words, streq(file, "-") ? "standard input" : file);
+        return r < 0 ? r : spawn_image_helper(words, from, to);
+}
+
+/* 1: mainstay-image has reported an error. */
+static int import_rootfs(const Options *options, const json_t *paths, const char *name,
+                         const char *file, Error *reterr) {
+        const char *preload = strna(json_text(paths, "preload"));
+        cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int from = open_rootfs(file, reterr), to = -EBADF;
+        cleanup_free char *archive = archive_name_of_image(name);
+        int r;
+
+        if (from < 0)
+                return from;
+        if (!archive)
+                return -ENOMEM;
+        to = dir < 0 ? -EBADF : openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (to < 0)
+                return error_setf(reterr, errno, "%s: %s", preload, strerror(errno));
+        r = make_archive(options, name, file, strna(json_text(paths, "store")), from, to);
+        if (r != 0)
+                return r;
+        r = publish_archive(dir, to, archive);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s/%s", preload, archive);
+        printf("%s/%s\n", preload, archive);
+        return 0;
+}
+
+static int normalise_image_name(const char *name, char **ret, Error *reterr) {
+        int r = image_reference_normalise(name, ret, reterr);
+
+        if (r >= 0 && image_reference_digest(*ret))
+                return error_setf(reterr, EINVAL,
+                                  "'%s': the digest of an image cannot be chosen; use a tag", name);
+        return r;
+}
+
+static int images_import_rootfs(const Options *options, const char *file) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *paths = NULL;
+        cleanup_free char *name = NULL;
+        int r = normalise_image_name(options->name, &name, &error);
+
+        if (r >= 0)
+                r = get_image_store_paths(options, &paths, &error);
+        if (r >= 0)
+                r = import_rootfs(options, paths, name, file, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        return r == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+int images_import(const Options *options, char *const *names, size_t n) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *paths = NULL;
+        int status = STATUS_OK, r;
+
+        if (options->name && n > 1)
+                return fail_usage("images import --name takes one root file system");
+        if (options->name)
+                return images_import_rootfs(options, names[0]);
+        if (options->config.n > 0)
+                return fail_usage("images import --config needs --name, the name of the image");
+        for (size_t i = 0; i < n; i++)
+                if (streq(names[i], "-"))
+                        return fail_usage("images import of standard input needs --name, and takes "
+                                          "a root file system");
+        r = get_image_store_paths(options, &paths, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        for (size_t i = 0; i < n; i++) {
+                cleanup_error Error own = ERROR_NULL;
+
+                r = copy_into_preload(names[i], strna(json_text(paths, "preload")), &own);
+                if (r < 0)
+                        status = fail_with_error(r, &own);
+        }
+        return status;
+}
+
+/* ---- export ---- */
 
 /* Finds the image by its name in index.json; the agent normalizes the name that was typed. */
 static const char *find_full_image_name(const json_t *all, const char *name) {

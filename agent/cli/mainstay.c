@@ -86,13 +86,24 @@ static int fail_option(const OptionSet *set, int value, char **argv) {
         return fail_unknown_option(set, argv[optind - 1]);
 }
 
-static void set_option(Options *options, const Option *option, const char *value) {
+static int add_option_value(const Option *option, OptionValues *list, const char *value) {
+        if (list->n == OPTION_VALUES_MAX)
+                return fail_usage("option '--%s' is given more than %d times", option->name,
+                                  OPTION_VALUES_MAX);
+        list->values[list->n++] = value;
+        return STATUS_OK;
+}
+
+static int set_option(Options *options, const Option *option, const char *value) {
         void *member = (char *) options + option->offset;
 
+        if (option->is_list)
+                return add_option_value(option, member, value);
         if (option->argument)
                 memcpy(member, &value, sizeof(value));
         else
                 *(bool *) member = true;
+        return STATUS_OK;
 }
 
 /* Parses options up to the end (or, before the command, to the first word). 0 or an exit status. */
@@ -102,13 +113,15 @@ static int read_options(const Command *command, int argc, char **argv, Options *
         opterr = 0;
         optind = 0; /* glibc: start again */
         for (;;) {
-                int value = getopt_long(argc, argv, set.shorts, set.longs, NULL);
+                int value = getopt_long(argc, argv, set.shorts, set.longs, NULL), status;
 
                 if (value < 0)
                         break;
                 if (value == '?' || value == ':')
                         return fail_option(&set, value, argv);
-                set_option(options, find_cli_option(&set, value), optarg);
+                status = set_option(options, find_cli_option(&set, value), optarg);
+                if (status != STATUS_OK)
+                        return status;
         }
         options->words = argv + optind;
         options->n_words = (size_t) (argc - optind);

@@ -5,6 +5,7 @@
  * message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
 #include "agent/image-helper/delta/delta-make.h"
+#include "agent/image-helper/import/rootfs-import.h"
 #include "agent/image-helper/process/image-confine.h"
 #include "agent/image-helper/process/safe-message.h"
 #include "agent/image-helper/pull/pull.h"
@@ -39,6 +40,12 @@ static const char usage[] =
         "                                read from standard input\n"
         "  remove --store DIR [--name DIGEST]…\n"
         "                                remove images, and layers that no image needs\n"
+        "  import --store DIR --name NAME [--config CHANGE]… INPUT\n"
+        "                                make an image archive, which is written to standard "
+        "output, of the\n"
+        "                                root file system in the tar on standard input, which "
+        "messages call\n"
+        "                                INPUT\n"
         "  export --store DIR NAME       write an image to standard output, as an OCI archive\n"
         "  diff --store DIR OLD NEW      write a delta between two images to standard output; each "
         "is an\n"
@@ -57,7 +64,7 @@ static const char usage[] =
         "  --help  --version\n";
 
 static const char *arg_store, *arg_digest, *arg_archive, *arg_other;
-static char **arg_names;
+static char **arg_names, **arg_changes;
 static bool arg_repair;
 
 /* A link is followed, but only a regular file is read. */
@@ -165,6 +172,21 @@ static int verb_export(Store *store, Error *reterr) {
         return r < 0 ? r : store_export(store, arg_archive, STDOUT_FILENO, reterr);
 }
 
+static int verb_import(Store *store, Error *reterr) {
+        RootfsImport import = { .name = arg_names ? arg_names[0] : NULL,
+                                .changes = arg_changes,
+                                .from = STDIN_FILENO,
+                                .to = STDOUT_FILENO };
+        int r;
+
+        if (!import.name)
+                return error_setf(reterr, EINVAL, "--name is required");
+        r = confine_parser(false, store_fd(store), reterr);
+        if (r >= 0)
+                r = rootfs_import(&import, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "%s", arg_archive) : 0;
+}
+
 static bool is_archive_path(const char *word) {
         return word[0] == '/' || word[0] == '.';
 }
@@ -252,15 +274,11 @@ static const struct {
         int words_min, words_max;
         bool needs_digest;
 } verbs[] = {
-        { "index", verb_index, 1, 1 },
-        { "unpack", verb_unpack, 1, 1, true },
-        { "pull", verb_pull, 1, 1 },
-        { "remove", verb_remove, 0, 0 },
-        { "export", verb_export, 1, 1 },
-        { "diff", verb_diff, 2, 2 },
-        { "verify", verb_verify, 0, 1 },
-        { "sweep", verb_sweep, 0, 0 },
-        { "signatures", verb_signatures, 1, 1, true },
+        { "index", verb_index, 1, 1 },   { "unpack", verb_unpack, 1, 1, true },
+        { "pull", verb_pull, 1, 1 },     { "remove", verb_remove, 0, 0 },
+        { "import", verb_import, 1, 1 }, { "export", verb_export, 1, 1 },
+        { "diff", verb_diff, 2, 2 },     { "verify", verb_verify, 0, 1 },
+        { "sweep", verb_sweep, 0, 0 },   { "signatures", verb_signatures, 1, 1, true },
 };
 
 static int usage_error(const char *what) {
@@ -274,6 +292,7 @@ static int parse_image_arguments(int argc, char **argv) {
                 { "store", required_argument, NULL, 's' },
                 { "digest", required_argument, NULL, 'd' },
                 { "name", required_argument, NULL, 'n' },
+                { "config", required_argument, NULL, 'c' },
                 { "repair", no_argument, NULL, 'r' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'V' },
@@ -291,6 +310,10 @@ static int parse_image_arguments(int argc, char **argv) {
                         break;
                 case 'n':
                         if (strv_append(&arg_names, optarg) < 0)
+                                return 1;
+                        break;
+                case 'c':
+                        if (strv_append(&arg_changes, optarg) < 0)
                                 return 1;
                         break;
                 case 'r':
@@ -397,5 +420,6 @@ int main(int argc, char **argv) {
         if (status < 0)
                 status = run_image_verb(argc, argv);
         arg_names = strv_free(arg_names);
+        arg_changes = strv_free(arg_changes);
         return status;
 }

@@ -75,7 +75,7 @@ LIBRARIES = {
     "curl/": ["agent/image-helper/registry/url.c", "common/curl-library.h"],
     "archive.h": ["agent/cli/tar.c", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
                   "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
-    "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/unpack/entry-time.h", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
+    "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/import/rootfs-check.c", "agent/image-helper/unpack/entry-time.h", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
                         "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
     "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls/tls-credentials.[ch]", "agent/node-api/tls/client-certificate.h", "agent/node-api/tls/handshake-*.[ch]", "agent/node-api/tls/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],

@@ -34,6 +34,7 @@ struct ByteStream {
         size_t header_length;
         size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;
+        bool is_sequential; /* 'fd' may be a pipe: it is read from where it is */
         int wakeup_fd;
         uint64_t offset;
         uint64_t size; /* size of a file that may still grow; UINT64_MAX: its end is the end */
@@ -64,6 +65,14 @@ int byte_stream_new_file(int fd, uint64_t offset, ByteStream **ret) {
         (*ret)->fd = fd;
         (*ret)->offset = offset;
         return 0;
+}
+
+int byte_stream_new_pipe(int fd, ByteStream **ret) {
+        int r = byte_stream_new_file(fd, 0, ret);
+
+        if (r >= 0)
+                (*ret)->is_sequential = true;
+        return r;
 }
 
 int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret) {
@@ -111,7 +120,8 @@ static la_ssize_t on_archive_read(struct archive *archive, void *userdata, const
 static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_int64_t request) {
         ByteStream *stream = userdata;
 
-        if (stream->fd < 0 || stream->hash || stream->n_unread > 0 || request <= 0)
+        if (stream->fd < 0 || stream->is_sequential || stream->hash || stream->n_unread > 0 ||
+            request <= 0)
                 return 0;
         stream->offset += (uint64_t) request;
         return request;
@@ -390,14 +400,18 @@ static int wait_for_file_bytes(const ByteStream *stream) {
         return n > 0;
 }
 
+static ssize_t read_file_bytes(const ByteStream *stream, uint8_t *to, size_t length) {
+        return stream->is_sequential ? read(stream->fd, to, length)
+                                     : pread(stream->fd, to, length, (off_t) stream->offset);
+}
+
 /* Reads the available bytes, but enough of them to detect the compression. */
 static ssize_t read_arriving_file(ByteStream *stream, Error *reterr) {
         size_t want = (size_t) MIN(stream->size - stream->offset, (uint64_t) BLOCK_SIZE), have = 0;
         bool is_last = false;
 
         while (have < want) {
-                ssize_t n = pread(stream->fd, stream->block + have, want - have,
-                                  (off_t) stream->offset);
+                ssize_t n = read_file_bytes(stream, stream->block + have, want - have);
 
                 if (n < 0 && errno == EINTR)
                         continue;

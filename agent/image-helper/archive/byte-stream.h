@@ -17,6 +17,9 @@ typedef struct ByteStream ByteStream;
 /* The bytes of an open file from 'offset' on. The descriptor is borrowed. */
 int byte_stream_new_file(int fd, uint64_t offset, ByteStream **ret);
 
+/* The bytes of an open file or pipe from its current position on. The descriptor is borrowed. */
+int byte_stream_new_pipe(int fd, ByteStream **ret);
+
 /* A file of 'size' bytes that is hashed and may still grow: at its current end, the pipe 'wake_fd'
  * is waited on; -1 if the file must be complete. Both are borrowed. */
 int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret);

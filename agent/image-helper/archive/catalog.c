@@ -133,7 +133,8 @@ int catalog_read(const ImageArchive *source, const Store *store, Catalog **ret, 
         if (!oci && !docker)
                 return error_setf(reterr, EBADMSG,
                                   "is not an image archive: it has neither an oci-layout with an "
-                                  "index.json nor a manifest.json");
+                                  "index.json nor a manifest.json; 'mainstay images import "
+                                  "--name' takes a root file system");
         if (oci)
                 r = catalog_read_oci(catalog, reterr);
         if (r < 0)
