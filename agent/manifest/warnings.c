@@ -22,6 +22,9 @@ static const struct {
         { "scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName" },
 };
 
+/* Objects of a chart with it are not run with the others by Helm. */
+#define HELM_HOOK "helm.sh/hook"
+
 /* Without effect, the pod would silently lack protection. */
 static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
                               const Pod *pod, const char *key) {
@@ -38,6 +41,10 @@ static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath 
                 if (streq(key, replaced[i].key))
                         (void) snprintf(sentence, sizeof(sentence), "is ignored; use %s",
                                         replaced[i].field);
+        if (streq(key, HELM_HOOK))
+                (void) snprintf(sentence, sizeof(sentence),
+                                "is no hook here: the pod runs like any other; 'helm template "
+                                "--no-hooks' leaves it out");
         return sentence[0] ? decode_warn(d, yaml_node_get(map, key), &path, sentence) : 0;
 }
 
