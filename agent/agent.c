@@ -85,12 +85,13 @@ static void on_config_changed(void *userdata) {
         service_notifier_begin_reload(notifier);
         if (agent->apiserver)
                 apiserver_reload_kubeconfig(agent->apiserver);
-        r = node_labels_reload(&agent->node_labels, agent->paths.config, &agent->config, &error);
+        r = node_labels_reload(&agent->node_labels, &agent->config_files, &agent->config, &error);
         if (r < 0) {
                 log_set_message_id(MESSAGE_CONFIG_INVALID);
                 log_error("%s; continuing with the previous configuration",
                           error_message(&error, r));
-        }
+        } else
+                config_files_need_present(&agent->config_files);
         if (r > 0)
                 agent_apply_node_labels(agent);
 }
@@ -189,10 +190,13 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
 
 static int load_agent_config(Agent *agent, const AgentOptions *options, Error *reterr) {
         cleanup_strv char **warnings = NULL;
-        int r = kubelet_config_load(options->config_path, &agent->config, &warnings, reterr);
+        int r = agent_paths_choose_config(&agent->paths, options, &agent->config_files);
 
+        if (r >= 0)
+                r = config_files_load(&agent->config_files, &agent->config, &warnings, reterr);
         if (r < 0)
                 return r;
+        config_files_need_present(&agent->config_files);
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
         if (agent->config.without_effect)
@@ -266,7 +270,7 @@ static int build_daemonset_controller(Agent *agent) {
 
         if (r < 0)
                 return r;
-        return config_watch_new(agent->event, agent->paths.config, on_config_changed, agent,
+        return config_watch_new(agent->event, &agent->config_files, on_config_changed, agent,
                                 &agent->config_watch);
 }
 

@@ -22,6 +22,7 @@ static const char help_text[] =
         "Runs the pods of a directory of Kubernetes manifests on this node.\n"
         "\n"
         "  --config FILE         configuration (/etc/mainstay/config.yaml; may be absent)\n"
+        "  --config-dir DIR      drop-ins of the configuration, *.conf (config.d beside it)\n"
         "  --manifest-dir DIR    manifests to run (/etc/kubernetes/manifests)\n"
         "  --state-dir DIR       persistent state (/var/lib/mainstay)\n"
         "  --run-dir DIR         runtime state and the socket (/run/mainstay)\n"
@@ -47,6 +48,7 @@ static const char help_text[] =
 
 enum {
         OPTION_CONFIG = 256,
+        OPTION_CONFIG_DIR,
         OPTION_MANIFEST_DIR,
         OPTION_STATE_DIR,
         OPTION_RUN_DIR,
@@ -66,6 +68,7 @@ enum {
 
 static const struct option long_options[] = {
         { "config", required_argument, NULL, OPTION_CONFIG },
+        { "config-dir", required_argument, NULL, OPTION_CONFIG_DIR },
         { "manifest-dir", required_argument, NULL, OPTION_MANIFEST_DIR },
         { "pod-manifest-path", required_argument, NULL, OPTION_MANIFEST_DIR }, /* the kubelet's */
         { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
@@ -96,6 +99,8 @@ static const char **find_option_value(AgentOptions *options, int option) {
         switch (option) {
         case OPTION_CONFIG:
                 return &options->config_path;
+        case OPTION_CONFIG_DIR:
+                return &options->config_dir;
         case OPTION_MANIFEST_DIR:
                 return &options->manifest_dir;
         case OPTION_STATE_DIR:

@@ -40,6 +40,7 @@
 
 typedef struct Agent {
         AgentPaths paths;
+        ConfigFiles config_files;
         Config config;
         MachineInfo node;
         NodeResources allocatable;    /* to pods */

@@ -19,6 +19,7 @@ static const struct {
         { "bootstrap-kubeconfig", "bootstrap-kubeconfig" },
         { "cert-dir", "cert-dir" },
         { "config", "config" },
+        { "config-dir", "config-dir" },
         { "hostname-override", "node-name" },
         { "kubeconfig", "kubeconfig" },
         { "node-ip", "node-ip" },

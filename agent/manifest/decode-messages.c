@@ -28,6 +28,10 @@ static void hide_value(Error *error) {
         }
 }
 
+static const char *file_of_node(const Decoder *d, const YamlNode *node) {
+        return d->files ? d->files[node->source] : d->file;
+}
+
 int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *path, int r) {
         char text[DECODE_PATH_SIZE];
 
@@ -36,8 +40,8 @@ int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *pa
         decode_path_format(path, text);
         if (!d->file)
                 return text[0] ? error_prefixf(d->reterr, r, "%s", text) : r;
-        return error_prefixf(d->reterr, r, "%s:%" PRIu32 ":%" PRIu32 "%s%s", d->file, node->line,
-                             node->column, text[0] ? ": " : "", text);
+        return error_prefixf(d->reterr, r, "%s:%" PRIu32 ":%" PRIu32 "%s%s", file_of_node(d, node),
+                             node->line, node->column, text[0] ? ": " : "", text);
 }
 
 /* 0 or -ENOMEM. */
@@ -95,8 +99,9 @@ int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const 
 
         if (++d->n_warnings > DECODE_WARNINGS_MAX)
                 return 0;
-        return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s", d->file, node->line,
-                            node->column, decode_path_format(path, text), sentence);
+        return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s",
+                            file_of_node(d, node), node->line, node->column,
+                            decode_path_format(path, text), sentence);
 }
 
 int decode_warn_strictly(Decoder *d, const YamlNode *node, const DecodePath *path,

@@ -3,6 +3,7 @@
  * of model/config-schema.c cannot express. */
 
 #include "agent/manifest/config-eviction.h"
+#include "agent/manifest/config-files.h"
 #include "agent/manifest/config-reserved.h"
 #include "agent/manifest/decode.h"
 #include "agent/manifest/manifest.h"
@@ -13,8 +14,10 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #define CONFIG_BYTES_MAX       MIB
 #define BACK_OFF_INITIAL_SEC   10
@@ -472,22 +475,11 @@ static int expect_config_value(const Decoder *d, const YamlNode *root, const cha
         return decode_error_at(d, value, &path, r);
 }
 
-static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
-        const YamlNode *root;
+static int decode_config(Decoder *d, const YamlNode *root, Config *config) {
         int r;
 
-        if (tree->n_documents > 1)
-                return error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
-                                  tree->n_documents);
-        root = tree->n_documents == 1 ? tree->documents[0] : NULL;
-        if (!root || root->kind == YAML_NODE_NULL)
+        if (!root)
                 return config_read_eviction(d, NULL, config);
-        r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
-        if (r < 0)
-                return r;
-        r = expect_config_value(d, root, "kind", CONFIG_KIND);
-        if (r < 0)
-                return r;
         r = decode_object(d, root, &config_schema, NULL, config);
         if (r < 0)
                 return r;
@@ -523,13 +515,97 @@ static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
         return config_read_eviction(d, root, config);
 }
 
-static int parse_config(Decoder *d, const char *data, size_t length, Config *config) {
-        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
-        int r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
+/* ---- files ---- */
+
+/* The trees of all files of the configuration, which hold the nodes of the merged one. */
+typedef struct ConfigTrees {
+        YamlTree *trees;
+        size_t n;
+} ConfigTrees;
+
+static void config_trees_done(ConfigTrees *trees) {
+        for (size_t i = 0; i < trees->n; i++)
+                yaml_tree_done(&trees->trees[i]);
+        free(trees->trees);
+}
+
+static int read_file_of_config(const char *path, char **ret, size_t *ret_length, Error *reterr) {
+        int r = read_file_at(AT_FDCWD, path, CONFIG_BYTES_MAX, ret, ret_length);
+
+        if (r < 0)
+                return error_setf(reterr, -r, "%s: %s", path, strerror(-r));
+        /* An editor leaves an empty file for a moment; a power failure leaves one permanently. */
+        if (*ret_length == 0)
+                return error_setf(reterr, ENODATA,
+                                  "%s: the file is empty (for the defaults remove it, or write "
+                                  "'{}' into it)",
+                                  path);
+        return 0;
+}
+
+/* The one document of a file; NULL: it has none. */
+static int parse_config_file(Decoder *d, size_t source, ConfigTrees *trees, const YamlNode **ret) {
+        const char *path = d->files[source];
+        YamlTree *tree = &trees->trees[trees->n];
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        r = read_file_of_config(path, &data, &length, d->reterr);
+        if (r >= 0)
+                r = yaml_tree_parse_source(path, (uint32_t) source, data, length, tree, d->reterr);
+        if (r < 0)
+                return r;
+        trees->n++;
+        if (tree->n_documents > 1)
+                return error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", path,
+                                  tree->n_documents);
+        *ret = tree->n_documents == 1 && tree->documents[0]->kind != YAML_NODE_NULL
+                       ? tree->documents[0]
+                       : NULL;
+        return 0;
+}
+
+/* Of the first file both may be absent. */
+static int check_config_kind(const Decoder *d, const YamlNode *root) {
+        int r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
+
+        return r < 0 ? r : expect_config_value(d, root, "kind", CONFIG_KIND);
+}
+
+static int merge_dropin(Decoder *d, size_t source, ConfigTrees *trees, const YamlNode **root) {
+        const YamlNode *patch;
+        int r = parse_config_file(d, source, trees, &patch);
 
         if (r < 0)
                 return r;
-        return decode_config(d, &tree, config);
+        if (!patch || !yaml_node_get(patch, "apiVersion") || !yaml_node_get(patch, "kind"))
+                return error_setf(d->reterr, EINVAL,
+                                  "%s: a drop-in must have 'apiVersion: %s' and 'kind: %s'",
+                                  d->files[source], CONFIG_VERSION, CONFIG_KIND);
+        r = check_config_kind(d, patch);
+        if (r < 0)
+                return r;
+        return yaml_tree_merge_patch(&trees->trees[trees->n - 1], *root, patch, root);
+}
+
+/* 'd->files' are the file, which may be missing, and the drop-ins. */
+static int parse_config(Decoder *d, bool has_file, Config *config) {
+        cleanup_with(config_trees_done) ConfigTrees trees = { 0 };
+        size_t n = strv_length(d->files);
+        const YamlNode *root = NULL;
+        int r = 0;
+
+        trees.trees = calloc(n, sizeof(*trees.trees));
+        if (!trees.trees)
+                return -ENOMEM;
+        if (has_file)
+                r = parse_config_file(d, 0, &trees, &root);
+        if (r >= 0 && root)
+                r = check_config_kind(d, root);
+        for (size_t i = 1; r >= 0 && i < n; i++)
+                r = merge_dropin(d, i, &trees, &root);
+        return r < 0 ? r : decode_config(d, root, config);
 }
 
 static int complete_config(Decoder *d, Config *config, char ***ret_warnings) {
@@ -544,33 +620,68 @@ static int complete_config(Decoder *d, Config *config, char ***ret_warnings) {
         return decode_take_warnings(d, ret_warnings);
 }
 
-int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
-        Decoder decoder = { .file = path, .mode = DECODE_CONFIG, .reterr = reterr };
+static int load_merged_config(Decoder *d, bool has_file, Config *ret, char ***ret_warnings) {
         cleanup_with(config_done) Config config = { 0 };
-        cleanup_free char *data = NULL;
-        size_t length;
-        int r;
+        int r = parse_config(d, has_file, &config);
 
-        r = read_file_at(AT_FDCWD, path, CONFIG_BYTES_MAX, &data, &length);
-        if (r < 0 && r != -ENOENT)
-                return error_prefixf(reterr, r, "%s", path);
-        /* An editor leaves an empty file for a moment; a power failure leaves one permanently. */
-        if (r >= 0 && length == 0)
-                return error_setf(reterr, ENODATA,
-                                  "%s: the file is empty (for the defaults remove it, or write "
-                                  "'{}' into it)",
-                                  path);
         if (r >= 0)
-                r = parse_config(&decoder, data, length, &config);
-        else
-                r = config_read_eviction(&decoder, NULL, &config);
-        if (r >= 0)
-                r = complete_config(&decoder, &config, ret_warnings);
-        strv_free(decoder.warnings);
-        free(decoder.without_effect);
+                r = complete_config(d, &config, ret_warnings);
+        strv_free(d->warnings);
+        free(d->without_effect);
         if (r < 0)
                 return r;
         *ret = config;
         config = (Config){ 0 };
         return 0;
+}
+
+static int warn_of_skipped_files(const ConfigDropins *dropins, const char *directory,
+                                 char ***warnings) {
+        cleanup_free char *names = dropins->skipped ? text_join(dropins->skipped, ", ") : NULL;
+
+        if (!dropins->skipped)
+                return 0;
+        return names ? strv_appendf(warnings,
+                                    "%s: ignoring files, because their names do not end with "
+                                    ".conf: %s",
+                                    directory, names)
+                     : -ENOMEM;
+}
+
+static int list_files_of_config(const ConfigFiles *files, char ***ret, char ***warnings,
+                                Error *reterr) {
+        cleanup_with(config_dropins_done) ConfigDropins dropins = { 0 };
+        int r = strv_append(ret, files->file);
+
+        if (r < 0 || !files->directory)
+                return r;
+        r = config_dropins_list(files->directory, &dropins, reterr);
+        if (r < 0)
+                return r;
+        if (!dropins.directories && files->needs_directory)
+                return error_setf(reterr, ENOENT, "%s: the directory of drop-ins is missing",
+                                  files->directory);
+        r = strv_extend(ret, dropins.files);
+        return r < 0 ? r : warn_of_skipped_files(&dropins, files->directory, warnings);
+}
+
+int config_files_load(const ConfigFiles *files, Config *ret, char ***ret_warnings, Error *reterr) {
+        Decoder decoder = { .file = files->file, .mode = DECODE_CONFIG, .reterr = reterr };
+        cleanup_strv char **paths = NULL;
+        bool has_file = access(files->file, F_OK) >= 0;
+        int r;
+
+        if (!has_file && (errno != ENOENT || files->needs_file))
+                return error_setf(reterr, errno, "%s: %s", files->file, strerror(errno));
+        r = list_files_of_config(files, &paths, &decoder.warnings, reterr);
+        if (r < 0) {
+                strv_free(decoder.warnings);
+                return r;
+        }
+        decoder.files = paths;
+        return load_merged_config(&decoder, has_file, ret, ret_warnings);
+}
+
+int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
+        return config_files_load(&(ConfigFiles){ .file = path }, ret, ret_warnings, reterr);
 }

@@ -58,8 +58,8 @@ int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *re
 /* Reads a DaemonSet of our own records, defaulted and not validated; it has its UID. */
 int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, Error *reterr);
 
-/* Reads the configuration; a missing file is an empty one. Fields of KubeletConfiguration without
- * effect here are warnings. The caller frees it with config_done(). */
+/* Reads the configuration of one file without drop-ins (config-files.h); a missing file is an empty
+ * one. */
 int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
 void config_done(Config *config);
 

@@ -49,6 +49,7 @@ typedef struct YamlAnchor {
 
 typedef struct YamlTreeBuilder {
         const char *file;
+        uint32_t source;
         const char *data; /* input of the parser */
         YamlTree tree;
         yaml_parser_t parser;
@@ -144,6 +145,7 @@ static int yaml_node_new(YamlTreeBuilder *b, YamlNodeKind kind, const yaml_event
                 .column = (uint32_t) column,
                 .weight = 1,
                 .height = 1,
+                .source = b->source,
         };
         *ret = node;
         return 0;
@@ -532,8 +534,8 @@ static int build_yaml_tree(YamlTreeBuilder *b) {
         }
 }
 
-static int parse_yaml(const char *file, const char *data, size_t length, YamlTree *ret,
-                      Error *reterr) {
+static int parse_yaml(const char *file, uint32_t source, const char *data, size_t length,
+                      YamlTree *ret, Error *reterr) {
         /* On the heap: some kilobytes of frames and anchors. */
         cleanup_free YamlTreeBuilder *b = calloc(1, sizeof(*b));
         int r;
@@ -541,6 +543,7 @@ static int parse_yaml(const char *file, const char *data, size_t length, YamlTre
         if (!b)
                 return -ENOMEM;
         b->file = file;
+        b->source = source;
         b->data = data;
         b->reterr = reterr;
         b->tree.arena = calloc(1, sizeof(*b->tree.arena));
@@ -560,8 +563,8 @@ static int parse_yaml(const char *file, const char *data, size_t length, YamlTre
         return r;
 }
 
-int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree *ret,
-                    Error *reterr) {
+int yaml_tree_parse_source(const char *file, uint32_t source, const char *data, size_t length,
+                           YamlTree *ret, Error *reterr) {
         cleanup_free char *copy = NULL;
         size_t n_copy;
         int r;
@@ -573,6 +576,85 @@ int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree 
         if (r < 0)
                 return r;
         if (copy)
-                return parse_yaml(file, copy, n_copy, ret, reterr);
-        return parse_yaml(file, data, length, ret, reterr);
+                return parse_yaml(file, source, copy, n_copy, ret, reterr);
+        return parse_yaml(file, source, data, length, ret, reterr);
+}
+
+int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree *ret,
+                    Error *reterr) {
+        return yaml_tree_parse_source(file, 0, data, length, ret, reterr);
+}
+
+/* ---- merge patches ---- */
+
+static void append_merged_pair(YamlNode *to, const YamlNode **items, const YamlNode *key,
+                               const YamlNode *value) {
+        items[2 * to->n] = key;
+        items[2 * to->n + 1] = value;
+        to->n++;
+        to->weight += key->weight + value->weight;
+        to->bytes += key->bytes + value->bytes;
+        to->height = MAX(to->height, value->height + 1);
+}
+
+/* The pairs of 'base' that stay, changed or not. */
+static int keep_merged_pairs(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
+                             YamlNode *to, const YamlNode **items) {
+        for (size_t i = 0; base && i < base->n; i++) {
+                const YamlNode *key = yaml_node_key(base, i), *value = yaml_node_value(base, i);
+                const YamlNode *change = yaml_node_get(patch, key->text);
+                int r;
+
+                if (change && change->kind == YAML_NODE_NULL)
+                        continue;
+                r = change ? yaml_tree_merge_patch(tree, value, change, &value) : 0;
+                if (r < 0)
+                        return r;
+                append_merged_pair(to, items, key, value);
+        }
+        return 0;
+}
+
+static int add_merged_pairs(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
+                            YamlNode *to, const YamlNode **items) {
+        for (size_t i = 0; i < patch->n; i++) {
+                const YamlNode *key = yaml_node_key(patch, i), *value = yaml_node_value(patch, i);
+                int r;
+
+                if (value->kind == YAML_NODE_NULL || (base && yaml_node_get(base, key->text)))
+                        continue;
+                r = yaml_tree_merge_patch(tree, NULL, value, &value);
+                if (r < 0)
+                        return r;
+                append_merged_pair(to, items, key, value);
+        }
+        return 0;
+}
+
+int yaml_tree_merge_patch(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
+                          const YamlNode **ret) {
+        const YamlNode **items;
+        YamlNode *node;
+        int r;
+
+        if (patch->kind != YAML_NODE_MAPPING) {
+                *ret = patch;
+                return 0;
+        }
+        if (base && base->kind != YAML_NODE_MAPPING)
+                base = NULL;
+        node = arena_alloc(tree->arena, sizeof(*node));
+        items = arena_alloc(tree->arena, 2 * sizeof(*items) * ((base ? base->n : 0) + patch->n));
+        if (!node || !items)
+                return -ENOMEM;
+        *node = *patch;
+        node->n = 0;
+        node->items = items;
+        node->weight = node->height = 1;
+        node->bytes = 0;
+        r = keep_merged_pairs(tree, base, patch, node, items);
+        if (r >= 0)
+                r = add_merged_pairs(tree, base, patch, node, items);
+        *ret = node;
+        return r;
 }

@@ -28,3 +28,13 @@ typedef struct YamlTree {
 int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree *ret,
                     Error *reterr);
 void yaml_tree_done(YamlTree *tree);
+
+/* The same of one of several files: 'source' is its number, which all nodes get. */
+int yaml_tree_parse_source(const char *file, uint32_t source, const char *data, size_t length,
+                           YamlTree *ret, Error *reterr);
+
+/* Changes 'base', which may be NULL, by 'patch', as a JSON merge patch does (RFC 7396): mappings
+ * are merged, null removes a key, all else is replaced. The result shares nodes with both; new
+ * nodes are the tree's. 0 or -ENOMEM. */
+int yaml_tree_merge_patch(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
+                          const YamlNode **ret);

@@ -12,6 +12,7 @@ typedef struct AgentOptions {
         const char *run_dir;
         const char *log_dir;
         const char *kubelet_dir; /* the kubelet's root directory, which its plugins use */
+        const char *config_dir;  /* of drop-ins of the configuration */
         const char *manifest_dir;
         const char *node_name;
         const char *kubeconfig;           /* of an API server to join; NULL: as configured */

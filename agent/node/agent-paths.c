@@ -19,6 +19,7 @@
 
 void agent_paths_done(AgentPaths *paths) {
         free(paths->config);
+        free(paths->config_dir);
         free(paths->manifest_dir);
         free(paths->kubeconfig);
         free(paths->bootstrap_kubeconfig);
@@ -47,6 +48,34 @@ static int copy_path(const char *path, char **ret) {
         return 0;
 }
 
+/* Without slashes at its end. NULL: out of memory, or no current directory. */
+static char *find_absolute_path(const char *path) {
+        char current[PATH_MAX];
+        cleanup_free char *whole = NULL;
+
+        if (path[0] == '/')
+                return path_clean(path);
+        whole = getcwd(current, sizeof(current)) ? path_join(current, path) : NULL;
+        return whole ? path_clean(whole) : NULL;
+}
+
+int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, ConfigFiles *ret) {
+        const char *given = options->config_dir, *file = options->config_path;
+        const char *slash = strrchr(file, '/');
+        int parent = slash ? (int) (slash - file) + 1 : 0;
+
+        if (copy_path(file, &paths->config) < 0)
+                return -ENOMEM;
+        paths->config_dir = given ? find_absolute_path(given)
+                                  : text_format("%.*sconfig.d", parent, slash ? file : "");
+        if (!paths->config_dir)
+                return -ENOMEM;
+        *ret = (ConfigFiles){ .file = paths->config,
+                              .directory = paths->config_dir,
+                              .needs_directory = options->config_dir != NULL };
+        return 0;
+}
+
 /* staticPodPath of the configuration, unless an option names the directory. */
 int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
                        Error *reterr) {
@@ -60,8 +89,7 @@ int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Con
                         reterr, EINVAL,
                         "%s: a bootstrap kubeconfig needs the path of a kubeconfig to write",
                         bootstrap);
-        if (copy_path(options->config_path, &paths->config) < 0 ||
-            copy_path(kubeconfig, &paths->kubeconfig) < 0 ||
+        if (copy_path(kubeconfig, &paths->kubeconfig) < 0 ||
             copy_path(bootstrap, &paths->bootstrap_kubeconfig) < 0 ||
             copy_path(options->cert_dir, &paths->certificate_dir) < 0 ||
             copy_path(find_given_path(manifest_dir, "/etc/kubernetes/manifests"),

@@ -4,6 +4,7 @@
 /* Where everything is: the files and directories of the agent, by its options and configuration,
  * the programs that it starts, and the lock of the run directory. */
 
+#include "agent/manifest/config-files.h"
 #include "agent/model/agent-options.h"
 #include "agent/model/config.h"
 #include "common/error.h"
@@ -13,6 +14,7 @@
 /* Directories are absolute. */
 typedef struct AgentPaths {
         char *config;
+        char *config_dir; /* of drop-ins */
         char *manifest_dir;
         char *kubeconfig;           /* NULL: there is no API server to join */
         char *bootstrap_kubeconfig; /* NULL: none */
@@ -33,6 +35,10 @@ typedef struct AgentPaths {
 #define AGENT_PATHS_NULL ((AgentPaths){ .lock_fd = -EBADF })
 
 void agent_paths_done(AgentPaths *paths);
+
+/* The files of the configuration, by the options: the directory of drop-ins is "config.d" beside
+ * the configuration, unless an option names one, which must exist. 0 or -ENOMEM. */
+int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, ConfigFiles *ret);
 
 /* Since when the node exists, which is as old as the directory of the agent's state. Realtime; 0:
  * not known. */

@@ -373,16 +373,14 @@ static bool other_settings_differ(const Config *running, Config *read) {
         return !schema_equal(&config_schema, &borrowed, read);
 }
 
-int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Config *running,
+int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const Config *running,
                        Error *reterr) {
         cleanup_with(config_done) Config config = { 0 };
         cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         cleanup_strv char **warnings = NULL;
         int r;
 
-        if (access(config_path, F_OK) < 0)
-                return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
-        r = kubelet_config_load(config_path, &config, &warnings, reterr);
+        r = config_files_load(files, &config, &warnings, reterr);
         if (r < 0)
                 return r;
         r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
@@ -395,7 +393,7 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
                 log_warning(
                         "Changed settings of %s, except labels and taints, take effect when the "
                         "agent restarts",
-                        config_path);
+                        files->file);
         /* Where an external label has the same value nothing changed here, but the Node object
          * is updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);

@@ -6,6 +6,7 @@
  * of the API server. Conditions such as MemoryPressure add taints. It does not evict or stop pods.
  */
 
+#include "agent/manifest/config-files.h"
 #include "agent/model/config.h"
 #include "agent/model/node.h"
 #include "common/clock.h"
@@ -48,7 +49,7 @@ int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions);
 int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *external);
 
 /* Reads the configuration again. 1 where labels or taints changed; 0; or -errno with a message, and
- * then nothing changed: a file that is broken or missing does not remove labels. Other settings
- * take effect at the next start, which is logged. */
-int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Config *running,
+ * then nothing changed: a file that is broken, or missing and needed, does not remove labels. Other
+ * settings take effect at the next start, which is logged. */
+int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const Config *running,
                        Error *reterr);

@@ -23,8 +23,8 @@ TEST(kubelet_flags_become_options_of_mainstayd)
                 const char *arguments[8], *options, *without_effect;
         } cases[] = {
                 { { NULL }, "--cert-dir=/var/lib/kubelet/pki", "" },
-                { { "--config=/a", "--kubeconfig", "/b", NULL },
-                  "--config=/a --kubeconfig=/b --cert-dir=/var/lib/kubelet/pki",
+                { { "--config=/a", "--kubeconfig", "/b", "--config-dir", "/d", NULL },
+                  "--config=/a --kubeconfig=/b --config-dir=/d --cert-dir=/var/lib/kubelet/pki",
                   "" },
                 { { "--hostname-override=Web", "--pod-manifest-path=/m", "--cert-dir=/c", NULL },
                   "--node-name=Web --manifest-dir=/m --cert-dir=/c",

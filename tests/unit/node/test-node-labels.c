@@ -193,16 +193,21 @@ TEST(a_noexecute_taint_keeps_the_time_when_it_was_first_seen)
         config_done(&config);
 }
 
+static int reload(MergedNodeLabels *node, const char *path, const Config *config) {
+        return node_labels_reload(node, &(ConfigFiles){ .file = path, .needs_file = true }, config,
+                                  NULL);
+}
+
 TEST(a_configuration_that_is_broken_or_removed_changes_nothing)
 {
         Config config = read_config(with_labels);
         MergedNodeLabels node = load_node(&config, false);
         cleanup_free char *path = write_config("kind: [\n");
 
-        EXPECT(node_labels_reload(&node, path, &config, NULL) < 0);
+        EXPECT(reload(&node, path, &config) < 0);
         EXPECT_STREQ(label(&node, "role"), "edge");
         REQUIRE(unlink(path) >= 0);
-        EXPECT_EQ(node_labels_reload(&node, path, &config, NULL), -ENOENT);
+        EXPECT_EQ(reload(&node, path, &config), -ENOENT);
         EXPECT_STREQ(label(&node, "role"), "edge");
         EXPECT_TAINTS(&node.effective, "dedicated=gpu:NoSchedule ");
         node_labels_done(&node);
@@ -220,12 +225,12 @@ TEST(a_changed_configuration_replaces_the_local_labels_only)
         path = write_config(
                 "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
                 "mainstay: {nodeLabels: {role: core}}\n");
-        EXPECT_EQ(node_labels_reload(&node, path, &config, NULL), 1);
+        EXPECT_EQ(reload(&node, path, &config), 1);
         EXPECT_STREQ(label(&node, "role"), "core");
         EXPECT_STREQ(label(&node, "kubernetes.io/os"), "linux");
         EXPECT_STREQ(label(&node, "zone"), "a");
         EXPECT_TAINTS(&node.effective, "");
-        EXPECT_EQ(node_labels_reload(&node, path, &config, NULL), 0);
+        EXPECT_EQ(reload(&node, path, &config), 0);
         node_labels_taints_done(&zone);
         node_labels_done(&node);
         config_done(&config);

@@ -24,11 +24,35 @@ TEST(options_have_precedence_over_the_configuration)
         cleanup_paths AgentPaths paths = AGENT_PATHS_NULL;
 
         EXPECT_EQ(agent_paths_choose(&paths, &options, &config, NULL), 0);
-        EXPECT_STREQ(paths.config, "/c.yaml");
         EXPECT_STREQ(paths.manifest_dir, "/given");
         EXPECT_STREQ(paths.kubeconfig, "/kubeconfig");
         EXPECT_STREQ(paths.bootstrap_kubeconfig, "/configured");
         EXPECT_STREQ(paths.shim_cgroup, "/pods/mainstay");
+}
+
+TEST(dropins_are_beside_the_configuration_or_in_the_given_directory)
+{
+        static const struct {
+                const char *file, *given, *directory;
+        } cases[] = {
+                { "/etc/mainstay/config.yaml", NULL, "/etc/mainstay/config.d" },
+                { "/c.yaml", NULL, "/config.d" },
+                { "c.yaml", NULL, "config.d" },
+                { "a/c.yaml", NULL, "a/config.d" },
+                { "/a/c.yaml", "/b/d//", "/b/d" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const AgentOptions options = { .config_path = cases[i].file,
+                                               .config_dir = cases[i].given };
+                cleanup_paths AgentPaths paths = AGENT_PATHS_NULL;
+                ConfigFiles files;
+
+                EXPECT_EQ(agent_paths_choose_config(&paths, &options, &files), 0);
+                EXPECT_STREQ(paths.config, cases[i].file);
+                EXPECT_STREQ(files.directory, cases[i].directory);
+                EXPECT(!files.needs_file && files.needs_directory == (cases[i].given != NULL));
+        }
 }
 
 TEST(an_empty_configuration_has_the_usual_manifest_directory)
