@@ -200,8 +200,8 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
         if (agent->config.without_effect)
-                log_info("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
-                         options->config_path, agent->config.without_effect);
+                log_warning("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
+                            options->config_path, agent->config.without_effect);
         return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
 }
 
@@ -546,6 +546,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         if (agent->apiserver)
                 report_node_start(&agent->config, agent->bundle_config.storage_capacity,
                                   agent_on_event, agent);
+        report_settings_without_effect(&agent->config, agent_on_event, agent);
         enforce_reservations(&agent->config, agent_on_event, agent);
         if (agent->apiserver)
                 apiserver_start(agent->apiserver);

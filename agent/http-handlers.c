@@ -104,6 +104,7 @@ static char *agent_get_node(void *userdata) {
                 apiserver_connection_status(agent->apiserver, &connection, &refused);
         return node_object_to_json(
                 &(NodeObjectSpec){ .inputs = &inputs,
+                                   .settings_without_effect = agent->config.without_effect,
                                    .labels_taints = &agent->node_labels.effective,
                                    .connection = &connection,
                                    .state_dir = agent->paths.state_dir,

@@ -49,19 +49,27 @@ static int add_node_status(const NodeObjectSpec *spec, json_t *node) {
         return 0;
 }
 
-/* Properties of the machine that `describe node` warns about. */
-static int add_machine_annotations(const MachineInfo *machine, json_t *metadata) {
+static int add_annotation(json_t *metadata, OwnKey key, const char *value) {
         json_t *annotations = json_object_get(metadata, "annotations");
 
-        if (machine->has_landlock)
-                return 0;
         if (!annotations) {
                 annotations = json_object();
                 if (json_object_set_new(metadata, "annotations", annotations) < 0)
                         return -ENOMEM;
         }
-        return own_json_set_new(annotations, OWN_KEY_LANDLOCK, json_string("missing")) < 0 ? -ENOMEM
-                                                                                           : 0;
+        return own_json_set_new(annotations, key, json_string(value)) < 0 ? -ENOMEM : 0;
+}
+
+/* What `describe node` warns about. */
+static int add_warnings(const NodeObjectSpec *spec, json_t *metadata) {
+        int r = 0;
+
+        if (!spec->inputs->machine->has_landlock)
+                r = add_annotation(metadata, OWN_KEY_LANDLOCK, "missing");
+        if (r >= 0 && spec->settings_without_effect)
+                r = add_annotation(metadata, OWN_KEY_SETTINGS_WITHOUT_EFFECT,
+                                   spec->settings_without_effect);
+        return r;
 }
 
 char *node_object_to_json(const NodeObjectSpec *spec) {
@@ -72,7 +80,7 @@ char *node_object_to_json(const NodeObjectSpec *spec) {
         cleanup_json json_t *node = text ? json_loads(text, 0, NULL) : NULL;
 
         if (!node || add_node_status(spec, node) < 0 ||
-            add_machine_annotations(spec->inputs->machine, json_object_get(node, "metadata")) < 0)
+            add_warnings(spec, json_object_get(node, "metadata")) < 0)
                 return NULL;
         (void) json_object_set_new(json_object_get(node, "metadata"), "creationTimestamp",
                                    print_node_time(node_creation_time(spec->state_dir)));

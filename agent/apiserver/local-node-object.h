@@ -11,8 +11,9 @@ typedef struct NodeObjectSpec {
         const NodeStatusInputs *inputs;
         const NodeLabelsTaints *labels_taints;
         const NodeApiServerConnection *connection;
-        const char *state_dir; /* as old as the Node */
-        uint64_t ready_since;  /* realtime; 0: not yet */
+        const char *settings_without_effect; /* "a, b"; NULL: none */
+        const char *state_dir;               /* as old as the Node */
+        uint64_t ready_since;                /* realtime; 0: not yet */
 } NodeObjectSpec;
 
 /* A v1.Node, compact. The caller frees it; NULL: out of memory, or the machine cannot be read. */

@@ -100,6 +100,15 @@ static void describe_landlock(const json_t *node, FILE *out) {
                 state ? "missing: mainstay-image is not confined to its directory" : "yes");
 }
 
+/* Settings that were read and do nothing; kubectl does not have this. */
+static void describe_settings(const json_t *node, FILE *out) {
+        const char *names = own_json_value(node, OWN_KEY_SETTINGS_WITHOUT_EFFECT);
+
+        fputs("Settings Without Effect:\t", out);
+        write_quoted(names ? names : "<none>", out);
+        fputc('\n', out);
+}
+
 /* Events refer to a node by its name in place of the UID. */
 static void describe_node_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
@@ -120,6 +129,7 @@ static int print_node(const json_t *node, const json_t *events) {
         describe_taints(node, out);
         describe_api_server(node, out);
         describe_landlock(node, out);
+        describe_settings(node, out);
         describe_node_conditions(node, out);
         describe_node_events(node, events, out);
         return columns_print_description(out, &text);

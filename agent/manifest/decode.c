@@ -4,6 +4,7 @@
 #include "agent/manifest/misplaced.h"
 #include "agent/manifest/scalar.h"
 #include "agent/manifest/spelling.h"
+#include "agent/model/duration.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
@@ -433,10 +434,22 @@ static bool is_zero(const YamlNode *node) {
                (node->kind == YAML_NODE_STRING && streq(node->text, "0s"));
 }
 
-static int note_field_without_effect(Decoder *d, const YamlNode *node, const DecodePath *path) {
+/* The value is the one without effect, durations in any spelling. */
+static bool is_default(const Field *field, const YamlNode *node) {
+        uint64_t usec, expected;
+
+        if (is_zero(node) || is_accepted(field, node))
+                return true;
+        return field->accepts && node->kind == YAML_NODE_STRING &&
+               duration_parse(node->text, &usec) >= 0 &&
+               duration_parse(field->accepts, &expected) >= 0 && usec == expected;
+}
+
+static int note_field_without_effect(Decoder *d, const Field *field, const YamlNode *node,
+                                     const DecodePath *path) {
         char text[DECODE_PATH_SIZE], *names;
 
-        if (is_zero(node))
+        if (is_default(field, node))
                 return 0;
         names = text_format("%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
                             decode_path_format(path, text));
@@ -452,7 +465,7 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
         int r;
 
         if (d->mode == DECODE_CONFIG)
-                return note_field_without_effect(d, node, path);
+                return note_field_without_effect(d, field, node, path);
         if (d->mode == DECODE_API && field->is_not_for_node)
                 return 0;
         if (is_accepted(field, node))

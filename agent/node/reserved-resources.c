@@ -71,6 +71,21 @@ void enforce_reservations(const Config *config, reserved_resources_event_t on_ev
         }
 }
 
+void report_settings_without_effect(const Config *config, reserved_resources_event_t on_event,
+                                    void *userdata) {
+        cleanup_free char *message = NULL;
+
+        if (!config->without_effect)
+                return;
+        message = text_format("Settings of the configuration have no effect on this node: %s",
+                              config->without_effect);
+        if (message)
+                on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                      .reason = "SettingsWithoutEffect",
+                                      .message = message },
+                         userdata);
+}
+
 void report_node_start(const Config *config, int64_t storage, reserved_resources_event_t on_event,
                        void *userdata) {
         on_event(&(PodEvent){ .kind = POD_EVENT_NORMAL,

@@ -22,5 +22,7 @@ void enforce_reservations(const Config *config, reserved_resources_event_t on_ev
                           void *userdata);
 
 /* The events of a node that starts. */
+void report_settings_without_effect(const Config *config, reserved_resources_event_t on_event,
+                                    void *userdata);
 void report_node_start(const Config *config, int64_t storage, reserved_resources_event_t on_event,
                        void *userdata);

@@ -173,3 +173,28 @@ def test_dropins_need_no_file(stopped):
     write_dropin(stopped, "20.conf", "mainstay: {nodeLabels: {more: dropin}}\n")
     wait_labels(stopped, only="dropin", more="dropin")
 
+
+def test_settings_without_effect_are_shown_to_the_user(stopped):
+    write_dropin(stopped, "10.conf", "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ntopologyManagerPolicy: none\n"
+                                     "syncFrequency: 1m0s\nfeatureGates: {MemoryQoS: true}\n")
+    stopped.start()
+    names = "cpuManagerPolicy, featureGates, reservedSystemCPUs"
+
+    def sorted_names(text):
+        return ", ".join(sorted(text.split(", ")))
+    line, = (line for line in stopped.said().splitlines() if "do not apply to Mainstay: " in line)
+    assert sorted_names(line.rsplit(": ", 1)[1]) == names
+    described = stopped.cli("describe", "node").stdout
+    shown, = (line for line in described.splitlines() if line.startswith("Settings Without Effect:"))
+    assert sorted_names(shown.split(":", 1)[1].strip()) == names
+    for text in (described, stopped.cli("get", "events").stdout):
+        event, = (line for line in text.splitlines() if "SettingsWithoutEffect" in line)
+        assert "Warning" in event and "cpuManagerPolicy" in event
+
+
+def test_settings_with_the_value_of_this_node_are_no_warning(make_node):
+    node = make_node(config={"cpuManagerPolicy": "none", "fileCheckFrequency": "20s", "failSwapOn": False, "syncFrequency": "60s",
+                             "memoryManagerPolicy": "None", "registerNode": True, "seccompDefault": False})
+    assert "do not apply" not in node.said()
+    assert ["Settings", "Without", "Effect:", "<none>"] in [line.split() for line in node.cli("describe", "node").stdout.splitlines()]
+    assert "SettingsWithoutEffect" not in node.cli("get", "events").stdout

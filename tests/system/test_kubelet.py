@@ -139,7 +139,7 @@ def test_port_of_healthz_that_is_taken_is_reported(make_node):
 
 
 def test_settings_without_effect_are_named_in_one_line(make_node):
-    node = make_node(config={"syncFrequency": "0s", "fileCheckFrequency": "20s", "failSwapOn": False, "imageMinimumGCAge": "0s"})
+    node = make_node(config={"syncFrequency": "0s", "fileCheckFrequency": "30s", "failSwapOn": True, "imageMinimumGCAge": "0s"})
     lines = [line for line in node.said().splitlines() if "do not apply to Mainstay" in line]
     assert len(lines) == 1
     assert lines[0].endswith("that do not apply to Mainstay: fileCheckFrequency, failSwapOn")
