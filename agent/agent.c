@@ -6,6 +6,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/cdi/cdi-registry.h"
 #include "agent/daemonset/controller.h"
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
@@ -104,6 +105,35 @@ static void on_images_changed(void *userdata) {
         if (agent->daemonset_controller)
                 daemonset_controller_images_changed(agent->daemonset_controller);
         agent_report_node_change(agent);
+}
+
+static void on_cdi_changed(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->pod_manager)
+                pod_manager_on_objects_changed(agent->pod_manager, /* concerns= */ NULL, NULL);
+}
+
+static void on_cdi_invalid(const char *message, void *userdata) {
+        log_warning("%s; its devices are not available", message);
+        agent_on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                    .reason = "InvalidCDISpec",
+                                    .message = (char *) (uintptr_t) message },
+                       userdata);
+}
+
+static int build_cdi_registry(Agent *agent) {
+        int r = cdi_registry_new(
+                &(CdiRegistryConfig){ .event = agent->event,
+                                      .directories = agent->config.mainstay.cdi_spec_dirs,
+                                      .on_changed = on_cdi_changed,
+                                      .on_invalid = on_cdi_invalid,
+                                      .userdata = agent },
+                &agent->cdi);
+
+        if (r >= 0)
+                agent->bundle_config.cdi = cdi_registry_lookup(agent->cdi);
+        return r;
 }
 
 static void on_network_changed(void *userdata) {
@@ -377,6 +407,9 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         agent->events = event_store_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
+        r = build_cdi_registry(agent);
+        if (r < 0)
+                return r;
         r = open_image_store(agent, reterr);
         if (r < 0)
                 return r;
@@ -588,6 +621,7 @@ static void agent_done(Agent *agent) {
         systemd_client_free(agent->systemd);
         manual_pulls_done(&agent->manual_pulls);
         image_store_free(agent->images);
+        cdi_registry_free(agent->cdi);
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
         agent_free_node_api(agent);

@@ -9,6 +9,7 @@
 #include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/cdi/cdi-registry.h"
 #include "agent/daemonset/controller.h"
 #include "agent/desired/desired-state.h"
 #include "agent/desired/resolvers.h"
@@ -46,6 +47,7 @@ typedef struct Agent {
         NodeResources allocatable;    /* to pods */
         MergedNodeLabels node_labels; /* change with the configuration, and at the API server */
         SeccompProfile *seccomp;
+        CdiRegistry *cdi;
         BundleConfig bundle_config;
         Resolvers resolvers; /* of 'bundle_config' */
         SandboxConfig sandbox_config;

@@ -35,6 +35,7 @@ COMMANDS = ["get_objects", "events", "logs", "exec", "attach", "cp", "top", "del
 OF_MODULES = {
     "access": NODE_API,
     "apiserver": CLUSTER, "kubeclient": CLUSTER,
+    "cdi": ["cdi", "published_forms"],
     "cni": ["network*", "restarts", "survival"],
     "daemonset": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys"],
     "daemonset/rules": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys", "pod_security"],

@@ -4,6 +4,7 @@
 /* BundleConfig: the agent's settings and the properties of the node that all bundles share. Filled
  * by the wiring; read by every file of this module. */
 
+#include "agent/model/cdi.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"
 #include "agent/model/node-status.h"
@@ -20,6 +21,10 @@
 /* What the pod refers to has not been received from the API server yet: likewise, but not a failure
  * that is reported as an event. */
 #define BUNDLE_AWAITED EINPROGRESS
+
+/* A device of the Container Device Interface is unknown, or not there: CreateContainerError, which
+ * is tried again at once when specifications change. */
+#define BUNDLE_DEVICE_MISSING ENODEV
 
 typedef struct SeccompProfile SeccompProfile;             /* agent/bundle/seccomp.h */
 typedef struct SeLinuxLabelDefaults SeLinuxLabelDefaults; /* agent/bundle/selinux-labels.h */
@@ -53,6 +58,10 @@ typedef struct BundleConfig {
         Image *const
                 *volume_images; /* in a copy for one container: in the order of the pod's volumes;
                                    NULL for volumes that are not images or are not mounted */
+        bool refuses_api_cdi;   /* annotations of an API server's pods name no CDI devices */
+        CdiLookup cdi;          /* devices of the Container Device Interface */
+        char **cdi_names; /* in a copy for one container: qualified names of CDI devices that it has
+                             besides those that its pod names; NULL: none */
         const NodeLabelsTaints *node; /* for the node affinity of volumes; NULL: unknown */
         ObjectLookup objects;
         ServiceLookup services;        /* add_variables is NULL where there is no API server */

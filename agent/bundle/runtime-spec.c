@@ -6,6 +6,7 @@
 #include "agent/bundle/runtime-spec.h"
 
 #include "agent/bundle/anonymous-volumes.h"
+#include "agent/bundle/cdi-edits.h"
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/environment.h"
@@ -377,14 +378,23 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
         return result;
 }
 
-/* The runtime runs it outside of the container, once all is mounted. Instead of the runtime it
+/* The runtime runs it outside of the container, once all is mounted, after hooks of CDI devices.
+ * Instead of the runtime it
  * masks paths: what the runtime would mount over them may be a link in a volume. */
 static void add_root_guard(json_t *document, const char *shim) {
         json_t *section = json_object_get(document, "linux");
 
-        json_object_set_new(document, "hooks",
-                            json_pack("{s:[{s:s, s:[s, s]}]}", "createRuntime", "path", shim,
-                                      "args", "mainstay-shim", "guard"));
+        json_t *hooks = json_object_get(document, "hooks"), *list;
+
+        if (!hooks) {
+                json_object_set_new(document, "hooks", json_object());
+                hooks = json_object_get(document, "hooks");
+        }
+        if (!json_object_get(hooks, "createRuntime"))
+                json_object_set_new(hooks, "createRuntime", json_array());
+        list = json_object_get(hooks, "createRuntime");
+        json_array_append_new(
+                list, json_pack("{s:s, s:[s, s]}", "path", shim, "args", "mainstay-shim", "guard"));
         json_object_set_new(
                 document, "mainstay",
                 json_pack("{s:O*}", "maskedPaths", json_object_get(section, "maskedPaths")));
@@ -412,7 +422,12 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
                 process_section, "root", "path", "rootfs", "readonly", security.has_read_only_root,
                 "mounts", mounts_section(input, &security), "linux",
                 linux_section(input, &security), "annotations", annotations_section(input));
-        if (document && input->config->shim_path && !security.is_privileged &&
+        r = document ? cdi_edit_runtime_spec(input, document, reterr) : -ENOMEM;
+        if (r < 0) {
+                json_decref(document);
+                return r;
+        }
+        if (input->config->shim_path && !security.is_privileged &&
             root_needs_guard(input, json_object_get(document, "mounts"), working_directory(input)))
                 add_root_guard(document, input->config->shim_path);
         text = document ? json_to_text(document, JSON_COMPACT) : NULL;

@@ -123,6 +123,18 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
         return result;
 }
 
+/* Prints the qualified names by which pods refer to the devices. */
+static int report_valid_cdi_spec(const char *file, const CdiSpec *spec) {
+        cleanup_free char *names = NULL;
+
+        for (size_t i = 0; i < spec->devices.n; i++)
+                if (text_appendf(&names, "%s%s=%s", i > 0 ? ", " : "", spec->kind,
+                                 spec->devices.items[i].name) < 0)
+                        return -ENOMEM;
+        print_line(stdout, "%s: ok (CDI devices %s)", file, names);
+        return 0;
+}
+
 /* Takes the pods of the file. 0 or -ENOMEM. */
 static int keep_pods(const char *file, ManifestObjects *objects, SeenObjects *seen) {
         if (!ARRAY_RESERVE(seen->pods.items, seen->pods.n, objects->pods.n + 1))
@@ -157,7 +169,8 @@ static int check_pod_cycles(const SeenObjects *seen) {
 static int validate_file(const char *file, SeenObjects *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;
-        int r = validate_manifest(file, NODE_NAME, &objects, &errors);
+        cleanup_with(cdi_spec_freep) CdiSpec *cdi = NULL;
+        int r = validate_manifest(file, NODE_NAME, &objects, &cdi, &errors);
 
         if (r < 0) {
                 report_manifest_warnings(&objects);
@@ -167,6 +180,8 @@ static int validate_file(const char *file, SeenObjects *seen) {
                         print_line(stderr, "error: %s: %s", input_name(file), strerror(-r));
                 return r;
         }
+        if (cdi)
+                return report_valid_cdi_spec(input_name(file), cdi);
         r = report_valid_objects(input_name(file), &objects, seen);
         return r < 0 ? r : keep_pods(input_name(file), &objects, seen);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/input.h"
 
+#include "agent/manifest/cdi-spec.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -40,15 +41,20 @@ int read_manifest(const char *file, const char *node_name, ManifestObjects *ret,
 }
 
 int validate_manifest(const char *file, const char *node_name, ManifestObjects *ret,
-                      char ***ret_errors) {
+                      CdiSpec **ret_cdi, char ***ret_errors) {
         cleanup_free char *data = NULL;
         cleanup_error Error error = ERROR_NULL;
         size_t length;
         int r = read_input(file, &data, &length, &error);
 
-        if (r >= 0)
+        if (r >= 0 && !cdi_spec_is_one(data, length))
                 return manifest_validate(input_name(file), data, length, node_name, ret,
                                          ret_errors);
-        (void) error_prefixf(&error, r, "%s", input_name(file));
+        if (r < 0)
+                (void) error_prefixf(&error, r, "%s", input_name(file));
+        else
+                r = cdi_spec_parse(input_name(file), data, length, ret_cdi, &error);
+        if (r >= 0)
+                return 0;
         return strv_append(ret_errors, error_message(&error, r)) < 0 ? -ENOMEM : r;
 }

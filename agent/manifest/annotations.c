@@ -5,7 +5,10 @@
  * AppArmor profile sets it, and one of a seccomp profile is ignored. */
 
 #include "agent/manifest/validate-pod.h"
+#include "agent/model/cdi.h"
 #include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -121,18 +124,23 @@ static int check_profile_annotation(const Rules *rules, const ProfileAnnotation 
 }
 
 int check_device_annotations(const Rules *rules) {
-        const char *key = pod_device_annotation(rules->pod);
+        const StringMap *annotations = &rules->pod->metadata.annotations;
         char text[EXCERPT_SIZE];
 
-        /* Of an API server's pod it keeps the pod from starting, as with a device that is unknown.
-         */
-        if (!key || rules_are_of_api(rules))
-                return 0;
-        return rules_refuse(rules,
-                            "is not supported yet, so the pod would get no device; remove it, and "
-                            "mount the device files below /dev by hostPath into a privileged "
-                            "container",
-                            "metadata.annotations[%s]", excerpt(text, key));
+        /* Of an API server's pod it keeps the containers from being created, as in containerd. */
+        for (size_t i = 0; i < annotations->n && !rules_are_of_api(rules); i++) {
+                const KeyValue *annotation = &annotations->items[i];
+                cleanup_strv char **names = NULL;
+                int r;
+
+                if (!is_cdi_annotation(annotation->key))
+                        continue;
+                r = cdi_annotation_split(annotation->value, &names, rules->reterr);
+                if (r < 0)
+                        return rules_at(rules, r, "metadata.annotations[%s]",
+                                        excerpt(text, annotation->key));
+        }
+        return 0;
 }
 
 int check_profile_annotations(const Rules *rules) {

@@ -76,6 +76,16 @@ static void default_int(OptionalInt *number, int64_t value) {
                 *number = (OptionalInt){ .is_set = true, .value = value };
 }
 
+/* Those of every runtime that knows CDI. */
+static int default_cdi_directories(char ***directories) {
+        int r;
+
+        if (*directories)
+                return 0;
+        r = strv_append(directories, "/etc/cdi");
+        return r < 0 ? r : strv_append(directories, "/var/run/cdi");
+}
+
 static int config_set_defaults(Config *config) {
         const struct {
                 char **string;
@@ -98,6 +108,8 @@ static int config_set_defaults(Config *config) {
         for (size_t i = 0; i < N_ELEMENTS(strings); i++)
                 if (default_string(strings[i].string, strings[i].value) < 0)
                         return -ENOMEM;
+        if (default_cdi_directories(&config->mainstay.cdi_spec_dirs) < 0)
+                return -ENOMEM;
         default_int(&config->container_log_max_files, LOG_MAX_FILES_DEFAULT);
         default_int(&config->image_gc_high_threshold_percent, 85);
         default_int(&config->image_gc_low_threshold_percent, 80);

@@ -6,6 +6,7 @@
 
 #include "agent/model/edit-plan.h"
 
+#include "agent/model/cdi.h"
 #include "agent/model/containers.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/qos.h"
@@ -418,6 +419,12 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
             !objects_share_uid(&running->metadata, &desired->metadata))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
                                     desired->metadata.uid);
+        /* The containers have the devices that they were created with. Those of an API server's pod
+         * are as they were admitted until they restart. */
+        if (r >= 0 && pod_is_of_manifest(desired) && !pod_cdi_annotations_equal(running, desired))
+                r = add_edit_change(&walk, EDIT_RECREATE_POD,
+                                    "metadata.annotations[" CDI_ANNOTATION_PREFIX "...]", NULL,
+                                    NULL);
         if (r >= 0 && is_of_another_source(running, desired))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "source",
                                     object_source_names[running->metadata.source],

@@ -2,6 +2,7 @@
 
 /* ObjectMeta: the controller of an object, and the UID of a pod that comes from a file. */
 
+#include "agent/model/cdi.h"
 #include "agent/model/json.h"
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
@@ -65,12 +66,27 @@ static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {
         return 0;
 }
 
+/* Containers cannot get or lose such devices while they run. */
+static void hash_cdi_annotations(const Pod *pod, Sha256 *hash) {
+        const StringMap *annotations = &pod->metadata.annotations;
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                const KeyValue *pair = &annotations->items[i];
+
+                if (!is_cdi_annotation(pair->key))
+                        continue;
+                sha256_update(hash, pair->key, strlen(pair->key) + 1);
+                sha256_update(hash, pair->value, strlen(pair->value) + 1);
+        }
+}
+
 int pod_set_uid(Pod *pod) {
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
         char hex[SHA256_HEX_SIZE];
 
         if (!hash || hash_name_and_spec(pod, hash) < 0)
                 return -ENOMEM;
+        hash_cdi_annotations(pod, hash);
         sha256_finish(hash, hex);
         free(pod->metadata.uid);
         pod->metadata.uid = strndup(hex, UID_LENGTH);

@@ -161,16 +161,6 @@ bool pod_has_own_users(const PodSpec *spec) {
         return spec->host_users.is_set && !spec->host_users.value;
 }
 
-const char *pod_device_annotation(const Pod *pod) {
-        static const char prefix[] = "cdi.k8s.io/";
-        const StringMap *annotations = &pod->metadata.annotations;
-
-        for (size_t i = 0; i < annotations->n; i++)
-                if (strncmp(annotations->items[i].key, prefix, strlen(prefix)) == 0)
-                        return annotations->items[i].key;
-        return NULL;
-}
-
 size_t volume_count_sources(const Volume *volume) {
         size_t n = 0;
 

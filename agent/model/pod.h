@@ -539,8 +539,9 @@ bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is one of
  * owner reference, but only into objects of the user's own namespaces. */
 bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b);
 
-/* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and
- * annotations are left out, because they can change without a restart. 0 or -ENOMEM. */
+/* Sets the UID of a pod from a file: a hash of node name, namespace, name, spec and the annotations
+ * that name CDI devices. Labels and other annotations are left out, because they can change without
+ * a restart. 0 or -ENOMEM. */
 int pod_set_uid(Pod *pod);
 
 /* Sets the kubelet's annotation by which others see that a static pod has been edited: a hash of
@@ -551,10 +552,6 @@ extern const char config_hash_annotation[];
 /* The length of the name without the "-<node>" that the name of a static pod ends in, which its
  * file does not have. */
 size_t pod_plain_name_length(const Pod *pod);
-
-/* The key of an annotation that asks a container runtime for devices (the Container Device
- * Interface), or NULL. */
-const char *pod_device_annotation(const Pod *pod);
 
 /* Annotations that the agent sets itself. */
 bool is_agent_annotation(const char *key);

@@ -18,7 +18,7 @@ LAYERS = {
     "model": 1,
     "manifest": 2, "source": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "access": 2, "metrics": 2,
-    "node": 3, "eviction": 3,
+    "cdi": 3, "node": 3, "eviction": 3,
     "pods/machine": 3, "pods/probe": 3, "pods/pod": 3.1, "pods/container": 3.2, "pods/status": 3.3, "pods/worker": 3.4,
     "pods/manager": 3.5, "pods/stats": 3.6,
     "desired": 4, "daemonset": 4, "apiserver": 4, "report": 4,
@@ -35,12 +35,12 @@ PROGRAMS = {
                  "agent/model/api-user.h", "agent/model/client-ticket.h", "agent/model/request-attributes.h", "agent/model/review-cache.h",
                  "agent/model/signer-protocol.h"],
     "kubelet": ["agent/model/node-status.h"],
-    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
+    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/manifest/cdi-spec.h", "agent/daemonset/rules/rules.h"],
 }
 
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
-    "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
+    "systemd/": ["agent/apiserver/*.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
@@ -52,7 +52,7 @@ LIBRARIES = {
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",
-                  "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
+                  "agent/bundle/cdi-edits.h", "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/resolved-security.h", "agent/bundle/pod-user-namespace.h", "agent/cli/*.h",
                   "agent/apiserver/controller-lease.c",
                   "agent/apiserver/namespace-policies.c", "agent/apiserver/services.c",

@@ -132,10 +132,22 @@ def test_rules_of_manifests_do_not_reject_pods_of_an_api_server(make_member):
     assert member.reported("relative")["status"]["phase"] == member.reported("absent")["status"]["phase"] == "Pending"
 
 
-def test_a_pod_of_an_api_server_with_an_annotation_for_devices_waits(make_member):
-    member = make_member()
+def create_pod_with_device(member):
     pod = specs.pod("gpu", metadata={"namespace": "default", "annotations": {"cdi.k8s.io/gpu": "example.com/gpu=0"}})
     member.api.create("pods", {**pod, "spec": {**pod["spec"], "nodeName": NODE_NAME}})
+
+
+def test_a_pod_of_an_api_server_with_an_annotation_for_an_unknown_device_waits(make_member):
+    member = make_member()
+    create_pod_with_device(member)
+    event = wait(lambda: events_of(member, "gpu", "Failed"), "it says so")[0]
+    assert "Error: CDI device injection failed: unresolvable CDI devices example.com/gpu=0" in event["message"]
+    assert member.reported("gpu")["status"]["phase"] == "Pending"
+
+
+def test_a_node_may_refuse_devices_to_pods_of_an_api_server(make_member):
+    member = make_member(config={"mainstay": {"cdiForApiPods": False}})
+    create_pod_with_device(member)
     event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it says so")[0]
-    assert "no devices for the annotation 'cdi.k8s.io/gpu'" in event["message"]
+    assert "gives no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"

@@ -99,8 +99,9 @@ static void enter_creating_state(ContainerMachine *c) {
                                        is_reference ? "CreateContainerConfigError"
                                                     : "CreateContainerError",
                                        error_message(&error, r));
-        /* A manifest may bring the object that it refers to. */
-        c->waits_for_reference = is_reference && c->state == MACHINE_BACK_OFF;
+        /* A manifest may bring the object that it refers to, a driver the device. */
+        c->waits_for_reference =
+                (is_reference || r == -CONTAINER_DEVICE_MISSING) && c->state == MACHINE_BACK_OFF;
 }
 
 /* Container GC: removes what earlier attempts left; with 'and_present' the present one has ended

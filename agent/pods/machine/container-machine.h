@@ -21,6 +21,9 @@ typedef struct ContainerMachine ContainerMachine;
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 #define CONTAINER_AWAITED      BUNDLE_AWAITED /* likewise */
 
+/* CreateContainerError; a changed CDI specification may end it. */
+#define CONTAINER_DEVICE_MISSING BUNDLE_DEVICE_MISSING
+
 typedef enum LifecycleHook {
         HOOK_POST_START,
         HOOK_PRE_STOP,

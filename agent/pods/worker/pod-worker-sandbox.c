@@ -593,6 +593,19 @@ static void warn_ignored_selinux(PodWorker *worker) {
                     pod->description);
 }
 
+/* A user of the cluster may be kept from choosing devices of the node. */
+static int check_cdi_annotation(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        const KeyValue *annotation = pod_cdi_annotation(pod);
+
+        if (!annotation || !config->refuses_api_cdi ||
+            pod->metadata.source != OBJECT_SOURCE_APISERVER)
+                return 0;
+        return error_setf(reterr, EPERM,
+                          "this node gives no devices for the annotation '%.100s' of a pod of an "
+                          "API server: cdiForApiPods is false",
+                          annotation->key);
+}
+
 static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         const PodInstance *pod = &worker->instance;
         const PodContext *context = pod->context;
@@ -608,10 +621,9 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         if (pod->pod->spec.has_resource_claims)
                 return error_setf(reterr, EOPNOTSUPP,
                                   "this node lacks a driver for the devices of resourceClaims");
-        if (pod_device_annotation(pod->pod))
-                return error_setf(reterr, EOPNOTSUPP,
-                                  "this node has no devices for the annotation '%.100s'",
-                                  pod_device_annotation(pod->pod));
+        r = check_cdi_annotation(context->bundle, pod->pod, reterr);
+        if (r < 0)
+                return r;
         worker->sandbox.start_stage = START_SANDBOX;
         r = bundle_prepare_pod(context->bundle, pod->pod, reterr);
         if (r < 0)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The Container Device Interface: the specifications of devices that root or a driver writes below
+ * /etc/cdi and /var/run/cdi, and the names by which pods refer to them. Plain data; manifest/ reads
+ * it, cdi/ finds it, bundle/ applies it. */
+
+#include "agent/model/pod.h"
+#include "agent/model/schema.h"
+
+typedef struct CdiDeviceNode {
+        char *path;      /* in the container */
+        char *host_path; /* NULL: as 'path' */
+        char *type;      /* "b", "c", "u" or "p"; NULL: as on the node */
+        OptionalInt major, minor;
+        OptionalInt file_mode, uid, gid;
+        char *permissions; /* of the device cgroup: "rwm", "none"; NULL: all */
+} CdiDeviceNode;
+
+typedef struct CdiNetDevice {
+        char *host_interface_name;
+        char *name; /* in the container */
+} CdiNetDevice;
+
+typedef struct CdiMount {
+        char *host_path;
+        char *container_path;
+        char *type; /* NULL: as the options say */
+        char **options;
+} CdiMount;
+
+typedef struct CdiHook {
+        char *hook_name; /* "createContainer" */
+        char *path;
+        char **args;
+        char **env;
+        OptionalInt timeout; /* seconds */
+} CdiHook;
+
+typedef struct CdiIntelRdt {
+        char *clos_id;
+        char *l3_cache_schema;
+        char *mem_bw_schema;
+        char **schemata;
+        bool enable_monitoring;
+        bool enable_cmt, enable_mbm; /* of versions before 1.1.0 */
+} CdiIntelRdt;
+
+/* containerEdits */
+typedef struct CdiEdits {
+        char **env;
+        LIST_OF(CdiDeviceNode) device_nodes;
+        LIST_OF(CdiNetDevice) net_devices;
+        LIST_OF(CdiMount) mounts;
+        LIST_OF(CdiHook) hooks;
+        CdiIntelRdt *intel_rdt; /* NULL: none */
+        IntList additional_gids;
+} CdiEdits;
+
+typedef struct CdiDevice {
+        char *name;
+        StringMap annotations;
+        CdiEdits edits;
+
+        unsigned line; /* of the file */
+        unsigned column;
+} CdiDevice;
+
+typedef struct CdiSpec {
+        char *version; /* "0.6.0", also with a leading 'v' */
+        char *kind;    /* "vendor.com/class" */
+        StringMap annotations;
+        LIST_OF(CdiDevice) devices;
+        CdiEdits edits; /* for each container that has a device of this file */
+} CdiSpec;
+
+extern const Schema cdi_spec_schema;
+
+CdiSpec *cdi_spec_free(CdiSpec *spec);
+DEFINE_CLEANUP(CdiSpec *, cdi_spec_free)
+
+/* The hooks of the OCI runtime specification. */
+bool cdi_hook_is_known(const char *name);
+
+/* Checks with the shape of a Field's: "vendor.com/class"; the name of a device in a file;
+ * "vendor.com/class=name". */
+int check_cdi_kind(const char *value, Error *reterr);
+int check_cdi_device_name(const char *value, Error *reterr);
+int check_cdi_qualified_name(const char *value, Error *reterr);
+
+/* Annotations of a pod with this prefix name CDI devices for all of its containers: qualified names
+ * with commas in between. */
+#define CDI_ANNOTATION_PREFIX "cdi.k8s.io/"
+
+bool is_cdi_annotation(const char *key);
+
+/* The first of them, or NULL. */
+const KeyValue *pod_cdi_annotation(const Pod *pod);
+
+/* Whether their values differ between two pods. */
+bool pod_cdi_annotations_equal(const Pod *a, const Pod *b);
+
+/* Splits the value of an annotation, for strv_free(). -EINVAL with a message: a name is not
+ * qualified. */
+int cdi_annotation_split(const char *value, char ***ret, Error *reterr);
+
+/* The qualified names that the pod gives this container, each once, for strv_free(); NULL: none.
+ * -EINVAL with a message. */
+int container_cdi_names(const Pod *pod, const Container *container, char ***ret, Error *reterr);
+
+/* A device that was found. Borrowed, until the specifications change. */
+typedef struct CdiMatch {
+        const CdiSpec *spec;
+        const CdiDevice *device;
+} CdiMatch;
+
+/* How bundle/ finds devices; 'find' is NULL where nothing is read. -ENOENT with the reason. */
+typedef struct CdiLookup {
+        int (*find)(const char *qualified_name, CdiMatch *ret, Error *reterr, void *userdata);
+        void *userdata;
+} CdiLookup;
