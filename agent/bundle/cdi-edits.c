@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define FAILED "CDI device injection failed: "
 
@@ -434,18 +435,47 @@ static json_t *intel_rdt_section(const CdiIntelRdt *rdt) {
         return section;
 }
 
-static int edit_the_rest(json_t *document, const CdiEdits *edits, Error *reterr) {
-        if (edits->net_devices.n > 0)
+/* ---- network devices ---- */
+
+/* The shim moves them, by a hook, as runc does not before version 1.4. */
+static void add_net_device_hook(const RuntimeSpecInput *input, json_t *document, json_t *own) {
+        json_t *hooks = member(document, "hooks", json_object);
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) getpid());
+        json_object_set_new(own, "hostNetwork", json_string(path));
+        json_array_append_new(member(hooks, "createRuntime", json_array),
+                              json_pack("{s:s, s:[s, s]}", "path", input->config->shim_path, "args",
+                                        "mainstay-shim", "net-devices"));
+}
+
+static int edit_net_devices(const RuntimeSpecInput *input, json_t *document, const CdiEdits *edits,
+                            Error *reterr) {
+        json_t *own;
+
+        if (edits->net_devices.n == 0)
+                return 0;
+        if (input->pod->spec.host_network || !input->config->shim_path)
                 return error_setf(reterr, BUNDLE_DEVICE_MISSING,
-                                  FAILED "the network device %s cannot be moved into a container: "
-                                         "netDevices of CDI is not supported yet",
+                                  FAILED "the network device %s cannot be moved into a pod of the "
+                                         "host network",
                                   edits->net_devices.items[0].host_interface_name);
+        own = member(document, "mainstay", json_object);
+        if (!json_object_get(own, "netDevices"))
+                add_net_device_hook(input, document, own);
+        for (size_t i = 0; i < edits->net_devices.n; i++)
+                json_object_set_new(member(own, "netDevices", json_object),
+                                    edits->net_devices.items[i].host_interface_name,
+                                    json_string(edits->net_devices.items[i].name));
+        return 0;
+}
+
+static void edit_the_rest(json_t *document, const CdiEdits *edits) {
         for (size_t i = 0; i < edits->hooks.n; i++)
                 add_hook(document, &edits->hooks.items[i]);
         if (edits->intel_rdt)
                 json_object_set_new(json_object_get(document, "linux"), "intelRdt",
                                     intel_rdt_section(edits->intel_rdt));
-        return 0;
 }
 
 int cdi_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr) {
@@ -461,7 +491,9 @@ int cdi_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error
                 if (r >= 0)
                         r = edit_mounts(input, document, edits, &n_mounts);
                 if (r >= 0)
-                        r = edit_the_rest(document, edits, reterr);
+                        r = edit_net_devices(input, document, edits, reterr);
+                if (r >= 0)
+                        edit_the_rest(document, edits);
         }
         if (r >= 0 && n_mounts > 0)
                 sort_mounts_by_depth(document);

@@ -395,9 +395,11 @@ static void add_root_guard(json_t *document, const char *shim) {
         list = json_object_get(hooks, "createRuntime");
         json_array_append_new(
                 list, json_pack("{s:s, s:[s, s]}", "path", shim, "args", "mainstay-shim", "guard"));
-        json_object_set_new(
-                document, "mainstay",
-                json_pack("{s:O*}", "maskedPaths", json_object_get(section, "maskedPaths")));
+        if (!json_object_get(document, "mainstay"))
+                json_object_set_new(document, "mainstay", json_object());
+        if (json_object_get(section, "maskedPaths"))
+                json_object_set(json_object_get(document, "mainstay"), "maskedPaths",
+                                json_object_get(section, "maskedPaths"));
         (void) json_object_del(section, "maskedPaths");
 }
 

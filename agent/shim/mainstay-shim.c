@@ -4,6 +4,7 @@
 #include "agent/shim/disk-usage.h"
 #include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
+#include "agent/shim/net-devices.h"
 #include "agent/shim/root-guard.h"
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
@@ -51,6 +52,7 @@ static const char help[] =
         "                             [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [--seconds N] [DIR]...\n"
         "       mainstay-shim guard <STATE\n"
+        "       mainstay-shim net-devices <STATE\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
         "writes their logs. The agent starts it; it outlives the agent.\n"
@@ -65,6 +67,8 @@ static const char help[] =
         "            where all was counted, otherwise 18446744073709551615\n"
         "  guard     a hook of the OCI runtime: mask paths of the kernel in a container, and make\n"
         "            its working directory, before the runtime does\n"
+        "  net-devices  a hook of the OCI runtime: move network devices of the node into the\n"
+        "            network namespace of a container\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -230,6 +234,14 @@ static int run_guard_verb(int argc, char **argv) {
         return report_shim_error(root_guard(STDIN_FILENO, &error), &error);
 }
 
+static int run_net_devices_verb(int argc, char **argv) {
+        Error error = ERROR_NULL;
+
+        if (argc != 1)
+                return fail_shim_usage("Expected no argument");
+        return report_shim_error(net_devices_move(STDIN_FILENO, &error), &error);
+}
+
 static int set_shim_option(ShimOptions *options, int option) {
         switch (option) {
         case OPTION_POD:
@@ -294,7 +306,7 @@ int main(int argc, char **argv) {
         } verbs[] = {
                 { "sandbox", run_sandbox_verb }, { "prepare", run_prepare_verb },
                 { "cleanup", run_cleanup_verb }, { "usage", run_usage_verb },
-                { "guard", run_guard_verb },
+                { "guard", run_guard_verb },     { "net-devices", run_net_devices_verb },
         };
         const char *verb = argc > 1 ? argv[1] : "";
 

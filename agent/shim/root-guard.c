@@ -5,28 +5,21 @@
 
 #include "agent/shim/root-guard.h"
 
+#include "agent/shim/hook-state.h"
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/privileges.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <linux/magic.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-enum {
-        STATE_MAX = 1024 * 1024,
-        CONFIG_MAX = 64 * 1024 * 1024,
-};
-
 typedef struct RootGuard {
-        json_t *state;
-        json_t *config;
-        char *rootfs;
+        HookState hook;
         dev_t node_devices; /* the file system at the node's /dev */
         int root_fd;        /* in the container's mount namespace, like all that follow */
         int proc_fd;
@@ -34,54 +27,10 @@ typedef struct RootGuard {
 } RootGuard;
 
 static void root_guard_done(RootGuard *guard) {
-        json_decref(guard->state);
-        json_decref(guard->config);
-        free(guard->rootfs);
+        hook_state_done(&guard->hook);
         close_fd(guard->root_fd);
         close_fd(guard->proc_fd);
         close_fd(guard->masks_fd);
-}
-
-/* ---- what the runtime says ---- */
-
-static int load_state(RootGuard *guard, int fd) {
-        cleanup_free char *text = NULL;
-        size_t length = 0;
-        int r = read_stream(fd, STATE_MAX, &text, &length);
-
-        if (r < 0)
-                return r;
-        guard->state = json_loadb(text, length, 0, NULL);
-        return guard->state ? 0 : -EBADMSG;
-}
-
-static int load_config(RootGuard *guard) {
-        const char *bundle = json_string_value(json_object_get(guard->state, "bundle"));
-        cleanup_free char *path = bundle ? path_join(bundle, "config.json") : NULL, *text = NULL;
-        size_t length = 0;
-        int r;
-
-        if (!bundle)
-                return -EBADMSG;
-        guard->rootfs = path_join(bundle, "rootfs");
-        r = path && guard->rootfs ? read_file_at(AT_FDCWD, path, CONFIG_MAX, &text, &length)
-                                  : -ENOMEM;
-        if (r < 0)
-                return r;
-        guard->config = json_loadb(text, length, 0, NULL);
-        return guard->config ? 0 : -EBADMSG;
-}
-
-static int open_namespace_of_container(const RootGuard *guard, const char *name) {
-        json_int_t pid = json_integer_value(json_object_get(guard->state, "pid"));
-        char path[64];
-        int fd;
-
-        if (pid <= 0)
-                return -EBADMSG;
-        (void) snprintf(path, sizeof(path), "/proc/%lld/ns/%s", (long long) pid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
 }
 
 static bool is_own_user_namespace(int fd) {
@@ -93,8 +42,8 @@ static bool is_own_user_namespace(int fd) {
 
 /* As the container's root, where it has a user namespace: what is made is its own. */
 static int enter_container(const RootGuard *guard) {
-        cleanup_close int users_fd = open_namespace_of_container(guard, "user");
-        cleanup_close int mounts_fd = open_namespace_of_container(guard, "mnt");
+        cleanup_close int users_fd = hook_state_open_namespace(&guard->hook, "user");
+        cleanup_close int mounts_fd = hook_state_open_namespace(&guard->hook, "mnt");
         int r = 0;
 
         if (users_fd < 0 || mounts_fd < 0)
@@ -185,7 +134,7 @@ static int attach_masks(RootGuard *guard) {
 }
 
 static int detach_masks(const RootGuard *guard) {
-        cleanup_free char *proc = path_join(guard->rootfs, "proc");
+        cleanup_free char *proc = path_join(guard->hook.rootfs, "proc");
 
         if (!proc)
                 return -ENOMEM;
@@ -194,7 +143,7 @@ static int detach_masks(const RootGuard *guard) {
 
 static int for_each_path(const RootGuard *guard, const char *section, const char *name,
                          int (*handle)(const RootGuard *, const char *), Error *reterr) {
-        json_t *paths = json_object_get(json_object_get(guard->config, section), name), *item;
+        json_t *paths = json_object_get(json_object_get(guard->hook.config, section), name), *item;
         size_t i;
 
         json_array_foreach(paths, i, item) {
@@ -290,7 +239,7 @@ static int count_mounts_at(const char *path, unsigned *ret) {
 /* The runtime opens /dev/ptmx and /dev/pts/N, and creates /dev/console. In the node's own /dev, a
  * container that could exchange them has the node already. */
 static int check_terminal(const RootGuard *guard, Error *reterr) {
-        cleanup_free char *path = path_join(guard->rootfs, "dev");
+        cleanup_free char *path = path_join(guard->hook.rootfs, "dev");
         cleanup_close int dev_fd = open_no_symlinks(guard->root_fd, "dev", O_PATH, 0);
         cleanup_close int pts_fd = open_no_symlinks(guard->root_fd, "dev/pts", O_PATH, 0);
         struct stat st;
@@ -317,17 +266,17 @@ static int open_root(RootGuard *guard, Error *reterr) {
         r = enter_container(guard);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot enter the container: %s", strerror(-r));
-        guard->root_fd = open_no_symlinks(AT_FDCWD, guard->rootfs, O_PATH | O_DIRECTORY, 0);
+        guard->root_fd = open_no_symlinks(AT_FDCWD, guard->hook.rootfs, O_PATH | O_DIRECTORY, 0);
         if (guard->root_fd >= 0)
                 guard->proc_fd = open_no_symlinks(guard->root_fd, "proc", O_PATH | O_DIRECTORY, 0);
         if (guard->proc_fd < 0 || !is_on(guard->proc_fd, PROC_SUPER_MAGIC))
                 return error_setf(reterr, EINVAL, "the runtime has not mounted /proc in '%s'",
-                                  guard->rootfs);
+                                  guard->hook.rootfs);
         return 0;
 }
 
 static int guard_root(RootGuard *guard, Error *reterr) {
-        json_t *process = json_object_get(guard->config, "process");
+        json_t *process = json_object_get(guard->hook.config, "process");
         int r = open_root(guard, reterr);
 
         if (r >= 0 && json_is_true(json_object_get(process, "terminal")))
@@ -341,12 +290,9 @@ static int guard_root(RootGuard *guard, Error *reterr) {
 int root_guard(int state_fd, Error *reterr) {
         cleanup_with(root_guard_done)
                 RootGuard guard = { .root_fd = -EBADF, .proc_fd = -EBADF, .masks_fd = -EBADF };
-        int r = load_state(&guard, state_fd);
+        int r = hook_state_load(state_fd, &guard.hook, reterr);
 
-        if (r >= 0)
-                r = load_config(&guard);
         if (r < 0)
-                return error_setf(reterr, -r, "cannot read the state of the container: %s",
-                                  strerror(-r));
+                return r;
         return guard_root(&guard, reterr);
 }

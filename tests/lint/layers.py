@@ -71,7 +71,7 @@ LIBRARIES = {
                   "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/label-text.h", "agent/model/table-kinds.h", "agent/model/own-keys.h", "agent/model/json-memfd.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
                   "agent/cni/network-config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
                   "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/serve-manifests.c",
-                  "agent/shim/root-guard.c", "agent/shim/runtime.c", "agent/shim/session-status.c"],
+                  "agent/shim/hook-state.h", "agent/shim/runtime.c", "agent/shim/session-status.c"],
     "curl/": ["agent/image-helper/registry/url.c", "common/curl-library.h"],
     "archive.h": ["agent/cli/tar.c", "agent/image-helper/unpack/layer-unpack.c", "agent/image-helper/archive/archive-members.c", "agent/image-helper/archive/byte-stream.c",
                   "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],

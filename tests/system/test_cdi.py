@@ -183,27 +183,58 @@ def test_an_agent_that_restarts_leaves_the_container_and_finds_the_devices(cdi):
     wait(lambda: cdi.logged("kept", attempt=1) == ["has"], "it has the device again")
 
 
-def test_a_pod_with_its_own_users_gets_devices_and_mounts(archive):
+def start_with_spec(node, document):
+    """An agent of a node with a network of its own, and one specification."""
+    directory = os.path.join(node.directory, "cdi")
+    os.makedirs(directory, exist_ok=True)
+    with open(f"{directory}/a.json", "w", encoding="ascii") as file:
+        json.dump(document, file)
+    node.stop()
+    node.write_config(mainstay={"cdiSpecDirs": [directory]})
+    node.start()
+
+
+@pytest.fixture(name="net")
+def fixture_net(archive):
     node = NetworkNode(archive)
-    try:
-        directory = os.path.join(node.directory, "cdi")
-        os.mkdir(directory)
-        with open(f"{node.data}/file", "w", encoding="ascii") as file:
-            file.write("of the node\n")
-        os.chown(f"{node.data}/file", 1000, 1000)
-        with open(f"{directory}/a.json", "w", encoding="ascii") as file:
-            json.dump(spec({"one": edits(
-                deviceNodes=[{"path": "/dev/sink", "hostPath": "/dev/null"}, {"path": "/dev/full"}],
-                mounts=[{"hostPath": f"{node.data}/file", "containerPath": "/mapped", "options": ["rbind", "ro"]}])}), file)
-        node.stop()
-        node.write_config(mainstay={"cdiSpecDirs": [directory]})
-        node.start()
-        script = ("stat -c '%t:%T' /dev/sink /dev/full; echo x > /dev/sink && echo written; stat -c %u:%g /mapped; cat /mapped; "
-                  + specs.IDLE)
-        node.launch(device_pod("users", specs.container(script=script), hostNetwork=False, hostUsers=False))
-        assert lines(node, "users", 5) == ["1:3", "1:7", "written", "1000:1000", "of the node"]
-    finally:
-        node.finish()
+    yield node
+    node.finish()
+
+
+@pytest.mark.parametrize("fields", [{}, {"hostUsers": False}], ids=["plain", "user-namespace"])
+def test_network_devices_move_into_the_network_of_the_pod(net, fields):
+    net.run_inside("busybox", "ip", "link", "add", "card0", "type", "veth", "peer", "name", "card1")
+    net.run_inside("busybox", "ip", "address", "add", "192.0.2.9/24", "dev", "card0")
+    start_with_spec(net, spec({"one": edits(netDevices=[{"hostInterfaceName": "card0", "name": "net7"}])}))
+    script = "ip -o address show dev net7 | grep -o '192[^ ]*'; ip link show net7 | grep -o '[<,]UP' | grep -o UP; " + specs.IDLE
+    net.launch(device_pod("card", specs.container(script=script), hostNetwork=False, **fields))
+    assert lines(net, "card", 2) == ["192.0.2.9/24", "UP"]
+    assert "card0" not in net.run_inside("busybox", "ip", "link", "show")
+    os.kill(net.init("card"), 9)
+    net.wait_restarts("card", 1)
+    wait(lambda: net.logged("card", attempt=1) == ["192.0.2.9/24", "UP"], "it still has the interface")
+
+
+def test_a_network_device_that_is_absent_or_for_the_host_network_is_an_error(net):
+    start_with_spec(net, spec({"one": edits(netDevices=[{"hostInterfaceName": "card0", "name": "net7"}])}))
+    net.drop(device_pod("host"))
+    net.wait_waiting("host", "CreateContainerError", says="the network device card0 cannot be moved into a pod of the host network")
+    net.drop(device_pod("absent", hostNetwork=False))
+    net.wait_pod("absent", lambda pod: "cannot move the network device card0 into the container as net7: No such device" in
+                 json.dumps(pod["status"]), "says so")
+
+
+def test_a_pod_with_its_own_users_gets_devices_and_mounts(net):
+    with open(f"{net.data}/file", "w", encoding="ascii") as file:
+        file.write("of the node\n")
+    os.chown(f"{net.data}/file", 1000, 1000)
+    start_with_spec(net, spec({"one": edits(
+        deviceNodes=[{"path": "/dev/sink", "hostPath": "/dev/null"}, {"path": "/dev/full"}],
+        mounts=[{"hostPath": f"{net.data}/file", "containerPath": "/mapped", "options": ["rbind", "ro"]}])}))
+    script = ("stat -c '%t:%T' /dev/sink /dev/full; echo x > /dev/sink && echo written; stat -c %u:%g /mapped; cat /mapped; "
+              + specs.IDLE)
+    net.launch(device_pod("users", specs.container(script=script), hostNetwork=False, hostUsers=False))
+    assert lines(net, "users", 5) == ["1:3", "1:7", "written", "1000:1000", "of the node"]
 
 
 def test_validate_names_the_devices_of_a_file_and_the_place_of_an_error(cdi):

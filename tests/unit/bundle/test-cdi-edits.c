@@ -13,7 +13,8 @@
 static const BundleConfig config = { .run_dir = "/run/mainstay",
                                      .state_dir = "/var/lib/mainstay",
                                      .log_dir = "/var/log",
-                                     .cgroup_root = "/" };
+                                     .cgroup_root = "/",
+                                     .shim_path = "/shim" };
 
 static int find_in_spec(const char *name, CdiMatch *ret, Error *reterr, void *userdata) {
         const CdiSpec *spec = userdata;
@@ -200,4 +201,20 @@ TEST(all_unresolvable_devices_are_named_and_nothing_is_applied)
                 HEAD "devices: [{name: d, containerEdits: {env: [A=b]}}]\n", "gpu", DOCUMENT, NULL,
                 "failed to parse CDI device annotations: annotation cdi.k8s.io/a: must be the name "
                 "of a CDI device, vendor.com/class=name, not 'gpu'");
+}
+
+TEST(network_devices_are_for_the_hook_of_the_shim)
+{
+        cleanup_free char *expected = text_format(
+                "{\"hooks\":{\"createRuntime\":[{\"args\":[\"mainstay-shim\",\"net-devices\"],"
+                "\"path\":"
+                "\"/shim\"}]},\"linux\":{},\"mainstay\":{\"hostNetwork\":\"/proc/%d/ns/net\","
+                "\"netDevices\":{\"eth7\":\"net0\",\"eth8\":\"net1\"}},\"process\":{}}",
+                (int) getpid());
+
+        EXPECT_EDITED(HEAD
+                      "containerEdits: {netDevices: [{hostInterfaceName: eth7, name: net0}]}\n"
+                      "devices: [{name: d, containerEdits: {netDevices: [{hostInterfaceName: eth8, "
+                      "name: net1}]}}]\n",
+                      "v/c=d", "{\"process\":{},\"linux\":{}}", NULL, expected);
 }

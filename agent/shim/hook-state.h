@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the OCI runtime passes to a hook, and the config.json that it is about. */
+
+#include "common/error.h"
+
+#include <jansson.h>
+
+typedef struct HookState {
+        json_t *state;
+        json_t *config;
+        char *rootfs;
+} HookState;
+
+/* From the descriptor that has the state. The caller ends it with hook_state_done(), also after a
+ * failure. 0 or -errno with a message. */
+int hook_state_load(int state_fd, HookState *ret, Error *reterr);
+void hook_state_done(HookState *hook);
+
+/* A namespace of the container, "net". A descriptor or -errno. */
+int hook_state_open_namespace(const HookState *hook, const char *name);
