@@ -39,6 +39,7 @@ OF_MODULES = {
     "cni": ["network*", "restarts", "survival"],
     "daemonset": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys"],
     "daemonset/rules": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys", "pod_security"],
+    "devices": ["device*"],
     "eviction": ["pressure", "storage", "inodes", "resources", "critical"],
     "http": [*COMMANDS, *NODE_API, "descriptors", "slow_agent"],
     "image": IMAGES,

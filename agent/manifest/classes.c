@@ -61,6 +61,10 @@ static int check_runtime_class(const ClassPosition *position, const DataObject *
 
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
                 return class_error(position, "overhead", "podFixed", "must not be negative");
+        if (overhead->extended.n > 0)
+                return class_error(position, "overhead", "podFixed",
+                                   "must not have %s: a sandbox has no devices",
+                                   overhead->extended.items[0].name);
         return 0;
 }
 

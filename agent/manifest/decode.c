@@ -7,6 +7,7 @@
 #include "agent/model/duration.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -513,7 +514,7 @@ static int decode_map_entry(Decoder *d, const Field *field, const YamlNode *key,
         if (!name)
                 return -ENOMEM;
         memcpy(field_at(keys, entry), &name, sizeof(name));
-        if (keys->check && keys->check(name, d->reterr) < 0)
+        if (is_checked(d, keys) && keys->check(name, d->reterr) < 0)
                 return decode_error_at(d, key, &path, -EINVAL);
         if (values->is_secret && value->kind != YAML_NODE_SEQUENCE)
                 return decode_error_at(d, value, &path,
@@ -607,18 +608,14 @@ static int report_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
 
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const YamlNode *value, const DecodePath *path) {
-        const char *closed = strchr(key->text, '/') && schema->closed_domain ? schema->closed_domain
-                                                                             : schema->closed;
         FieldHome home;
 
-        /* A resource with a domain is given by a device plugin, of which this node has none: like a
-         * kubelet without the plugin, it runs the pod without it, but not a pod that needs huge
-         * pages of a size that the node does not have. */
-        if (d->mode == DECODE_API && (!closed || strchr(key->text, '/')))
+        if (d->mode == DECODE_API && !schema->closed)
                 return 0;
-        if (closed || d->mode == DECODE_RECORD) {
+        if (schema->closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",
-                                   closed ? closed : "is not known to this version");
+                                   schema->closed ? schema->closed
+                                                  : "is not known to this version");
                 return decode_error_at(d, key, path, r);
         }
         if (d->mode == DECODE_MANIFEST &&
@@ -629,10 +626,37 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
 }
 
 static const Field *find_field(const Schema *schema, const char *key) {
+        const Field *rest = NULL;
+
         for (size_t i = 0; i < schema->n_fields; i++)
-                if (streq(schema->fields[i].key, key))
+                if (schema->fields[i].type == FIELD_REST)
+                        rest = &schema->fields[i];
+                else if (streq(schema->fields[i].key, key))
                         return &schema->fields[i];
-        return NULL;
+        return strchr(key, '/') ? rest : NULL;
+}
+
+/* Keeps the list sorted. */
+static int decode_rest(Decoder *d, const Field *field, const YamlNode *key, const YamlNode *value,
+                       const DecodePath *parent, void *object) {
+        size_t size = field->schema->size, at = 0;
+        List list = field_list(field, object);
+        char *items = array_reserve(list.items, list.n, 1, size);
+
+        if (!items)
+                return -ENOMEM;
+        list.items = items;
+        for (; at < list.n; at++) {
+                const char *name;
+
+                memcpy(&name, items + at * size + field->schema->fields[0].offset, sizeof(name));
+                if (strcmp(key->text, name) <= 0)
+                        break;
+        }
+        (void) array_open_gap(items, list.n, at, size);
+        list.n++;
+        memcpy(field_at(field, object), &list, sizeof(list));
+        return decode_map_entry(d, field, key, value, parent, items + at * size);
 }
 
 static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, const YamlNode *value,
@@ -646,6 +670,8 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
                 return 0;
         if (field->type == FIELD_REFUSED || (field->is_api_only && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);
+        if (field->type == FIELD_REST)
+                return decode_rest(d, field, key, value, parent, object);
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
 

@@ -4,6 +4,7 @@
 #include "agent/manifest/pod-rules.h"
 #include "agent/model/containers.h"
 #include "agent/model/quantity.h"
+#include "common/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +35,31 @@ static int request_from_limit(Quantity *request, const Quantity *limit) {
                 return -ENOMEM;
         *request = *limit;
         request->text = text;
+        return 0;
+}
+
+/* Those of a limit; the list of requests stays sorted. */
+static int extended_requests_from_limits(ResourceRequirements *resources) {
+        ResourceList *requests = &resources->requests;
+
+        for (size_t i = 0; i < resources->limits.extended.n; i++) {
+                const ExtendedResource *limit = &resources->limits.extended.items[i];
+                size_t at = 0;
+                ExtendedResource *request;
+
+                while (at < requests->extended.n &&
+                       strcmp(requests->extended.items[at].name, limit->name) < 0)
+                        at++;
+                if (at < requests->extended.n &&
+                    streq(requests->extended.items[at].name, limit->name))
+                        continue;
+                request = ARRAY_INSERT(requests->extended.items, requests->extended.n, at);
+                if (!request)
+                        return -ENOMEM;
+                request->name = strdup(limit->name);
+                if (!request->name || request_from_limit(&request->amount, &limit->amount) < 0)
+                        return -ENOMEM;
+        }
         return 0;
 }
 
@@ -103,8 +129,9 @@ static int container_set_defaults(Container *container, bool host_network) {
                                &resources->limits.huge_pages_1gi);
         if (r < 0)
                 return r;
-        return request_from_limit(&resources->requests.huge_pages_2mi,
-                                  &resources->limits.huge_pages_2mi);
+        r = request_from_limit(&resources->requests.huge_pages_2mi,
+                               &resources->limits.huge_pages_2mi);
+        return r < 0 ? r : extended_requests_from_limits(resources);
 }
 
 static int containers_set_defaults(Container *containers, size_t n, bool host_network) {

@@ -300,8 +300,14 @@ ContainerAt container_at(const Rules *rules, size_t n) {
 
 static int check_containers(const Rules *rules) {
         static int (*const checks[])(const Rules *rules, const ContainerAt *at) = {
-                check_container_kind, check_ports,  check_environment, check_container_storage,
-                check_resources,      check_mounts, check_probes,
+                check_container_kind,
+                check_ports,
+                check_environment,
+                check_container_storage,
+                check_container_devices,
+                check_resources,
+                check_mounts,
+                check_probes,
         };
         int r = 0;
 

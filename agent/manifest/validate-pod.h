@@ -64,6 +64,7 @@ int check_pod_resources(const Rules *rules);
 
 /* Huge pages and ephemeral storage: of one container, of the pod, and of emptyDirs. */
 int check_container_storage(const Rules *rules, const ContainerAt *at);
+int check_container_devices(const Rules *rules, const ContainerAt *at);
 int check_pod_storage(const Rules *rules);
 int check_empty_dir(const Rules *rules, size_t i);
 

@@ -68,6 +68,62 @@ static int check_huge_pages(const Rules *rules, const ResourceRequirements *reso
         return 0;
 }
 
+static int check_whole_amount(const Rules *rules, const ExtendedResource *resource,
+                              const char *path, const char *list) {
+        if (resource->amount.value >= 0 && resource->amount.milli % 1000 == 0)
+                return 0;
+        return rules_refuse(rules, "must be a whole number of at least 0", "%s.resources.%s.%s",
+                            path, list, resource->name);
+}
+
+static const ExtendedResource *find_extended_resource(const ResourceList *list, const char *name) {
+        for (size_t i = 0; i < list->extended.n; i++)
+                if (streq(list->extended.items[i].name, name))
+                        return &list->extended.items[i];
+        return NULL;
+}
+
+/* A device cannot be overcommitted. */
+static int check_extended_request(const Rules *rules, const ExtendedResource *request,
+                                  const ResourceList *limits, const char *path) {
+        const ExtendedResource *limit = find_extended_resource(limits, request->name);
+        char sentence[128];
+        int r = check_whole_amount(rules, request, path, "requests");
+
+        if (r < 0)
+                return r;
+        if (!limit)
+                return rules_refuse(rules, "Limit must be set for non overcommitable resources",
+                                    "%s.resources.limits.%s", path, request->name);
+        if (limit->amount.value == request->amount.value)
+                return 0;
+        (void) snprintf(sentence, sizeof(sentence), "must be equal to the limit, %.32s, not %.32s",
+                        limit->amount.text, request->amount.text);
+        return rules_refuse(rules, sentence, "%s.resources.requests.%s", path, request->name);
+}
+
+int check_container_devices(const Rules *rules, const ContainerAt *at) {
+        const ResourceRequirements *resources = &at->container->resources;
+        int r = 0;
+
+        for (size_t i = 0; i < resources->limits.extended.n && r >= 0; i++)
+                r = check_whole_amount(rules, &resources->limits.extended.items[i], at->path,
+                                       "limits");
+        for (size_t i = 0; i < resources->requests.extended.n && r >= 0; i++)
+                r = check_extended_request(rules, &resources->requests.extended.items[i],
+                                           &resources->limits, at->path);
+        return r;
+}
+
+/* Of all containers together. */
+static int check_no_devices(const Rules *rules, const ResourceList *list, const char *path) {
+        if (list->extended.n == 0)
+                return 0;
+        return rules_refuse(
+                rules, "is not supported for all containers together; set it for one container",
+                "%s.%s", path, list->extended.items[0].name);
+}
+
 int check_container_storage(const Rules *rules, const ContainerAt *at) {
         const ResourceRequirements *resources = &at->container->resources;
         int r = check_ephemeral_storage(rules, resources, at->path);
@@ -94,7 +150,14 @@ static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
 
 int check_pod_storage(const Rules *rules) {
         const ResourceRequirements *resources = &rules->pod->spec.resources;
+        int none = check_no_devices(rules, &resources->limits, "spec.resources.limits");
 
+        if (none >= 0)
+                none = check_no_devices(rules, &resources->requests, "spec.resources.requests");
+        if (none >= 0)
+                none = check_no_devices(rules, &rules->pod->spec.overhead, "spec.overhead");
+        if (none < 0)
+                return none;
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
                 if (resource_infos[type].page_size > 0) {
                         int r = check_pod_huge_pages(rules, type);

@@ -85,6 +85,8 @@ static const EditRule edit_rules[] = {
         { "ResourceRequirements", "requests",             EDIT_RULE_DESCEND, EDIT_NONE },
         { "ResourceList", "cpu",                          EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "ResourceList", "memory",                       EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
+        /* Devices are allocated when the pod is admitted. */
+        { "ResourceList", "<domain>/<name>",              EDIT_RULE_WHOLE,   EDIT_RECREATE_POD },
 };
 /* clang-format on */
 
@@ -330,6 +332,10 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
 
         if (!container || !streq(schema->name, "ResourceList"))
                 return effect;
+        /* An API server does not let it change: it is the record of an older agent that does not
+         * have it. */
+        if (field->type == FIELD_REST && pod_is_of_api(walk->running))
+                return EDIT_IN_PLACE;
         for (size_t i = 0; i < container->resize_policy.n; i++) {
                 const ResizePolicy *policy = &container->resize_policy.items[i];
 

@@ -158,9 +158,8 @@ static void put_list(JsonWriter *writer, json_t *json, const Field *field, const
 }
 
 /* Values that are secret are left to the imagination, as in the kubelet's log. */
-static void put_map(JsonWriter *writer, json_t *json, const Field *field, const void *object) {
+static void put_entries(JsonWriter *writer, json_t *map, const Field *field, const void *object) {
         List list = field_list(field, object);
-        json_t *map = json_object();
 
         for (size_t i = 0; i < list.n; i++) {
                 const char *entry = (const char *) list.items + i * field->schema->size;
@@ -172,7 +171,13 @@ static void put_map(JsonWriter *writer, json_t *json, const Field *field, const 
                 else
                         json_writer_put_field(writer, map, &value, entry);
         }
-        if (list.n > 0)
+}
+
+static void put_map(JsonWriter *writer, json_t *json, const Field *field, const void *object) {
+        json_t *map = json_object();
+
+        put_entries(writer, map, field, object);
+        if (field_list(field, object).n > 0)
                 json_writer_put(writer, json, field->key, map);
         else
                 json_decref(map);
@@ -228,6 +233,9 @@ void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                 break;
         case FIELD_MAP:
                 put_map(writer, json, field, object);
+                break;
+        case FIELD_REST:
+                put_entries(writer, json, field, object);
                 break;
         case FIELD_REFUSED:
         case FIELD_IGNORED:

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -142,6 +143,24 @@ int check_label_key(const char *value, Error *reterr) {
                 return refuse_name_value(value, "be a qualified name such as example.com/my-name",
                                          reterr);
         return 0;
+}
+
+int check_extended_resource(const char *value, Error *reterr) {
+        static const char quota_prefix[] = "requests.", native_domain[] = "kubernetes.io/";
+        char quota[DNS_SUBDOMAIN_MAX + LABEL_VALUE_MAX + sizeof(quota_prefix) + 1];
+
+        if (!strchr(value, '/') || strstr(value, native_domain) ||
+            strncmp(value, quota_prefix, strlen(quota_prefix)) == 0)
+                return refuse_name_value(
+                        value, "be the name of a resource with a domain, such as example.com/gpu",
+                        reterr);
+        if ((size_t) snprintf(quota, sizeof(quota), "%s%s", quota_prefix, value) >= sizeof(quota))
+                return refuse_name_length(value, sizeof(quota) - sizeof(quota_prefix), reterr);
+        if (check_label_key(value, reterr) < 0)
+                return -EINVAL;
+        return check_label_key(quota, NULL) < 0
+                       ? refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr)
+                       : 0;
 }
 
 int check_annotation_key(const char *value, Error *reterr) {

@@ -34,6 +34,10 @@ int check_label_key(const char *value, Error *reterr);
 int check_annotation_key(const char *value, Error *reterr);
 int check_label_value(const char *value, Error *reterr);
 
+/* "example.com/gpu": a qualified name with a domain that is not Kubernetes' own, to which a quota
+ * may put "requests.". */
+int check_extended_resource(const char *value, Error *reterr);
+
 /* Printable ASCII without '=', the relaxed rule of Kubernetes. */
 int check_env_name(const char *value, Error *reterr);
 

@@ -49,6 +49,7 @@ void node_status_done(NodeStatus *status) {
         for (size_t i = 0; i < status->images.n; i++)
                 strv_free(status->images.items[i].names);
         free(status->images.items);
+        node_devices_list_done(&status->devices);
         strv_free(status->addresses);
         strv_free(status->runtime_handlers);
         free(status->not_ready_reason);

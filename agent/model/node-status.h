@@ -5,6 +5,7 @@
  * kubeclient/. Strings are owned. */
 
 #include "agent/model/config.h"
+#include "agent/model/device.h"
 #include "agent/model/eviction.h"
 #include "agent/model/values.h"
 
@@ -99,6 +100,7 @@ const NodeSourceStatus *node_sources_find(const NodeSources *sources, const char
 typedef struct NodeStatus {
         NodeResources capacity;
         NodeResources allocatable;
+        NodeDevicesList devices; /* further resources of both */
         NodeConditions pressure;
         char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
         char *refused;          /* what the server's RBAC denies it, as messages; NULL: nothing */

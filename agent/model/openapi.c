@@ -80,6 +80,7 @@ static json_t *describe_type(OpenapiSchemas *schemas, const Field *field) {
                 return json_pack("{s:s, s:o}", "type", "array", "items",
                                  refer_to_schema(schemas, field->schema));
         case FIELD_MAP:
+        case FIELD_REST:
                 return describe_map_type(schemas, field->schema);
         case FIELD_PRESENT:
         case FIELD_REFUSED:

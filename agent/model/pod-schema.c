@@ -35,21 +35,29 @@
 #define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
 
 /* clang-format off */
+static const Field extended_resource_fields[] = {
+        FIELD("name",                   STRING,     ExtendedResource, name, CHECK(check_extended_resource), LENIENT),
+        FIELD("amount",                 QUANTITY,   ExtendedResource, amount, ZERO),
+};
+static const Schema extended_resource_schema = SCHEMA(ExtendedResource, extended_resource_fields);
+
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu, ZERO),
         FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage, ZERO),
         FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi, ZERO),
         FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi, ZERO),
         FIELD("memory",                 QUANTITY,   ResourceList, memory, ZERO),
+        FIELD("<domain>/<name>",        REST,       ResourceList, extended,
+              .schema = &extended_resource_schema, .is_api_only = true,
+              .reason = "is not a resource of this node: device plugins of a cluster provide such "
+                        "resources; remove it, and mount the device files below /dev by hostPath "
+                        "into a privileged container"),
 };
 const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
         .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
                   "hugepages-1Gi and hugepages-2Mi",
-        .closed_domain = "is not a resource of this node: device plugins of a cluster provide such "
-                         "resources; remove it, and mount the device files below /dev by hostPath "
-                         "into a privileged container",
 };
 
 static const Field resource_requirements_fields[] = {

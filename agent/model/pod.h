@@ -223,12 +223,19 @@ typedef struct VolumeMount {
         char *sub_path_expr; /* $(NAME) in it is replaced */
 } VolumeMount;
 
+/* A resource that a device plugin provides, or the node's list of devices: "example.com/gpu". */
+typedef struct ExtendedResource {
+        char *name;
+        Quantity amount; /* whole */
+} ExtendedResource;
+
 typedef struct ResourceList {
         Quantity cpu;
         Quantity ephemeral_storage; /* writable layer and logs */
         Quantity huge_pages_1gi;
         Quantity huge_pages_2mi;
         Quantity memory;
+        LIST_OF(ExtendedResource) extended; /* sorted by name; only of containers */
 } ResourceList;
 
 typedef struct ResourceRequirements {

@@ -40,6 +40,13 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
         return NULL;
 }
 
+int64_t resource_extended_amount(const ResourceList *list, const char *name) {
+        for (size_t i = 0; i < list->extended.n; i++)
+                if (streq(list->extended.items[i].name, name))
+                        return list->extended.items[i].amount.value;
+        return 0;
+}
+
 static bool requests_huge_pages(const PodSpec *spec, ResourceType type) {
         const Container *container;
 

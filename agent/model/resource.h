@@ -32,6 +32,9 @@ const Quantity *resource_quantity(const ResourceList *list, ResourceType type);
 const Quantity *resource_find(const ResourceRequirements *requirements, const char *path,
                               ResourceType *ret_type);
 
+/* The amount of a resource with a domain; 0 where the list does not have it. */
+int64_t resource_extended_amount(const ResourceList *list, const char *name);
+
 /* The first huge page size that a container of the pod requests, or, where 'medium' names one, that
  * one if requested. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);

@@ -90,6 +90,7 @@ static void field_done(const Field *field, void *object) {
                 break;
         case FIELD_LIST:
         case FIELD_MAP:
+        case FIELD_REST:
                 list_done(field, object);
                 break;
         case FIELD_BOOL:
@@ -183,6 +184,7 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
                 return optionals_equal(field, a, b);
         case FIELD_LIST:
         case FIELD_MAP:
+        case FIELD_REST:
                 return lists_equal(field, a, b);
         case FIELD_REFUSED:
         case FIELD_IGNORED:
@@ -323,6 +325,7 @@ static int field_copy(const Field *field, void *to, const void *from) {
                 return copy_optional(field, to, from);
         case FIELD_LIST:
         case FIELD_MAP:
+        case FIELD_REST:
                 return copy_list(field, to, from);
         case FIELD_REFUSED:
         case FIELD_IGNORED:

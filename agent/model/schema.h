@@ -26,6 +26,8 @@ typedef enum FieldType {
         FIELD_LIST,          /* LIST_OF(struct); .schema */
         FIELD_MAP,           /* the same, given as a map: .schema has a row for the key, a
                                 FIELD_STRING, and one for its value */
+        FIELD_REST, /* like FIELD_MAP, but its entries are keys of the object itself: those with a
+                       domain ("example.com/key") that have no row; sorted */
         FIELD_PRESENT, /* bool: whether an API server's object has it, whatever it says; refused in
                           a manifest */
         FIELD_REFUSED, /* a field of Kubernetes that is not supported (yet): refused, never ignored
@@ -77,9 +79,8 @@ struct Schema {
         size_t size;
         const Field *fields;
         size_t n_fields;
-        const char *closed;        /* why an unknown key is an error; NULL: it is a warning */
-        const char *closed_domain; /* the same of a key with a domain, "example.com/key" */
-        bool is_strict;            /* an unknown key is an error; the message suggests another */
+        const char *closed; /* why an unknown key is an error; NULL: it is a warning */
+        bool is_strict;     /* an unknown key is an error; the message suggests another */
 };
 
 /* Rows. Further designated initialisers may follow the member. */

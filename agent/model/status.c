@@ -62,6 +62,7 @@ static void container_status_done(ContainerStatus *status) {
         free(status->container_id);
         schema_done(&resource_requirements_schema, &status->resources);
         container_user_done(&status->user);
+        resource_status_list_done(&status->allocated_resources_status);
 }
 
 static void container_statuses_done(ContainerStatusList *list) {

@@ -5,6 +5,7 @@
  * has computed; model/json writes it, http/ and apiserver/ publish it. Times are realtime
  * microseconds, 0 where unset. Strings belong to the status. */
 
+#include "agent/model/device.h"
 #include "agent/model/qos.h"
 
 typedef enum PodPhase {
@@ -56,7 +57,8 @@ typedef struct ContainerStatus {
         char *container_id; /* "mainstay://…", NULL before the first start; then also: */
         ResourceRequirements resources; /* values of its cgroup */
         ContainerUser user;
-        int stop_signal; /* 0: unknown */
+        int stop_signal;                               /* 0: unknown */
+        ResourceStatusList allocated_resources_status; /* its devices; not of init containers */
 } ContainerStatus;
 
 /* In the order in which they are reported. */

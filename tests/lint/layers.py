@@ -16,7 +16,7 @@ import tree
 LAYERS = {
     "common": 0,
     "model": 1,
-    "manifest": 2, "source": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
+    "manifest": 2, "source": 2, "daemonset/rules": 2, "devices": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "access": 2, "metrics": 2,
     "cdi": 3, "node": 3, "eviction": 3,
     "pods/machine": 3, "pods/probe": 3, "pods/pod": 3.1, "pods/container": 3.2, "pods/status": 3.3, "pods/worker": 3.4,
@@ -54,7 +54,7 @@ LIBRARIES = {
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",
                   "agent/bundle/cdi-edits.h", "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/resolved-security.h", "agent/bundle/pod-user-namespace.h", "agent/cli/*.h",
-                  "agent/apiserver/controller-lease.c",
+                  "agent/apiserver/controller-lease.c", "agent/devices/device-checkpoint.c",
                   "agent/apiserver/namespace-policies.c", "agent/apiserver/services.c",
                   "agent/apiserver/token-refresh.c", "agent/image-helper/registry/registry-credentials.h", "agent/image-helper/pull/document.h", "agent/image-helper/pull/pull-request.h",
                   "agent/image-helper/signature/signature-check.h", "agent/image-helper/signature/signature-collect.h", "agent/image-helper/signature/signed-identity.h", "agent/image/signature-policy.h",

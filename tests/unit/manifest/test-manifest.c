@@ -82,7 +82,7 @@ static void note_row(const Schema *schema, const Field *field, const void *objec
                 memcpy(&pointer, at, sizeof(pointer));
                 note_rows(field->schema, pointer, notes);
         }
-        if (field->type == FIELD_LIST) {
+        if (field->type == FIELD_LIST || field->type == FIELD_REST) {
                 List list = field_list(field, object);
 
                 for (size_t i = 0; i < list.n; i++)

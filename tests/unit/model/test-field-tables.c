@@ -103,9 +103,10 @@ static void print_type(FILE *out, const Field *field) {
                 fputs(field->reason, out);
         else if (field->schema)
                 fprintf(out, "%s%s",
-                        field->type == FIELD_LIST  ? "list of "
-                        : field->type == FIELD_MAP ? "map of "
-                                                   : "",
+                        field->type == FIELD_LIST   ? "list of "
+                        : field->type == FIELD_MAP  ? "map of "
+                        : field->type == FIELD_REST ? "number of devices: "
+                                                    : "",
                         field->schema->name);
         else
                 fputs(words[field->type], out);

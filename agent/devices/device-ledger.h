@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Which container has which devices (kubelet: podDevices). Pure. */
+
+#include "agent/model/device.h"
+
+typedef enum AllocationState {
+        ALLOCATION_PREFERRING, /* its provider chooses; it has no devices yet */
+        ALLOCATION_PREFERRED,  /* it has chosen */
+        ALLOCATION_PENDING,    /* the devices are taken, and its provider allocates them */
+        ALLOCATION_DONE,
+        ALLOCATION_FAILED,
+} AllocationState;
+
+typedef enum StartState {
+        START_NONE,
+        START_PENDING, /* its provider prepares a start of the container */
+        START_PREPARED,
+        START_FAILED,
+} StartState;
+
+/* The devices of one resource that one container has. */
+typedef struct DeviceAllocation {
+        char *uid; /* of the pod */
+        char *container;
+        char *resource;
+        AllocationState state;
+        bool is_saved;    /* it is in the checkpoint */
+        uint64_t call;    /* of the provider, while the state waits for one; else 0 */
+        char **preferred; /* what the provider has chosen */
+        char **ids;
+        DeviceEdits edits;
+        char *error; /* of a failed allocation or start */
+        StartState start;
+        uint64_t start_call;
+} DeviceAllocation;
+
+typedef struct DeviceLedger {
+        LIST_OF(DeviceAllocation) allocations;
+} DeviceLedger;
+
+void device_ledger_done(DeviceLedger *ledger);
+
+/* Pointers are valid until an allocation is added or removed. NULL: there is none. */
+DeviceAllocation *device_ledger_find(const DeviceLedger *ledger, const char *uid,
+                                     const char *container, const char *resource);
+DeviceAllocation *device_ledger_find_call(const DeviceLedger *ledger, uint64_t call);
+
+/* NULL: out of memory. */
+DeviceAllocation *device_ledger_add(DeviceLedger *ledger, const char *uid, const char *container,
+                                    const char *resource);
+
+/* Removes all of a pod. Whether there was any. */
+bool device_ledger_remove_pod(DeviceLedger *ledger, const char *uid);
+
+/* Whether a container of any pod has the device, or is about to get it. */
+bool device_ledger_uses(const DeviceLedger *ledger, const char *resource, const char *id);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of the device manager that its files share. */
+
+#include "agent/devices/device-ledger.h"
+#include "agent/devices/device-manager.h"
+
+typedef struct DeviceResource {
+        char *name;
+        DeviceProvider provider; /* without ops: none is there */
+        bool is_registered;  /* a provider is there, or was a short time ago, or before a restart of
+                                the agent */
+        uint64_t gone_since; /* boot time; 0: its provider is there, or has not come yet */
+        DeviceList devices;  /* none is healthy without a provider */
+} DeviceResource;
+
+struct DeviceManager {
+        DeviceManagerConfig config;        /* the directory is ours */
+        LIST_OF(DeviceResource) resources; /* sorted by name */
+        DeviceLedger ledger;
+        uint64_t last_call;
+};
+
+/* NULL: not known. */
+DeviceResource *device_manager_find_resource(const DeviceManager *manager, const char *name);
+
+/* Finds it, or adds it. NULL: out of memory. */
+DeviceResource *device_manager_make_resource(DeviceManager *manager, const char *name);
+
+/* ---- checkpoint ---- */
+
+/* Resources that are registered, and allocations that are done, as text. The caller frees it. NULL:
+ * out of memory. */
+char *device_checkpoint_print(const DeviceManager *manager);
+
+/* Into a new manager. 0; -EBADMSG: it is no checkpoint, and the manager may have a part of it;
+ * -ENOMEM. */
+int device_checkpoint_parse(DeviceManager *manager, const char *text);
+
+/* Writes the file. 0 or -errno with a message. */
+int device_manager_save(const DeviceManager *manager, Error *reterr);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The device manager (kubelet: cm/devicemanager): which extended resources the node has, which
+ * container has which of their devices, and what these add to its OCI configuration. Providers list
+ * devices and allocate them: device plugins, and the node's own list of devices.
+ *
+ * Nothing here waits: a provider answers at once, or later through device_manager_answer(). No
+ * device is ever given to two pods: a choice is in the ledger before its provider is asked, and on
+ * the disk before its pod is admitted. */
+
+#include "agent/model/device.h"
+#include "agent/model/pod.h"
+#include "common/error.h"
+
+typedef struct DeviceManager DeviceManager;
+
+/* Each of these returns 0 with its result; -EINPROGRESS: the result follows for this 'call'; or
+ * another -errno with a message. They must not call the manager. Strings are borrowed. */
+typedef struct DeviceProviderOps {
+        /* Only where 'has_preferences': 'n' of the available devices that suit best, with all that
+         * must be included. Other devices in the result are ignored. */
+        int (*prefer)(void *provider, uint64_t call, const char *resource, char *const *available,
+                      char *const *must_include, size_t n, char ***ret_ids, Error *reterr);
+        int (*allocate)(void *provider, uint64_t call, const char *resource, char *const *ids,
+                        DeviceEdits *ret, Error *reterr);
+        /* Only where 'prepares_start': before each start of a container that has the devices. */
+        int (*prepare_start)(void *provider, uint64_t call, const char *resource, char *const *ids,
+                             Error *reterr);
+} DeviceProviderOps;
+
+typedef struct DeviceProvider {
+        const DeviceProviderOps *ops;
+        void *userdata; /* its identity: a provider of the same name may have taken over */
+        bool has_preferences;
+        bool prepares_start;
+} DeviceProvider;
+
+typedef struct DeviceManagerConfig {
+        const char *state_dir; /* of its checkpoint, "devices"; NULL: it has none */
+        /* The list of resources, or a number of devices, has changed. */
+        void (*on_capacity_changed)(void *userdata);
+        /* What the pod waited for has come, or a device of it has another health. NULL for 'uid':
+         * pods that were rejected may be admitted now. */
+        void (*on_pod_changed)(const char *uid, void *userdata);
+        void *userdata;
+} DeviceManagerConfig;
+
+/* Reads the checkpoint; a damaged one is set aside, and logged. 0 or -ENOMEM. */
+int device_manager_new(const DeviceManagerConfig *config, DeviceManager **ret);
+DeviceManager *device_manager_free(DeviceManager *manager);
+DEFINE_CLEANUP(DeviceManager *, device_manager_free)
+
+/* ---- for providers ---- */
+
+/* A provider has registered for a resource; it takes over from another one, whose devices stay
+ * until the first list. 0 or -ENOMEM. */
+int device_manager_register(DeviceManager *manager, const char *resource,
+                            const DeviceProvider *provider);
+
+/* Replaces all devices of the resource, unless another provider has taken over. Takes the list,
+ * also on failure. 0 or -ENOMEM. */
+int device_manager_set_devices_take(DeviceManager *manager, const char *resource,
+                                    const void *provider, DeviceList *devices);
+
+/* The provider is gone: none of its devices is allocatable. What it has allocated stays, and
+ * capacity for five minutes, which is when device_manager_expire() is due. */
+void device_manager_unregister(DeviceManager *manager, const char *resource, const void *provider,
+                               uint64_t now_boottime_usec);
+
+/* Forgets the providers that have been gone for too long. When it is due next, by boot time;
+ * USEC_INFINITY: never. */
+uint64_t device_manager_expire(DeviceManager *manager, uint64_t now_boottime_usec);
+
+/* The result of a call that was -EINPROGRESS. One that nobody waits for any longer is ignored. */
+typedef struct DeviceAnswer {
+        const char *error; /* NULL: it has succeeded */
+        char **ids;        /* of prefer(); taken */
+        DeviceEdits edits; /* of allocate(); taken */
+} DeviceAnswer;
+
+void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAnswer *answer);
+
+/* ---- for pods ---- */
+
+/* Allocates the devices of all containers of a pod, once. 0: it has all; -EINPROGRESS: asked again
+ * after on_pod_changed(); -ENODEV, only where 'must_exist': no provider has registered for a
+ * resource (otherwise, like the kubelet, the pod starts without it); another -errno with the
+ * kubelet's message: it has none. */
+int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
+
+/* Before each start of a container. 0, -EINPROGRESS as above, or -errno with the kubelet's message.
+ */
+int device_manager_prepare_start(DeviceManager *manager, const char *uid, const char *container,
+                                 Error *reterr);
+
+/* What the container's devices add to its configuration. The caller ends it with
+ * device_edits_done(). 0 or -ENOMEM. */
+int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
+                                 const char *container, DeviceEdits *ret);
+
+/* The devices of a container and their health, for its status. 0 or -ENOMEM; the caller ends it
+ * with resource_status_list_done(). */
+int device_manager_container_status(const DeviceManager *manager, const char *uid,
+                                    const char *container, ResourceStatusList *ret);
+
+/* The pod has terminated: its devices are free. */
+void device_manager_release(DeviceManager *manager, const char *uid);
+
+/* Releases all pods of which the callback says that they are not there: once at the start. */
+void device_manager_sweep(DeviceManager *manager, bool (*is_there)(const char *uid, void *userdata),
+                          void *userdata);
+
+/* ---- for the node and the pod resources ---- */
+
+/* Capacity and allocatable of all resources, sorted by name. 0 or -ENOMEM. */
+int device_manager_list_resources(const DeviceManager *manager, NodeDevicesList *ret);
+
+/* The devices that its provider lists; NULL: the resource is not known. */
+const DeviceList *device_manager_devices(const DeviceManager *manager, const char *resource);
+
+/* The devices of a container, in order of resources. */
+typedef void (*device_visit_t)(const char *resource, char *const *ids, void *userdata);
+void device_manager_foreach_of(const DeviceManager *manager, const char *uid, const char *container,
+                               device_visit_t visit, void *userdata);
