@@ -28,6 +28,7 @@ static void dump_modules(const Agent *agent, FILE *out) {
         desired_state_dump(agent->desired, out);
         pod_manager_dump(agent->pod_manager, out);
         image_store_dump(agent->images, out);
+        cdi_registry_dump(agent->cdi, out);
         daemonset_controller_dump(agent->daemonset_controller, out);
         eviction_manager_dump(agent->eviction_manager, out);
         if (agent->apiserver)

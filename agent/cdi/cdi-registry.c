@@ -6,6 +6,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -406,6 +407,31 @@ int cdi_registry_new(const CdiRegistryConfig *config, CdiRegistry **ret) {
                 return r;
         *ret = TAKE_PTR(registry);
         return 0;
+}
+
+static void dump_cdi_file(const CdiFile *file, FILE *out) {
+        if (!file->spec) {
+                dump_line(out, 2, "file: %s", file->error ? file->error : file->path);
+                return;
+        }
+        dump_line(out, 2, "file: %s, ok", file->path);
+        for (size_t i = 0; i < file->spec->devices.n; i++)
+                dump_line(out, 3, "device: %s=%s", file->spec->kind,
+                          file->spec->devices.items[i].name);
+}
+
+void cdi_registry_dump(const CdiRegistry *registry, FILE *out) {
+        dump_section(out, "CDI devices");
+        for (size_t i = 0; i < registry->n; i++) {
+                const CdiDirectory *directory = &registry->directories[i];
+                const char *state = directory->unreadable   ? "unreadable"
+                                    : directory->inode != 0 ? "watched"
+                                                            : "not there";
+
+                dump_line(out, 1, "directory: %s, %s", directory->path, state);
+                for (size_t j = 0; j < directory->files.n; j++)
+                        dump_cdi_file(&directory->files.items[j], out);
+        }
 }
 
 CdiRegistry *cdi_registry_free(CdiRegistry *registry) {

@@ -6,6 +6,7 @@
 
 #include "agent/model/cdi.h"
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct CdiRegistry CdiRegistry;
@@ -24,6 +25,9 @@ typedef struct CdiRegistryConfig {
 int cdi_registry_new(const CdiRegistryConfig *config, CdiRegistry **ret);
 CdiRegistry *cdi_registry_free(CdiRegistry *registry);
 DEFINE_CLEANUP(CdiRegistry *, cdi_registry_free)
+
+/* The directories, their files and devices, for `mainstay debug dump`. */
+void cdi_registry_dump(const CdiRegistry *registry, FILE *out);
 
 /* For bundle/; borrows the registry. */
 CdiLookup cdi_registry_lookup(CdiRegistry *registry);

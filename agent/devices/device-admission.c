@@ -3,6 +3,7 @@
  * the first container each time it is asked, and goes as far as the providers have answered. */
 
 #include "agent/devices/device-manager-private.h"
+#include "agent/model/cdi.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -271,7 +272,7 @@ static int step_container(const DeviceAdmission *admission, const Container *con
                         .n = (size_t) MAX(limit->amount.value, 0),
                 };
 
-                if (request.n == 0)
+                if (request.n == 0 || is_cdi_resource(limit->name))
                         continue;
                 if (request.resource)
                         r = step(&request, reterr);

@@ -659,6 +659,11 @@ static int decode_rest(Decoder *d, const Field *field, const YamlNode *key, cons
         return decode_map_entry(d, field, key, value, parent, items + at * size);
 }
 
+static bool is_refused_key(const Decoder *d, const Field *field, const char *key) {
+        return field->is_api_only && d->mode == DECODE_MANIFEST &&
+               !(field->is_manifest_key && field->is_manifest_key(key));
+}
+
 static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, const YamlNode *value,
                        const DecodePath *parent, void *object) {
         const DecodePath path = { .parent = parent, .schema = schema, .key = key->text };
@@ -668,7 +673,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
                 return decode_unknown(d, schema, key, value, &path);
         if (field->type == FIELD_IGNORED || (value->kind == YAML_NODE_NULL && !field->null_is_zero))
                 return 0;
-        if (field->type == FIELD_REFUSED || (field->is_api_only && d->mode == DECODE_MANIFEST))
+        if (field->type == FIELD_REFUSED || is_refused_key(d, field, key->text))
                 return decode_refused(d, field, key, value, &path);
         if (field->type == FIELD_REST)
                 return decode_rest(d, field, key, value, parent, object);

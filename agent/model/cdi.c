@@ -78,6 +78,10 @@ bool is_cdi_annotation(const char *key) {
         return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
+bool is_cdi_resource(const char *name) {
+        return strchr(name, '=') != NULL;
+}
+
 const KeyValue *pod_cdi_annotation(const Pod *pod) {
         const StringMap *annotations = &pod->metadata.annotations;
 
@@ -157,12 +161,18 @@ int container_cdi_names(const Pod *pod, const Container *container, char ***ret,
         const KeyValue *annotation;
         size_t i = 0;
 
-        (void) container;
         while ((annotation = next_cdi_annotation(annotations, &i))) {
                 int r = append_annotated(&names, annotation, reterr);
 
                 if (r < 0)
                         return r;
+        }
+        for (i = 0; i < container->resources.limits.extended.n; i++) {
+                const ExtendedResource *limit = &container->resources.limits.extended.items[i];
+
+                if (is_cdi_resource(limit->name) && limit->amount.value > 0 &&
+                    append_once(&names, limit->name) < 0)
+                        return -ENOMEM;
         }
         *ret = TAKE_PTR(names);
         return 0;

@@ -94,6 +94,10 @@ int check_cdi_qualified_name(const char *value, Error *reterr);
 
 bool is_cdi_annotation(const char *key);
 
+/* A resource whose name is that of a CDI device, as in podman: "vendor.com/class=name". It is no
+ * resource of the node, and its amount has no meaning. No API server accepts such a name. */
+bool is_cdi_resource(const char *name);
+
 /* The first of them, or NULL. */
 const KeyValue *pod_cdi_annotation(const Pod *pod);
 

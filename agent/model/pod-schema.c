@@ -4,6 +4,7 @@
  * that output reads like the API server's. A row without a member is a field that is refused; to
  * support it, give it one. */
 
+#include "agent/model/cdi.h"
 #include "agent/model/names.h"
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
@@ -34,9 +35,14 @@
 /* The kubelet asks the registry where it does not know the policy. */
 #define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
 
+static int check_resource_name(const char *value, Error *reterr) {
+        return is_cdi_resource(value) ? check_cdi_qualified_name(value, reterr)
+                                      : check_extended_resource(value, reterr);
+}
+
 /* clang-format off */
 static const Field extended_resource_fields[] = {
-        FIELD("name",                   STRING,     ExtendedResource, name, CHECK(check_extended_resource), LENIENT),
+        FIELD("name",                   STRING,     ExtendedResource, name, CHECK(check_resource_name), LENIENT),
         FIELD("amount",                 QUANTITY,   ExtendedResource, amount, ZERO),
 };
 static const Schema extended_resource_schema = SCHEMA(ExtendedResource, extended_resource_fields);
@@ -48,7 +54,7 @@ static const Field resource_list_fields[] = {
         FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi, ZERO),
         FIELD("memory",                 QUANTITY,   ResourceList, memory, ZERO),
         FIELD("<domain>/<name>",        REST,       ResourceList, extended,
-              .schema = &extended_resource_schema, .is_api_only = true,
+              .schema = &extended_resource_schema, .is_api_only = true, .is_manifest_key = is_cdi_resource,
               .reason = "is not a resource of this node: device plugins of a cluster provide such "
                         "resources; remove it, and mount the device files below /dev by hostPath "
                         "into a privileged container"),

@@ -62,8 +62,10 @@ typedef struct Field {
                                 yet. FIELD_IGNORED: what it is, if it has an effect outside of the
                                 table */
         bool is_required;
-        bool is_api_only;     /* read from our records and from an API server; in a manifest like
-                                 FIELD_REFUSED */
+        bool is_api_only; /* read from our records and from an API server; in a manifest like
+                             FIELD_REFUSED */
+        bool (*is_manifest_key)(const char *key); /* FIELD_REST: a key that a manifest may have even
+                                                     if .is_api_only; NULL: none */
         bool is_not_for_node; /* FIELD_REFUSED in a manifest; ignored in an object of an API server,
                                  where it concerns other components than the node */
         bool is_secret;       /* no message may show its value */

@@ -142,6 +142,9 @@ def test_two_files_with_one_device_are_a_conflict_and_a_later_directory_wins(cdi
     cdi.put(spec({"one": edits(env=["A=2"])}), "b.json")
     cdi.drop(device_pod("conflict", specs.container(script="echo $A; " + specs.IDLE)))
     message = cdi.wait_waiting("conflict", "CreateContainerError")
+    dump = cdi.get("/debug/dump")[1]
+    assert f"directory: {cdi.etc}, watched" in dump and f"directory: {cdi.dynamic}, not there" in dump
+    assert "device: example.com/dev=one" in dump
     assert f"both {cdi.etc}/a.json:1:" in message and f"and {cdi.etc}/b.json:1:" in message and "remove one" in message
     cdi.put(spec({"one": edits(env=["A=3"])}), "c.json", cdi.dynamic)
     cdi.wait_running("conflict")
@@ -170,6 +173,24 @@ def test_a_changed_annotation_makes_a_new_pod(cdi):
     cdi.drop(device_pod("changed", container, devices="example.com/dev=two"))
     cdi.wait_pod("changed", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another pod")
     assert lines(cdi, "changed", 1) == ["2"]
+
+
+def test_a_limit_gives_one_container_a_device(cdi):
+    cdi.put(spec({"one": edits(deviceNodes=[{"path": "/dev/sink", "hostPath": "/dev/null"}]), "two": edits(env=["A=2"])}))
+    script = "test -c /dev/sink && echo has || echo has not; " + specs.IDLE
+    pod = specs.pod("limits", specs.container("with", script, resources={"limits": {"example.com/dev=one": 1}}),
+                    specs.container("without", script))
+    cdi.launch(pod)
+    uid = cdi.pod("limits")["metadata"]["uid"]
+    assert lines(cdi, "limits", 1, "with") == ["has"] and lines(cdi, "limits", 1, "without") == ["has not"]
+    cdi.restart()
+    assert cdi.wait_running("limits")["metadata"]["uid"] == uid
+    described = cdi.cli("describe", "pod", "limits").stdout
+    assert "example.com/dev=one" in described, described
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/dev=two": 1}
+    cdi.drop(pod)
+    cdi.wait_pod("limits", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another pod")
+    assert lines(cdi, "limits", 1, "with") == ["has not"]
 
 
 def test_an_agent_that_restarts_leaves_the_container_and_finds_the_devices(cdi):

@@ -111,3 +111,20 @@ TEST(only_annotations_of_cdi_make_pods_differ)
         EXPECT(!pod_cdi_annotations_equal(&a, &none));
         EXPECT(pod_cdi_annotations_equal(&none, &none));
 }
+
+TEST(limits_with_a_name_of_a_device_are_for_their_container)
+{
+        KeyValue annotations[] = { { (char[]){ "cdi.k8s.io/a" }, (char[]){ "v/c=1" } } };
+        const Pod pod = { .metadata.annotations = { annotations, 1 } };
+        ExtendedResource limits[] = { { (char[]){ "v/c=0" }, { .value = 0 } },
+                                      { (char[]){ "v/c=1" }, { .value = 1 } },
+                                      { (char[]){ "v/c=2" }, { .value = 7 } },
+                                      { (char[]){ "v/d" }, { .value = 1 } } };
+        const Container container = { .resources.limits.extended = { limits, N_ELEMENTS(limits) } };
+        cleanup_strv char **names = NULL;
+
+        REQUIRE(container_cdi_names(&pod, &container, &names, NULL) == 0);
+        REQUIRE(strv_length(names) == 2);
+        EXPECT_STREQ(names[0], "v/c=1");
+        EXPECT_STREQ(names[1], "v/c=2");
+}
