@@ -52,7 +52,7 @@ struct CdiRegistry {
         sd_event_source *scan_source;
         sd_event_source *timer;
         bool has_changed; /* in the scan that is running */
-        bool is_busy;     /* a file is being written */
+        bool is_busy;     /* a file is being written, or could not be read for lack of memory */
 };
 
 /* ---- watches ---- */
@@ -177,6 +177,11 @@ static void load_cdi_file(CdiDirectory *directory, CdiFile *file, const char *da
         CdiSpec *spec = NULL;
         int r = cdi_spec_parse(file->path, data, length, &spec, &error);
 
+        if (r == -ENOMEM) {
+                file->stamp = (FileStamp){ 0 };
+                directory->registry->is_busy = true;
+                return;
+        }
         if (r < 0) {
                 set_cdi_file_error(directory, file, error_message(&error, r));
                 return;
@@ -208,6 +213,10 @@ static int scan_cdi_file(CdiDirectory *directory, int dir_fd, const char *name) 
         if (r >= 0)
                 return 0;
         file->stamp = (FileStamp){ 0 };
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* nothing will report its end */
+                directory->registry->is_busy = true;
+                return 0;
+        }
         message = text_format("%s/%s", directory->path, error_message(&error, r));
         set_cdi_file_error(directory, file, message ? message : file->path);
         return 0;
@@ -231,9 +240,10 @@ static void drop_unseen_files(CdiDirectory *directory) {
 
 static void set_directory_unreadable(CdiDirectory *directory, int r) {
         CdiRegistry *registry = directory->registry;
-        cleanup_free char *message = r < 0 ? text_format("%s: cannot be read for devices: %s",
-                                                         directory->path, strerror(-r))
-                                           : NULL;
+        cleanup_free char *message =
+                r < 0 ? text_format("%s: cannot be read for devices: %s", directory->path,
+                                    r == -E2BIG ? "it has too many files" : strerror(-r))
+                      : NULL;
 
         if (streq_ptr(directory->unreadable, message))
                 return;
