@@ -330,6 +330,7 @@ static int build_desired_state(Agent *agent) {
                                 .find_unready = daemonset_controller_find_unready,
                                 .userdata = agent->daemonset_controller },
                 .images = agent->images,
+                .node = &agent->node_labels.effective,
                 .on_event = agent_on_event,
                 .on_recomputed = on_desired_pods_recomputed,
                 .on_source_status = agent_report_node_change,

@@ -37,7 +37,7 @@ static int on_file_watch_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A new file is still to be written; a link is complete at once. */
+/* A new file is still to be written; a link or a directory is complete at once. */
 static bool is_complete_file_event(const WatchedDirectory *directory,
                                    const struct inotify_event *event) {
         cleanup_free char *path = NULL;
@@ -46,7 +46,8 @@ static bool is_complete_file_event(const WatchedDirectory *directory,
         if (!(event->mask & IN_CREATE))
                 return true;
         path = path_join(directory->path, event->name);
-        return !path || lstat(path, &st) < 0 || S_ISLNK(st.st_mode) || st.st_nlink > 1;
+        return !path || lstat(path, &st) < 0 || S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode) ||
+               st.st_nlink > 1;
 }
 
 /* A mounted directory may exchange its files through a link of a different name. */

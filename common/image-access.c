@@ -3,8 +3,13 @@
 
 #include "common/cleanup.h"
 #include "common/image-reference.h"
+#include "common/text.h"
 
 #include <stdint.h>
+
+char *image_access_source_name(const char *fleet) {
+        return text_format(IMAGE_ACCESS_SOURCE "/%s", fleet);
+}
 
 static bool matches_repository_pattern(const char *repository, const char *pattern) {
         size_t n = strlen(pattern);

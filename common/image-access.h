@@ -12,6 +12,17 @@
 
 #include "common/json-text.h"
 
+#define IMAGE_ACCESS_SOURCE "source:" /* in place of the registry */
+
+/* The start of the name that the store's index.json has of an image of a signed index, so that its
+ * blobs are kept. No pod has such a name. */
+#define IMAGE_NAME_OF_INDEX "index:"
+
+/* A signed index gives images to the pods of its fleet only. They are recorded under this name,
+ * which no repository has, and with it as the hash, which no Secret has. The caller frees it; NULL:
+ * out of memory. */
+char *image_access_source_name(const char *fleet);
+
 /* The policy: the images that need no such record. */
 typedef struct ImageAccessRules {
         bool opens_all;          /* NeverVerify */

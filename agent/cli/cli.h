@@ -85,6 +85,12 @@ typedef struct Options {
         const char *number;
         const char *expires;
         const char *progress_deadline;
+        const char *platform; /* of the images of an index */
+        const char *from;
+        const char *cache;
+        const char *deltas;
+        bool no_images;
+        bool check;
 
         char *const *words; /* the arguments that are not options; NULL-terminated */
         size_t n_words;

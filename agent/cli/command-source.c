@@ -7,6 +7,7 @@
 #include "agent/cli/agent-client.h"
 #include "agent/cli/columns.h"
 #include "agent/cli/output.h"
+#include "agent/cli/sign-images.h"
 #include "agent/cli/words.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/age.h"
@@ -37,8 +38,10 @@
 
 typedef struct IndexMaker {
         const Options *options;
-        int from_fd, to_fd, blobs_fd;
-        json_t *files;
+        int from_fd, to_fd, blobs_fd; /* the last one is negative if nothing is to be written */
+        json_t *files, *images;
+        SourceIndex before; /* that the directory has; empty: none */
+        IndexImagesMaker *images_maker;
 } IndexMaker;
 
 static void index_maker_done(IndexMaker *maker) {
@@ -46,6 +49,9 @@ static void index_maker_done(IndexMaker *maker) {
         close_fd(maker->to_fd);
         close_fd(maker->blobs_fd);
         json_decref(maker->files);
+        json_decref(maker->images);
+        index_images_maker_free(maker->images_maker);
+        source_index_done(&maker->before);
 }
 
 static int open_source_argument(const char *path, bool is_made, Error *reterr) {
@@ -58,11 +64,12 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
 }
 
 /* What a node would refuse is not signed. */
-static int check_manifest_to_sign(const char *name, const char *data, size_t length,
-                                  Error *reterr) {
+static int read_manifest_to_sign(const char *name, const char *data, size_t length,
+                                 IndexImagesMaker *images, Error *reterr) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        int r = manifest_parse(name, data, length, "node", &objects, reterr);
 
-        return manifest_parse(name, data, length, "node", &objects, reterr);
+        return r < 0 || !images ? r : index_images_maker_add(images, &objects);
 }
 
 static int add_file_to_index(const IndexMaker *maker, const char *name, Error *reterr) {
@@ -73,11 +80,12 @@ static int add_file_to_index(const IndexMaker *maker, const char *name, Error *r
 
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", name);
-        r = check_manifest_to_sign(name, data, length, reterr);
+        r = read_manifest_to_sign(name, data, length, maker->images_maker, reterr);
         if (r < 0)
                 return r;
         sha256_hex(data, length, sha256);
-        r = write_file_atomic_at(maker->blobs_fd, sha256, data, length, 0644);
+        if (maker->blobs_fd >= 0)
+                r = write_file_atomic_at(maker->blobs_fd, sha256, data, length, 0644);
         if (r < 0)
                 return error_prefixf(reterr, r, "sha256/%s", sha256);
         return json_array_append_new(maker->files,
@@ -126,13 +134,22 @@ static int add_files_to_index(const IndexMaker *maker, Error *reterr) {
         return 0;
 }
 
+/* The index that is there. */
+static int read_index_before(IndexMaker *maker, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r = maker->to_fd < 0 ? -ENOENT
+                                 : read_file_at(maker->to_fd, "index.json", SOURCE_INDEX_BYTES_MAX,
+                                                &text, &length);
+
+        if (r >= 0)
+                r = source_index_parse(text, length, SOURCE_FILE_BYTES_MAX, &maker->before, reterr);
+        return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "index.json") : 0;
+}
+
 /* The number after that of the index which is there, if any. */
 static int choose_index_number(const IndexMaker *maker, json_int_t *ret, Error *reterr) {
-        cleanup_with(source_index_done) SourceIndex before = { 0 };
-        cleanup_free char *text = NULL;
         char *end;
-        size_t length;
-        int r;
 
         if (maker->options->number) {
                 *ret = strtoll(maker->options->number, &end, 10);
@@ -140,12 +157,7 @@ static int choose_index_number(const IndexMaker *maker, json_int_t *ret, Error *
                                ? error_setf(reterr, EINVAL, "--number: must be a number above 0")
                                : 0;
         }
-        r = read_file_at(maker->to_fd, "index.json", SOURCE_INDEX_BYTES_MAX, &text, &length);
-        if (r >= 0)
-                r = source_index_parse(text, length, SOURCE_FILE_BYTES_MAX, &before, reterr);
-        if (r < 0 && r != -ENOENT)
-                return error_prefixf(reterr, r, "index.json");
-        *ret = before.number + 1;
+        *ret = maker->before.number + 1;
         return 0;
 }
 
@@ -209,9 +221,10 @@ static int make_index_text(const IndexMaker *maker, char **ret, Error *reterr) {
         keys = split_key_list(maker->options->next_keys);
         if (!keys && maker->options->next_keys)
                 return -ENOMEM;
-        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:O*, s:O*}", "format", 1, "fleet",
+        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:O*, s:O*, s:O*}", "format", 1, "fleet",
                          maker->options->fleet, "number", number, "expires", expires, "files",
-                         maker->files, "keys", keys, "progressDeadlineSeconds", deadline);
+                         maker->files, "images", maker->images, "keys", keys,
+                         "progressDeadlineSeconds", deadline);
         *ret = json ? json_to_text(json, JSON_INDENT(1)) : NULL;
         return *ret ? 0 : -ENOMEM;
 }
@@ -249,6 +262,13 @@ static int write_signed_index(const IndexMaker *maker, Error *reterr) {
         r = sign_index_text(maker->options->key, text, signature, key, reterr);
         if (r < 0)
                 return r;
+        index_images_maker_explain(maker->images_maker, &index);
+        if (maker->options->check) {
+                printf("index %lld of the fleet %s would have %zu files and %zu images; nothing "
+                       "was written\n",
+                       (long long) index.number, index.fleet, index.files.n, index.images.n);
+                return 0;
+        }
         r = write_file_atomic_at(maker->to_fd, "index.json.sig", signature, strlen(signature),
                                  0644);
         if (r < 0)
@@ -257,9 +277,9 @@ static int write_signed_index(const IndexMaker *maker, Error *reterr) {
         if (r < 0)
                 return error_prefixf(reterr, r, "index.json");
         base64_encode(key, sizeof(key), key_text);
-        printf("index %lld of the fleet %s: %zu files, signed with the key of %s\n",
-               (long long) index.number, index.fleet, index.files.n, key_text);
-        return 0;
+        printf("index %lld of the fleet %s: %zu files, %zu images, signed with the key of %s\n",
+               (long long) index.number, index.fleet, index.files.n, index.images.n, key_text);
+        return index_images_maker_finish(maker->images_maker, &index, text, reterr);
 }
 
 static int make_signed_index(IndexMaker *maker, Error *reterr) {
@@ -269,21 +289,30 @@ static int make_signed_index(IndexMaker *maker, Error *reterr) {
         r = maker->from_fd = open_source_argument(words[1], false, reterr);
         if (r < 0)
                 return r;
-        r = maker->to_fd = open_source_argument(words[2], true, reterr);
-        if (r < 0)
+        r = maker->to_fd = open_source_argument(words[2], !maker->options->check, reterr);
+        if (r == -ENOENT && maker->options->check)
+                error_done(reterr);
+        else if (r < 0)
                 return r;
-        r = maker->blobs_fd = open_directory_at(maker->to_fd, "sha256", 0755);
-        if (r < 0)
-                return error_prefixf(reterr, r, "sha256");
-        r = add_files_to_index(maker, reterr);
-        if (r < 0)
-                return r;
-        return write_signed_index(maker, reterr);
+        if (!maker->options->check) {
+                r = maker->blobs_fd = open_directory_at(maker->to_fd, "sha256", 0755);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "sha256");
+        }
+        r = read_index_before(maker, reterr);
+        if (r >= 0)
+                r = index_images_maker_new(maker->options, maker->to_fd, &maker->before,
+                                           &maker->images_maker, reterr);
+        if (r >= 0)
+                r = add_files_to_index(maker, reterr);
+        if (r >= 0)
+                r = index_images_maker_collect(maker->images_maker, &maker->images, reterr);
+        return r < 0 ? r : write_signed_index(maker, reterr);
 }
 
 static int sign_source(const Options *options) {
         cleanup_with(index_maker_done)
-                IndexMaker maker = { options, -EBADF, -EBADF, -EBADF, json_array() };
+                IndexMaker maker = { options, -EBADF, -EBADF, -EBADF, .files = json_array() };
         cleanup_error Error error = ERROR_NULL;
         int r;
 
@@ -312,7 +341,7 @@ static int verify_index_files(int dir_fd, const SourceIndex *index, Error *reter
                         return error_setf(reterr, EBADMSG,
                                           "%s: is not what the index has the digest of",
                                           file->name);
-                r = check_manifest_to_sign(file->name, data, length, reterr);
+                r = read_manifest_to_sign(file->name, data, length, NULL, reterr);
                 if (r < 0)
                         return r;
         }
@@ -364,7 +393,8 @@ static int verify_source_directory(const Options *options, int dir_fd, SourceInd
                                now_realtime_usec(), reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "the index");
-        return verify_index_files(dir_fd, index, reterr);
+        r = verify_index_files(dir_fd, index, reterr);
+        return r < 0 ? r : index_images_verify(dir_fd, index, reterr);
 }
 
 static int verify_source(const Options *options) {
@@ -382,10 +412,11 @@ static int verify_source(const Options *options) {
         r = verify_source_directory(options, fd, &index, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
-        printf("index %lld of the fleet %s, which expires at %s: %zu files, all as they were "
-               "signed\n",
+        printf("index %lld of the fleet %s, which expires at %s: %zu files, %zu images, all as "
+               "they "
+               "were signed\n",
                (long long) index.number, index.fleet, format_rfc3339(expires, index.expires),
-               index.files.n);
+               index.files.n, index.images.n);
         return STATUS_OK;
 }
 

@@ -129,6 +129,12 @@ static const Option source_options[] = {
         OPTION("expires",   0, "WHEN",    "sign: expiry, as a time or in days (default: 90d)", expires),
         OPTION("next-keys", 0, "KEYS", "sign: public keys, separated by commas; one must sign the next index (default: as before)", next_keys),
         OPTION("progress-deadline-seconds", 0, "SECONDS", "sign: seconds after which a node on which not everything is ready returns to the previous index", progress_deadline),
+        OPTION("platform",  0, "PLATFORMS", "sign: platforms of the images, separated by commas (default: that of this machine)", platform),
+        OPTION("from",      0, "PATHS",   "sign: OCI archives and layouts that may have the images, separated by commas (default: registries only)", from),
+        OPTION("cache",     0, "DIRECTORY", "sign: where images of the last indexes are kept, for deltas (default: in the user's cache)", cache),
+        OPTION("deltas",    0, "NUMBER",  "sign: from the images of how many indexes deltas are made (default: 3)", deltas),
+        OPTION("no-images", 0, NULL,      "sign: name no images: nodes pull them from registries", no_images),
+        OPTION("check",     0, NULL,      "sign: only show what would be signed and fetched", check),
         OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
 };
 

@@ -7,6 +7,7 @@
 #include "agent/cli/command-images.h"
 
 #include "agent/cli/agent-client.h"
+#include "agent/cli/image-helper-run.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -15,11 +16,8 @@
 #include "common/text.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <spawn.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define COPY_BYTES (16 * MIB)
 
@@ -65,70 +63,6 @@ static int copy_into_preload(const char *file, const char *preload, Error *reter
         }
         printf("%s/%s\n", preload, name);
         return 0;
-}
-
-/* ---- mainstay-image ---- */
-
-/* In the build directory where mainstay runs from it, else where it is installed. */
-static int find_image_helper(char ret[static PATH_MAX]) {
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        const char *slash;
-
-        if (n > 0) {
-                self[n] = '\0';
-                slash = strrchr(self, '/');
-                n = snprintf(ret, PATH_MAX, "%.*s/mainstay-image", (int) (slash - self), self);
-                if (n > 0 && n < PATH_MAX && access(ret, X_OK) >= 0)
-                        return 0;
-        }
-        (void) snprintf(ret, PATH_MAX, "%s/mainstay-image", MAINSTAY_LIBEXEC_DIR);
-        return 0;
-}
-
-/* Its exit status, or -errno. Its standard error is that of mainstay. */
-static int spawn_image_helper(char *const *words, int input, int output) {
-        posix_spawn_file_actions_t actions;
-        char helper[PATH_MAX];
-        int status = 0, r;
-        pid_t pid = -1;
-
-        (void) find_image_helper(helper);
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        r = input == STDIN_FILENO ? 0
-                                  : posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawn(&pid, helper, &actions, NULL, words, environ);
-        (void) posix_spawn_file_actions_destroy(&actions);
-        if (r != 0)
-                return -r;
-        while (waitpid(pid, &status, 0) < 0)
-                if (errno != EINTR)
-                        return -errno;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_FAILED;
-}
-
-static int make_helper_words(const char *verb, const char *store, char ***ret) {
-        int r = strv_append(ret, "mainstay-image");
-
-        if (r >= 0)
-                r = strv_append(ret, verb);
-        return r < 0 ? r : strv_appendf(ret, "--store=%s", store);
-}
-
-static int run_image_helper(const char *verb, const char *store, const char *word,
-                            const char *other, int output) {
-        cleanup_strv char **words = NULL;
-        int r = make_helper_words(verb, store, &words);
-
-        if (r >= 0 && word)
-                r = strv_append(&words, word);
-        if (r >= 0 && word && other)
-                r = strv_append(&words, other);
-        return r < 0 ? r : spawn_image_helper(words, STDIN_FILENO, output);
 }
 
 /* ---- import of a root file system ---- */
@@ -178,17 +112,21 @@ static int publish_archive(int dir, int fd, const char *name) {
 static int make_archive(const Options *options, const char *name, const char *file,
                         const char *store, int from, int to) {
         cleanup_strv char **words = NULL;
-        int r = make_helper_words("import", store, &words);
+        int r = strv_appendf(&words, "--name=%s", name);
 
-        if (r >= 0)
-                r = strv_appendf(&words, "--name=%s", name);
         for (size_t i = 0; r >= 0 && i < options->config.n; i++)
                 r = strv_appendf(&words, "--config=%s", options->config.values[i]);
         if (r >= 0)
                 r = strv_append(&words, "--");
         if (r >= 0)
                 r = strv_append(&words, streq(file, "-") ? "standard input" : file);
-        return r < 0 ? r : spawn_image_helper(words, from, to);
+        return r < 0 ? r
+                     : image_helper_run(&(ImageHelperRun){ .verb = "import",
+                                                           .store = store,
+                                                           .words = (const char *const *) words,
+                                                           .n_words = strv_length(words),
+                                                           .input = from,
+                                                           .output = to });
 }
 
 /* 1: mainstay-image has reported an error. */
@@ -270,6 +208,18 @@ int images_import(const Options *options, char *const *names, size_t n) {
 }
 
 /* ---- export ---- */
+
+/* ---- mainstay-image ---- */
+
+/* Its exit status, or -errno. Its standard error is that of mainstay. */
+static int run_image_helper(const char *verb, const char *store, const char *word,
+                            const char *other, int output) {
+        return image_helper_run(&(ImageHelperRun){ .verb = verb,
+                                                   .store = store,
+                                                   .words = (const char *[]){ word, other },
+                                                   .n_words = 2,
+                                                   .output = output });
+}
 
 /* Finds the image by its name in index.json; the agent normalizes the name that was typed. */
 static const char *find_full_image_name(const json_t *all, const char *name) {

@@ -488,6 +488,8 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
                                                              .config = config->config,
                                                              .paths = config->paths,
                                                              .manifests = state->manifests,
+                                                             .images = config->images,
+                                                             .node = config->node,
                                                              .rollout = rollout,
                                                              .on_event = config->on_event,
                                                              .on_status = config->on_source_status,

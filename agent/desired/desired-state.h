@@ -12,6 +12,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
+#include "agent/model/node.h"
 #include "agent/node/agent-paths.h"
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/sandbox/systemd-client.h"
@@ -31,7 +32,8 @@ typedef struct DesiredStateConfig {
         EvictionManager *eviction_manager;
         DaemonSetPodSource daemonsets;
         ApiServerPodSource apiserver;
-        const ImageStore *images;
+        ImageStore *images;
+        const NodeLabelsTaints *node;
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_recomputed)(void *userdata);
         void (*on_source_status)(void *userdata); /* desired_state_sources() is different */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/desired/fetched-manifests.h"
 
+#include "agent/desired/index-images.h"
 #include "agent/manifest/reader.h"
 #include "agent/model/pod-source.h"
+#include "agent/model/source-index.h"
 #include "agent/source/fetch-settings.h"
 #include "agent/source/manifest-source.h"
 #include "common/cleanup.h"
@@ -22,6 +24,9 @@ struct FetchedManifests {
         FetchedManifestsConfig config;
         FetchedSource url, index;
         IndexRollout *rollout; /* of the index; NULL: none is configured */
+        IndexImages *images;   /* likewise */
+        SourceImages named;    /* by the index that is being fetched */
+        bool is_preparing;     /* the images of "next" were asked for, and it is not in use */
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
@@ -51,12 +56,83 @@ static int check_fetched_manifests(int dir_fd, Error *reterr, void *userdata) {
                                                 reterr);
 }
 
+/* ---- images of an index ---- */
+
+static void load_index_images(const FetchedManifests *fetched, const char *which,
+                              SourceImages *ret) {
+        cleanup_free char *path = manifest_source_path(fetched->index.source, which);
+        int r = path ? source_images_load(path, ret) : -ENOMEM;
+
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot read which images the index in '%s' names",
+                                         strna(path));
+}
+
+/* Those of the index before are kept while the one in use may be rolled back; those of the next one
+ * while they are being fetched. */
+static void update_source_images(FetchedManifests *fetched) {
+        cleanup_with(source_images_done) SourceImages in_use = { 0 }, kept = { 0 };
+        uint64_t since;
+
+        load_index_images(fetched, "current", &in_use);
+        if (fetched->is_preparing || manifest_source_is_on_trial(fetched->index.source, &since))
+                load_index_images(fetched, "next", &kept);
+        image_store_set_source_images(fetched->config.images, &in_use, &kept);
+}
+
+static int prepare_nothing(int dir_fd, Error *reterr, void *userdata) {
+        return 1;
+}
+
+static char *describe_nothing(void *userdata) {
+        return NULL;
+}
+
+static int prepare_index_images(int dir_fd, Error *reterr, void *userdata) {
+        FetchedManifests *fetched = ((const FetchedSource *) userdata)->fetched;
+        cleanup_free char *path = manifest_source_path(fetched->index.source, "next");
+        int r;
+
+        source_images_done(&fetched->named);
+        r = path ? source_images_load(path, &fetched->named) : -ENOMEM;
+        if (r < 0)
+                return error_prefixf(reterr, r, "the images that the index names");
+        fetched->is_preparing = true;
+        update_source_images(fetched);
+        return index_images_begin(fetched->images, dir_fd, &fetched->named, reterr);
+}
+
+static char *describe_index_images(void *userdata) {
+        return index_images_progress(((const FetchedSource *) userdata)->fetched->images);
+}
+
+static bool may_fetch_index_images(Error *reterr, void *userdata) {
+        const FetchedManifests *fetched = userdata;
+
+        return manifest_source_may_ask(fetched->index.source, reterr);
+}
+
+static void on_index_images(int r, const Error *error, void *userdata) {
+        FetchedManifests *fetched = userdata;
+
+        manifest_source_on_prepared(fetched->index.source, r, error);
+}
+
+static void on_index_proven(void *userdata) {
+        update_source_images(userdata);
+}
+
 static void take_fetched_manifests(int dir_fd, void *userdata) {
         const FetchedSource *one = userdata;
         cleanup_error Error error = ERROR_NULL;
-        int r = manifest_directory_set_fetched(one->fetched->config.manifests, one->prefix, dir_fd,
-                                               &error);
+        int r;
 
+        if (one == &one->fetched->index && one->source) {
+                one->fetched->is_preparing = false;
+                update_source_images(one->fetched);
+        }
+        r = manifest_directory_set_fetched(one->fetched->config.manifests, one->prefix, dir_fd,
+                                           &error);
         if (r < 0)
                 log_error("%s", error_message(&error, r));
         if (one == &one->fetched->index)
@@ -145,6 +221,9 @@ static int add_fetched_source(FetchedSource *one, ManifestSourceConfig *source) 
         source->state_dir = config->paths->state_dir;
         source->helper_path = config->paths->image_helper;
         source->check = check_fetched_manifests;
+        source->prepare = one == &one->fetched->index ? prepare_index_images : prepare_nothing;
+        source->describe_progress =
+                one == &one->fetched->index ? describe_index_images : describe_nothing;
         source->on_accepted = take_fetched_manifests;
         source->on_status = report_source_status;
         source->userdata = one;
@@ -168,17 +247,31 @@ static int add_index_source(FetchedManifests *fetched, const SourceConfig *confi
 
         if (!config)
                 return 0;
-        r = add_fetched_source(&fetched->index,
-                               &(ManifestSourceConfig){ .name = "source",
-                                                        .interval_usec = config->interval_usec,
-                                                        .jitter_usec = config->jitter_usec,
-                                                        .timeout_usec = INDEX_TIMEOUT_USEC,
-                                                        .window = config->download_window,
-                                                        .open_settings = open_index_settings });
+        r = add_fetched_source(
+                &fetched->index,
+                &(ManifestSourceConfig){ .name = "source",
+                                         .interval_usec = config->interval_usec,
+                                         .jitter_usec = config->jitter_usec,
+                                         .timeout_usec = INDEX_TIMEOUT_USEC,
+                                         .window = config->download_window,
+                                         .stick_path = source_stick_path(config->url),
+                                         .open_settings = open_index_settings });
         if (r < 0)
                 return r;
+        r = index_images_new(&(IndexImagesConfig){ .event = fetched->config.event,
+                                                   .store = fetched->config.images,
+                                                   .node = fetched->config.node,
+                                                   .may_continue = may_fetch_index_images,
+                                                   .on_done = on_index_images,
+                                                   .userdata = fetched },
+                             &fetched->images);
+        if (r < 0)
+                return r;
+        update_source_images(fetched); /* pods that run may need them at once */
         rollout.event = fetched->config.event;
         rollout.source = fetched->index.source;
+        rollout.on_proven = on_index_proven;
+        rollout.proven_userdata = fetched;
         return index_rollout_new(&rollout, &fetched->rollout);
 }
 
@@ -206,6 +299,8 @@ FetchedManifests *fetched_manifests_free(FetchedManifests *fetched) {
         if (!fetched)
                 return NULL;
         index_rollout_free(fetched->rollout);
+        index_images_free(fetched->images);
+        source_images_done(&fetched->named);
         manifest_source_free(fetched->url.source);
         manifest_source_free(fetched->index.source);
         free(fetched);

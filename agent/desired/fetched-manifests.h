@@ -5,9 +5,11 @@
  * whose table decides which manifest has which name. */
 
 #include "agent/desired/index-rollout.h"
+#include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
+#include "agent/model/node.h"
 #include "agent/node/agent-paths.h"
 
 typedef struct FetchedManifests FetchedManifests;
@@ -18,6 +20,8 @@ typedef struct FetchedManifestsConfig {
         const Config *config;
         const AgentPaths *paths;
         ManifestDirectory *manifests;
+        ImageStore *images;
+        const NodeLabelsTaints *node;
         IndexRolloutConfig rollout; /* of an index; its source and event loop are filled in */
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_status)(void *userdata); /* fetched_manifests_status() is different */

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/desired/index-rollout.h"
 
+#include "agent/desired/index-objects.h"
 #include "agent/desired/rollout-history.h"
 #include "agent/desired/unready-pod.h"
-#include "agent/manifest/manifest.h"
-#include "agent/manifest/reader.h"
 #include "agent/pods/manager/pod-images.h"
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/log.h"
-#include "common/strv.h"
 #include "common/text.h"
 
 #include <inttypes.h>
@@ -23,7 +20,7 @@ struct IndexRollout {
         IndexRolloutConfig config;
         sd_event_source *timer;
         AwakeSince awake;
-        LIST_OF(ManifestObjects) previous; /* of the index before, whose images are kept */
+        IndexObjects previous; /* of the index before, whose images are kept */
         RolloutDecision decision;
         char *reason; /* of the decision to go back */
         SteadyStamp fetched, ready_since;
@@ -40,40 +37,11 @@ typedef struct IndexReadiness {
 
 /* ---- the index before ---- */
 
-static void forget_previous_index(IndexRollout *rollout) {
-        for (size_t i = 0; i < rollout->previous.n; i++)
-                manifest_objects_done(&rollout->previous.items[i]);
-        free(rollout->previous.items);
-        rollout->previous.items = NULL;
-        rollout->previous.n = 0;
-}
-
-static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char *file) {
-        ManifestObjects *objects;
-        cleanup_free char *data = NULL;
-        ManifestStamp stamp = { 0 };
-        size_t length;
-        int r;
-
-        r = read_manifest_file(dir_fd, file, &stamp, &data, &length, NULL);
-        if (r != 0)
-                return r;
-        objects = ARRAY_APPEND(rollout->previous.items, rollout->previous.n);
-        if (!objects)
-                return -ENOMEM;
-        return manifest_parse(file, data, length, rollout->config.node_name, objects, NULL);
-}
-
 /* For their images. What cannot be read is not kept. */
 static void read_previous_index(IndexRollout *rollout) {
         cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
-        cleanup_strv char **files = NULL;
-        int r = fd < 0 ? fd : list_manifest_files(fd, &files);
+        int r = fd < 0 ? fd : index_objects_read(fd, rollout->config.node_name, &rollout->previous);
 
-        strv_foreach(file, files) {
-                if (r >= 0)
-                        r = read_previous_manifest(rollout, fd, *file);
-        }
         if (r < 0)
                 (void) log_warning_errno(r, "Cannot read the previous index");
 }
@@ -83,20 +51,18 @@ void index_rollout_begin(IndexRollout *rollout) {
 
         if (!rollout)
                 return;
-        forget_previous_index(rollout);
+        index_objects_done(&rollout->previous);
         if (manifest_source_is_on_trial(rollout->config.source, &since))
                 read_previous_index(rollout);
 }
 
-void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret) {
-        for (size_t i = 0; rollout && i < rollout->previous.n; i++) {
-                const ManifestObjects *objects = &rollout->previous.items[i];
+static void list_previous_images(const Pod *pod, void *userdata) {
+        pod_list_images(pod, userdata);
+}
 
-                for (size_t j = 0; j < objects->pods.n; j++)
-                        pod_list_images(objects->pods.items[j], ret);
-                for (size_t j = 0; j < objects->daemonsets.n; j++)
-                        pod_list_images(&objects->daemonsets.items[j]->spec.template, ret);
-        }
+void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret) {
+        if (rollout)
+                index_objects_foreach_pod(&rollout->previous, list_previous_images, ret);
 }
 
 /* ---- what it wants ---- */
@@ -232,7 +198,8 @@ void index_rollout_act(IndexRollout *rollout) {
         rollout->decision = ROLLOUT_CONTINUES;
         if (decision == ROLLOUT_IS_GOOD) {
                 manifest_source_end_trial(rollout->config.source);
-                forget_previous_index(rollout);
+                index_objects_done(&rollout->previous);
+                rollout->config.on_proven(rollout->config.proven_userdata);
         } else if (decision == ROLLOUT_GOES_BACK && reason) {
                 if (manifest_source_roll_back(rollout->config.source, reason) < 0)
                         arm_index_timer(rollout, steady_now_usec(rollout->config.clock) +
@@ -275,7 +242,7 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
 IndexRollout *index_rollout_free(IndexRollout *rollout) {
         if (!rollout)
                 return NULL;
-        forget_previous_index(rollout);
+        index_objects_done(&rollout->previous);
         sd_event_source_disable_unref(rollout->timer);
         free(rollout->reason);
         free(rollout);

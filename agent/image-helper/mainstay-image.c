@@ -8,8 +8,11 @@
 #include "agent/image-helper/import/rootfs-import.h"
 #include "agent/image-helper/process/image-confine.h"
 #include "agent/image-helper/process/safe-message.h"
+#include "agent/image-helper/pull/platform.h"
 #include "agent/image-helper/pull/pull.h"
 #include "agent/image-helper/signature/signature-gate.h"
+#include "agent/image-helper/source/image-collect.h"
+#include "agent/image-helper/source/image-fetch.h"
 #include "agent/image-helper/source/report-sender.h"
 #include "agent/image-helper/source/source-update.h"
 #include "agent/image-helper/store/complete-records.h"
@@ -34,6 +37,18 @@ static const char usage[] =
         "                                unpack one image of an archive into the store; the\n"
         "                                signature policy is read from standard input\n"
         "  pull --store DIR REFERENCE    pull an image; settings are read from standard input\n"
+        "  fetch --store DIR --digest sha256:… REFERENCE\n"
+        "                                fetch an image that a signed index names; settings are "
+        "read "
+        "from\n"
+        "                                standard input\n"
+        "  collect --store DIR [--platform PLATFORM] REFERENCE [ARCHIVE | DIRECTORY]\n"
+        "                                copy an image for a signed index into the store, from a\n"
+        "                                registry or an OCI layout; settings are read from "
+        "standard\n"
+        "                                input\n"
+        "  delta --store DIR [--platform PLATFORM] OLD NEW\n"
+        "                                add a delta between two images of such a store to it\n"
         "  signatures --store DIR --digest sha256:… REFERENCE\n"
         "                                check the signatures of an image in the store; settings "
         "are\n"
@@ -63,7 +78,7 @@ static const char usage[] =
         "\n"
         "  --help  --version\n";
 
-static const char *arg_store, *arg_digest, *arg_archive, *arg_other;
+static const char *arg_store, *arg_digest, *arg_archive, *arg_other, *arg_platform;
 static char **arg_names, **arg_changes;
 static bool arg_repair;
 
@@ -153,6 +168,39 @@ static int verb_pull(Store *store, Error *reterr) {
         int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
 
         return r < 0 ? r : pull_image(arg_archive, &settings, store, reterr);
+}
+
+static int verb_fetch(Store *store, Error *reterr) {
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        return r < 0 ? r : fetch_image(arg_archive, arg_digest, &settings, store, reterr);
+}
+
+static int open_collection(const char *path, Error *reterr) {
+        cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_setf(reterr, errno == ENOENT ? ENOTDIR : errno, "%s: %s", path,
+                                  strerror(errno));
+        if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+                return error_setf(reterr, EINVAL, "%s is neither an archive nor a directory", path);
+        return TAKE_FD(fd);
+}
+
+static int verb_collect(Store *store, Error *reterr) {
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        cleanup_close int from = -EBADF;
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        if (r >= 0 && arg_other)
+                r = from = open_collection(arg_other, reterr);
+        return r < 0 ? r : collect_image(arg_archive, from, &settings, store, reterr);
+}
+
+static int verb_delta(Store *store, Error *reterr) {
+        return collect_delta(arg_archive, arg_other, store, reterr);
 }
 
 /* By digests, each given with --name. */
@@ -274,11 +322,13 @@ static const struct {
         int words_min, words_max;
         bool needs_digest;
 } verbs[] = {
-        { "index", verb_index, 1, 1 },   { "unpack", verb_unpack, 1, 1, true },
-        { "pull", verb_pull, 1, 1 },     { "remove", verb_remove, 0, 0 },
-        { "import", verb_import, 1, 1 }, { "export", verb_export, 1, 1 },
-        { "diff", verb_diff, 2, 2 },     { "verify", verb_verify, 0, 1 },
-        { "sweep", verb_sweep, 0, 0 },   { "signatures", verb_signatures, 1, 1, true },
+        { "index", verb_index, 1, 1 },     { "unpack", verb_unpack, 1, 1, true },
+        { "pull", verb_pull, 1, 1 },       { "fetch", verb_fetch, 1, 1, true },
+        { "collect", verb_collect, 1, 2 }, { "delta", verb_delta, 2, 2 },
+        { "remove", verb_remove, 0, 0 },   { "import", verb_import, 1, 1 },
+        { "export", verb_export, 1, 1 },   { "diff", verb_diff, 2, 2 },
+        { "verify", verb_verify, 0, 1 },   { "sweep", verb_sweep, 0, 0 },
+        { "signatures", verb_signatures, 1, 1, true },
 };
 
 static int usage_error(const char *what) {
@@ -293,6 +343,7 @@ static int parse_image_arguments(int argc, char **argv) {
                 { "digest", required_argument, NULL, 'd' },
                 { "name", required_argument, NULL, 'n' },
                 { "config", required_argument, NULL, 'c' },
+                { "platform", required_argument, NULL, 'p' },
                 { "repair", no_argument, NULL, 'r' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'V' },
@@ -315,6 +366,9 @@ static int parse_image_arguments(int argc, char **argv) {
                 case 'c':
                         if (strv_append(&arg_changes, optarg) < 0)
                                 return 1;
+                        break;
+                case 'p':
+                        arg_platform = optarg;
                         break;
                 case 'r':
                         arg_repair = true;
@@ -360,6 +414,8 @@ static int verb_source(void) {
         if (r >= 0)
                 r = update_source(arg_store, &settings, &error);
         status = report_outcome(r, &error);
+        if (r == -ENOMEDIUM)
+                return EX_NOINPUT;
         return r == -EAGAIN ? EX_TEMPFAIL : status;
 }
 
@@ -401,10 +457,14 @@ static int run_image_verb(int argc, char **argv) {
         arg_archive = argv[optind];
         arg_other = n > 1 ? argv[optind + 1] : NULL;
 
-        r = store_open(arg_store, &store, &error);
+        r = arg_platform ? platform_choose(arg_platform, &error) : 0;
+        if (r >= 0)
+                r = store_open(arg_store, &store, &error);
         if (r >= 0)
                 r = verbs[i].run(store, &error);
         n = report_outcome(r, &error);
+        if (r == -ENOENT && streq(verb, "collect"))
+                return EX_NOINPUT;
         /* The next one creates another store. */
         return r < 0 && store_is_removed(store) ? EX_TEMPFAIL : n;
 }

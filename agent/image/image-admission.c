@@ -69,12 +69,13 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
         (void) image_verified_load(store, digest, &ret->verified);
         if (image && streq(image->digest, digest)) {
                 ret->path = resolve_archive_path(store, archive->file);
-                ret->origin = (ImageOrigin){ image->transport, ret->path };
+                ret->origin = (ImageOrigin){ image->transport, ret->path, NULL };
                 return ret->path ? 0 : -ENOMEM;
         }
         origin = json_object_get(ret->verified, "origin");
         transport = json_text(origin, "transport");
-        ret->origin = (ImageOrigin){ transport ? transport : "docker", json_text(origin, "path") };
+        ret->origin =
+                (ImageOrigin){ transport ? transport : "docker", json_text(origin, "path"), NULL };
         return 0;
 }
 
@@ -103,17 +104,32 @@ int image_admission_check(ImageStore *store, const char *reference, const char *
         return !demand || has_passed_signature_policy(found.verified, demand);
 }
 
+int image_admission_check_source(ImageStore *store, const char *reference, const char *digest,
+                                 const char *fleet, Error *reterr) {
+        cleanup_json json_t *demand = NULL, *verified = NULL;
+        int r = image_policy_demand(&store->policy, &(ImageOrigin){ "docker", NULL, fleet },
+                                    reference, &demand, reterr);
+
+        if (r < 0 || !demand)
+                return r < 0 ? r : 1;
+        (void) image_verified_load(store, digest, &verified);
+        return has_passed_signature_policy(verified, demand);
+}
+
 int image_admission_check_pull(ImageStore *store, const char *reference, Error *reterr) {
         cleanup_json json_t *demand = NULL;
 
-        return image_policy_demand(&store->policy, &(ImageOrigin){ "docker", NULL }, reference,
-                                   &demand, reterr);
+        return image_policy_demand(&store->policy, &(ImageOrigin){ "docker", NULL, NULL },
+                                   reference, &demand, reterr);
 }
 
 int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr) {
-        cleanup_with(found_origin_done) FoundOrigin found = { .origin = { "docker", NULL } };
+        cleanup_with(found_origin_done)
+                FoundOrigin found = { .origin = { "docker", NULL, job->fleet } };
         bool is_pull = job->reference && !job->is_check;
         cleanup_json json_t *demand = NULL, *access = is_pull ? image_access_to_json(store) : NULL;
+        cleanup_json json_t *source =
+                job->fleet ? pull_source_to_json(store->config, job->fleet, job->directory) : NULL;
         int r = is_pull ? 0 : find_image_origin(store, job->policy_reference, job->digest, &found);
 
         if (r < 0)
@@ -122,12 +138,13 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
                                 reterr);
         if (r < 0)
                 return r;
-        if (is_pull && !access)
+        if ((is_pull && !access) || (job->fleet && !source))
                 return -ENOMEM;
         return pull_settings_open(
                 store->config, job->policy_reference, &job->secrets,
                 &(PullDemand){ .document = demand,
                                .origin = &found.origin,
+                               .source = source,
                                .access = access,
                                .is_offline = job->is_offline || found.origin.path });
 }

@@ -7,8 +7,8 @@
  * without writes the disk does not fill. Only with imageMaximumGCAge is there one, for the next
  * image that has not been used for so long; it is removed however full the disk is.
  *
- * Never removed: images that a container uses, that a desired pod names, or that an archive in
- * preload/ has. */
+ * Never removed: images that a container uses, that a desired pod or a signed index names, or that
+ * an archive in preload/ has. */
 
 #include "agent/image/image-store-private.h"
 
@@ -63,7 +63,9 @@ static ImageSet list_used_images(const ImageStore *store) {
 static bool is_image_removable(const ImageStore *store, const ImageSet *used, const char *digest) {
         const char *file;
 
-        return !image_set_contains(used, digest) && !is_image_archived(store, digest, &file);
+        return !image_set_contains(used, digest) && !is_image_archived(store, digest, &file) &&
+               !source_images_have_digest(&store->source_images, digest) &&
+               !source_images_have_digest(&store->kept_images, digest);
 }
 
 static uint64_t image_last_used_at(const ImageStore *store, const char *digest) {
@@ -366,6 +368,12 @@ static int list_current_names(const ImageStore *store, const char *digest, char 
                 if (streq(store->image_names.names[i].digest, digest))
                         r = add_current_name(store, digest, store->image_names.names[i].name,
                                              names);
+        for (size_t i = 0; r >= 0 && i < store->source_images.images.n; i++) {
+                const SourceImage *image = &store->source_images.images.items[i];
+
+                if (streq_ptr(image->digest, digest) && !strv_contains(*names, image->name))
+                        r = strv_append(names, image->name);
+        }
         for (size_t i = 0; r >= 0 && i < store->preload.archives.n_archives; i++) {
                 const Archive *archive = store->preload.archives.archives[i];
 

@@ -34,6 +34,8 @@ static ImageJob *image_job_free(ImageJob *job) {
                 return NULL;
         child_free(job->child);
         free(job->reference);
+        free(job->fleet);
+        free(job->directory);
         free(job->policy_reference);
         free(job->digest);
         free(job->archive);
@@ -104,7 +106,10 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
         if (r >= 0)
                 return 0;
         if (job->reference) {
-                log_warning("Cannot %s image '%s': %s", job->is_check ? "verify" : "pull",
+                log_warning("Cannot %s image '%s': %s",
+                            job->fleet      ? "fetch"
+                            : job->is_check ? "verify"
+                                            : "pull",
                             job->reference, error_message(reterr, r));
                 return r;
         }
@@ -249,13 +254,13 @@ static int make_pull_arguments(const ImageJob *job, char ***argv) {
 
         if (r < 0)
                 return r;
-        r = strv_append(argv, job->is_check ? "signatures" : "pull");
+        r = strv_append(argv, job->fleet ? "fetch" : job->is_check ? "signatures" : "pull");
         if (r < 0)
                 return r;
         r = strv_appendf(argv, "--store=%s", job->store->images_path);
         if (r < 0)
                 return r;
-        if (job->is_check) {
+        if (job->digest) {
                 r = strv_appendf(argv, "--digest=%s", job->digest);
                 if (r < 0)
                         return r;
@@ -393,7 +398,8 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
         list_foreach(other, store->jobs.first)
-                if (other->reference && !other->is_check && streq(other->reference, reference) &&
+                if (other->reference && !other->is_check && !other->fleet &&
+                    streq(other->reference, reference) &&
                     pull_secret_list_equal(&other->secrets, secrets)) {
                         *ret = other;
                         return 0;
@@ -407,6 +413,35 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
         job->policy_reference = strdup(reference);
         if (!job->reference || !job->policy_reference || strv_append(&job->names, reference) < 0 ||
             pull_secret_list_extend(&job->secrets, secrets) < 0)
+                return -ENOMEM;
+        LIST_APPEND(store->jobs.first, job);
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+/* Its name is one that no pod has. */
+int image_job_for_source(ImageStore *store, const ImageRequest *request, ImageJob **ret) {
+        cleanup_with(image_job_freep) ImageJob *job = NULL;
+
+        list_foreach(other, store->jobs.first)
+                if (other->fleet && streq(other->reference, request->reference) &&
+                    streq(other->digest, request->source_digest) &&
+                    streq(other->directory, request->directory)) {
+                        *ret = other;
+                        return 0;
+                }
+        job = calloc(1, sizeof(*job));
+        if (!job)
+                return -ENOMEM;
+        job->store = store;
+        job->requested_at = now_boottime_usec();
+        job->reference = strdup(request->reference);
+        job->policy_reference = strdup(request->reference);
+        job->digest = strdup(request->source_digest);
+        job->fleet = strdup(request->fleet);
+        job->directory = strdup(request->directory);
+        if (!job->reference || !job->policy_reference || !job->digest || !job->fleet ||
+            !job->directory)
                 return -ENOMEM;
         LIST_APPEND(store->jobs.first, job);
         *ret = TAKE_PTR(job);

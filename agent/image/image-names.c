@@ -5,6 +5,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-access.h"
 #include "common/image-reference.h"
 #include "common/json-text.h"
 
@@ -43,6 +44,11 @@ int image_names_set(ImageNames *image_names, const char *name, const char *diges
         return 0;
 }
 
+/* An image of a signed index has the name that the index gives it. */
+static bool is_name_of_index(const char *name) {
+        return strncmp(name, IMAGE_NAME_OF_INDEX, strlen(IMAGE_NAME_OF_INDEX)) == 0;
+}
+
 /* A name that an earlier version spelled differently ("LOCALHOST:5000/app:1") gives way to the one
  * of today. A name that is invalid today is kept, so that its image is listed and collected. */
 static int load_image_name(ImageNames *image_names, const char *name, const char *digest) {
@@ -71,7 +77,8 @@ void image_names_load(ImageNames *image_names, int images_fd) {
                         json_object_get(annotations, "org.opencontainers.image.ref.name"));
                 const char *digest = json_text(annotations, "mainstay.image.digest");
 
-                if (name && digest && load_image_name(image_names, name, digest) < 0)
+                if (name && digest && !is_name_of_index(name) &&
+                    load_image_name(image_names, name, digest) < 0)
                         return;
         }
 }

@@ -162,17 +162,33 @@ static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, cons
         return json_array_append_new(requirements, requirement) < 0 ? -ENOMEM : 0;
 }
 
+/* The signature of the index was verified when it was taken. */
+static int check_source_rule(const json_t *rule, const ImageOrigin *origin, Error *reterr) {
+        const char *fleet = json_text(rule, "fleet");
+
+        if (!origin->fleet)
+                return error_setf(reterr, EKEYREJECTED,
+                                  "the image is not one that a signed index gives to the pod");
+        if (fleet && !streq(fleet, origin->fleet))
+                return error_setf(reterr, EKEYREJECTED, "the index is of the fleet '%s', not '%s'",
+                                  origin->fleet, fleet);
+        return 0;
+}
+
 static int add_policy_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
                            json_t *requirements, Error *reterr) {
         const char *type = json_text(rule, "type");
 
         if (streq(type, "insecureAcceptAnything"))
                 return 0;
+        if (streq(type, "sourceSigned"))
+                return check_source_rule(rule, origin, reterr);
         if (streq(type, "sigstoreSigned"))
                 return add_sigstore_rule(rule, origin, place, requirements, reterr);
         if (streq(type, "reject"))
                 return error_setf(reterr, EKEYREJECTED, "reject");
-        return error_setf(reterr, EKEYREJECTED, "%s is not supported, only sigstoreSigned", type);
+        return error_setf(reterr, EKEYREJECTED,
+                          "%s is not supported, only sigstoreSigned and sourceSigned", type);
 }
 
 static int add_policy_rules(const ImagePolicy *policy, const json_t *rules,

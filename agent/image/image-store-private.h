@@ -25,6 +25,8 @@ typedef struct ImageJob {
         ImageStore *store;
         char *reference; /* of a pull or a check; NULL: the image is unpacked from an archive */
         bool is_check;   /* the signatures of an image of the store are checked */
+        char *fleet;     /* whose signed index has the image; NULL: it is not fetched from there */
+        char *directory; /* in which that index lies */
         bool is_offline; /* without a registry */
         char *policy_reference; /* under which the image must meet the policy */
         char *archive;          /* path */
@@ -46,6 +48,9 @@ struct ImageRequest {
         char *reference;
         PullPolicy policy;
         PullSecretList secrets;
+        char *fleet;         /* whose signed index has the image; NULL: none */
+        char *directory;     /* in which that index lies */
+        char *source_digest; /* that the image has in it */
         image_ready_t ready;
         image_progress_t progress;
         void *userdata;
@@ -98,6 +103,7 @@ struct ImageStore {
         size_t n_images;
         ImageRequest *requests;
         ImageNames image_names;
+        SourceImages source_images, kept_images;
         ImagePolicy policy;
         ImageJobs jobs;
         PreloadArchives preload;
@@ -138,6 +144,9 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
 int image_job_for_pull(ImageStore *store, const char *reference, const PullSecretList *secrets,
                        ImageJob **ret);
 
+/* The job that fetches what a signed index names. */
+int image_job_for_source(ImageStore *store, const ImageRequest *request, ImageJob **ret);
+
 /* The job that checks the signatures of an image that is here. */
 int image_job_for_check(ImageStore *store, const ImageRequest *request, const char *digest,
                         ImageJob **ret);
@@ -165,6 +174,10 @@ int image_store_sweep_leftovers(ImageStore *store);
 int image_admission_check(ImageStore *store, const char *reference, const char *digest,
                           Error *reterr);
 
+/* The same for an image that the signed index of a fleet gives to the pod. */
+int image_admission_check_source(ImageStore *store, const char *reference, const char *digest,
+                                 const char *fleet, Error *reterr);
+
 /* The record of an image that mainstay-image has verified, which the caller frees. 0; also with
  * NULL where there is none. -errno: it is damaged or cannot be read, and what it said is unknown.
  */
@@ -184,6 +197,9 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
  * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
 bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
                           bool is_archived);
+
+/* Whether the image was fetched for pods of that fleet's index. */
+bool image_access_is_of_source(const ImageStore *store, const char *digest, const char *fleet);
 
 /* What mainstay-image decides by, of which images of the store a pull may reuse layers:
  * {"opensAll": …, "opensPreloaded": …, "allowlist": […], "archived": ["<digest>", …]}, the members

@@ -36,6 +36,9 @@ static const char *const preload_name = "preload", *const images_name = "images"
 
 static ImageRequest *image_request_free(ImageRequest *request) {
         free(request->reference);
+        free(request->fleet);
+        free(request->directory);
+        free(request->source_digest);
         pull_secret_list_done(&request->secrets);
         free(request);
         return NULL;
@@ -192,10 +195,15 @@ static int admit_image(ImageStore *store, const ImageRequest *request, const Ima
         const Archive *archive = NULL;
         const ArchivedImage *found =
                 archive_set_find(&store->preload.archives, request->reference, &archive);
-        int r = image_admission_check(store, request->reference, image->digest, reterr);
+        int r = request->fleet
+                        ? image_admission_check_source(store, request->reference, image->digest,
+                                                       request->fleet, reterr)
+                        : image_admission_check(store, request->reference, image->digest, reterr);
 
         if (r != 0)
                 return r;
+        if (request->fleet)
+                return image_job_for_source(store, request, ret_job);
         if (found && streq(found->digest, image->digest))
                 return image_job_for_archive(store, archive, found, request->reference, ret_job);
         return image_job_for_check(store, request, image->digest, ret_job);
@@ -261,6 +269,30 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
         }
 }
 
+/* As find_image_or_pull(), for an image that a signed index names. It may be here because others
+ * have brought it: that says nothing about who may use it. */
+static int find_image_of_source(ImageStore *store, const ImageRequest *request, Image **ret_image,
+                                ImageJob **ret_job, Error *reterr) {
+        int r = image_store_load_image(store, request->reference, request->source_digest, ret_image,
+                                       reterr);
+
+        if (r >= 0 && !image_access_is_of_source(store, request->source_digest, request->fleet)) {
+                *ret_image = image_unref(*ret_image);
+                r = -ENOENT;
+        }
+        if (r == -ENOENT) {
+                r = image_admission_check_source(store, request->reference, request->source_digest,
+                                                 request->fleet, reterr);
+                return r < 0 ? r : image_job_for_source(store, request, ret_job);
+        }
+        if (r < 0)
+                return r;
+        r = admit_image(store, request, *ret_image, ret_job, reterr);
+        if (r <= 0)
+                *ret_image = image_unref(*ret_image);
+        return r;
+}
+
 /* 1 with the image; 0 with the job to wait for, or NULL for the archives or the sweeper; or -errno.
  */
 static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Image **ret_image,
@@ -273,6 +305,8 @@ static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Im
         int r;
 
         *ret_job = NULL;
+        if (request->fleet)
+                return find_image_of_source(store, request, ret_image, ret_job, reterr);
         if (found && !image_access_is_open(store, request, found->digest, true))
                 found = NULL;
         if (!found && archive_set_is_pending(&store->preload.archives))
@@ -320,6 +354,34 @@ static void retry_broken_archives(ImageStore *store, const char *reference) {
                 preload_index_archives(store);
 }
 
+/* Where the index that the pod is of names the image. */
+static int set_request_source(ImageRequest *request, const SourceImages *source, Error *reterr) {
+        const SourceImage *image = source ? source_images_find(source, request->reference) : NULL;
+
+        if (!image)
+                return 0;
+        if (!image->digest)
+                return error_setf(reterr, ENOEXEC,
+                                  "the signed index has image %s for other platforms only",
+                                  image->name);
+        request->fleet = strdup(source->fleet);
+        request->directory = strdup(source->directory);
+        request->source_digest = strdup(image->digest);
+        return request->fleet && request->directory && request->source_digest ? 0 : -ENOMEM;
+}
+
+void image_store_set_source_images(ImageStore *store, SourceImages *in_use, SourceImages *kept) {
+        source_images_done(&store->source_images);
+        source_images_done(&store->kept_images);
+        store->source_images = *in_use;
+        store->kept_images = *kept;
+        *in_use = *kept = (SourceImages){ 0 };
+}
+
+const SourceImages *image_store_source_images(const ImageStore *store, const Pod *pod) {
+        return pod->metadata.source == OBJECT_SOURCE_INDEX ? &store->source_images : NULL;
+}
+
 int image_store_request(ImageStore *store, const ImageRequestOptions *options, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr) {
@@ -338,6 +400,8 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
         r = options->secrets ? pull_secret_list_extend(&request->secrets, options->secrets) : 0;
         if (r >= 0)
                 r = image_reference_normalise(options->reference, &request->reference, reterr);
+        if (r >= 0)
+                r = set_request_source(request, options->source, reterr);
         if (r >= 0) {
                 retry_broken_archives(store, request->reference);
                 r = find_image_or_pull(store, request, ret_image, &request->job, reterr);
@@ -528,6 +592,8 @@ ImageStore *image_store_free(ImageStore *store) {
         image_gc_done(store);
         preload_done(store);
         image_names_done(&store->image_names);
+        source_images_done(&store->source_images);
+        source_images_done(&store->kept_images);
         image_policy_done(&store->policy);
         for (size_t i = 0; i < store->n_images; i++)
                 image_unref(store->images[i]);

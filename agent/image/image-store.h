@@ -7,6 +7,7 @@
 
 #include "agent/image/image-set.h"
 #include "agent/image/pull-secret.h"
+#include "agent/image/source-images.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"
 #include "agent/model/pod.h"
@@ -62,6 +63,8 @@ typedef struct ImageRequestOptions {
         PullPolicy policy;             /* unset is IfNotPresent */
         const PullSecretList *secrets; /* imagePullSecrets; copied. NULL: none */
         image_progress_t progress;     /* may be NULL; gets the userdata of 'ready' */
+        const SourceImages *source;    /* of the index that the pod is of: an image that it names is
+                                          taken from there only, whatever the policy; NULL: none */
 } ImageRequestOptions;
 
 /* Requests an image. 1: it is present, and *ret_image is a new reference; nothing is called. 0:
@@ -84,6 +87,13 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
 /* Cancels a request; 'ready' is not called. NULL is fine. */
 ImageRequest *image_request_cancel(ImageRequest *request);
 DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
+
+/* The images that the index in use names, and those of another one, which is kept for a rollback or
+ * will be used next: neither are removed. Both are taken over. */
+void image_store_set_source_images(ImageStore *store, SourceImages *in_use, SourceImages *kept);
+
+/* Those of the index in use, for requests of a pod; NULL: the pod is not of an index. Borrowed. */
+const SourceImages *image_store_source_images(const ImageStore *store, const Pod *pod);
 
 /* Information about one image, for the command line. All is borrowed. */
 typedef struct ImageInfo {

@@ -38,20 +38,34 @@ static json_t *origin_to_json(const ImageOrigin *origin) {
                             : NULL;
 }
 
+json_t *pull_source_to_json(const MainstayConfig *config, const char *fleet,
+                            const char *directory) {
+        const SourceConfig *source = config ? config->source : NULL;
+
+        return source ? json_pack("{s:s, s:s, s:s, s:s*, s:I, s:s*, s:s*, s:s*}", "url",
+                                  source->url, "fleet", fleet, "directory", directory, "caFile",
+                                  source->ca_file, "rate", (json_int_t) source->rate_bytes,
+                                  "httpProxy", config->http_proxy, "httpsProxy",
+                                  config->https_proxy, "noProxy", config->no_proxy)
+                      : NULL;
+}
+
 static json_t *pull_settings_to_json(const MainstayConfig *given, const char *reference,
                                      const PullSecretList *secrets, const PullDemand *demand) {
         static const MainstayConfig none = { 0 };
         const MainstayConfig *config = given ? given : &none;
 
-        return json_pack("{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:O*, s:b}",
-                         "progress", 1, "pullSecrets", pull_secret_list_to_json(secrets),
-                         "authHashes", pull_secret_list_hashes(secrets), "insecureRegistries",
-                         string_array_to_json(config->insecure_registries), "mirrors",
-                         registry_mirrors_to_json(config, reference), "authFile",
-                         config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
-                         config->https_proxy, "noProxy", config->no_proxy, "signaturePolicy",
-                         demand->document, "origin", origin_to_json(demand->origin), "access",
-                         demand->access, "offline", demand->is_offline);
+        return json_pack(
+                "{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:O*, s:O*, "
+                "s:b}",
+                "progress", 1, "pullSecrets", pull_secret_list_to_json(secrets), "authHashes",
+                pull_secret_list_hashes(secrets), "insecureRegistries",
+                string_array_to_json(config->insecure_registries), "mirrors",
+                registry_mirrors_to_json(config, reference), "authFile", config->registry_auth_file,
+                "httpProxy", config->http_proxy, "httpsProxy", config->https_proxy, "noProxy",
+                config->no_proxy, "signaturePolicy", demand->document, "origin",
+                origin_to_json(demand->origin), "access", demand->access, "source", demand->source,
+                "offline", demand->is_offline);
 }
 
 static void wipe_secret_values(const json_t *settings) {

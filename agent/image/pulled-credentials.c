@@ -119,6 +119,15 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
         return image_access_is_recorded(image_access_find(access, repository), hashes);
 }
 
+bool image_access_is_of_source(const ImageStore *store, const char *digest, const char *fleet) {
+        cleanup_free char *name = image_access_source_name(fleet);
+        cleanup_json json_t *verified = NULL, *hashes = name ? json_pack("[s]", name) : NULL;
+
+        return hashes && image_verified_load(store, digest, &verified) >= 0 &&
+               image_access_is_recorded(
+                       image_access_find(json_object_get(verified, "access"), name), hashes);
+}
+
 /* Without those that a registry must have brought, if they are here. */
 static json_t *archived_digests_to_json(const ArchiveSet *archives) {
         json_t *digests = json_array();

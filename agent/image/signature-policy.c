@@ -54,7 +54,11 @@ static const PolicyMember sigstore_members[] = {
         { "rekorPublicKeyDatas", MEMBER_STRINGS, false },
         { "signedIdentity", MEMBER_OBJECT, false },
 };
+/* Not of containers-policy.json(5): other programs refuse a policy that has it. */
+static const PolicyMember source_members[] = { { "type", MEMBER_STRING, false },
+                                               { "fleet", MEMBER_STRING, false } };
 static const PolicyKind requirement_kinds[] = {
+        KIND("sourceSigned", source_members, false),
         KIND("insecureAcceptAnything", no_members, false),
         KIND("reject", no_members, false),
         KIND("signedBy", gpg_members, true),

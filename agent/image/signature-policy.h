@@ -17,6 +17,7 @@ int signature_policy_parse(const char *text, size_t length, json_t **ret, Error 
 typedef struct ImageOrigin {
         const char *transport; /* "docker", "docker-archive", "oci-archive" */
         const char *path;      /* of the archive; NULL for "docker" */
+        const char *fleet;     /* whose signed index names it; NULL: none */
 } ImageOrigin;
 
 /* The list of requirements that apply to an image, the most specific one: for its reference, a

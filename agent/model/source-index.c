@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/source-index.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/ed25519.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 #include "common/strv.h"
 
@@ -13,10 +15,33 @@
 
 enum {
         INDEX_FORMAT = 1,
-        FLEET_LENGTH_MAX = 253
+        FLEET_LENGTH_MAX = 253,
+        PLATFORM_LENGTH_MAX = 64,
+        MEDIA_TYPE_LENGTH_MAX = 127
 };
 
+#define BLOB_BYTES_MAX (UINT64_C(256) << 30)
+
+static void index_platform_done(SourceIndexPlatform *platform) {
+        for (size_t i = 0; i < platform->deltas.n; i++)
+                free(platform->deltas.items[i].blobs.items);
+        free(platform->deltas.items);
+        free(platform->blobs.items);
+        free(platform->media_type);
+        free(platform->name);
+}
+
+static void index_image_done(SourceIndexImage *image) {
+        for (size_t i = 0; i < image->platforms.n; i++)
+                index_platform_done(&image->platforms.items[i]);
+        free(image->platforms.items);
+        free(image->name);
+}
+
 void source_index_done(SourceIndex *index) {
+        for (size_t i = 0; i < index->images.n; i++)
+                index_image_done(&index->images.items[i]);
+        free(index->images.items);
         for (size_t i = 0; i < index->files.n; i++)
                 free(index->files.items[i].name);
         free(index->files.items);
@@ -37,6 +62,12 @@ static bool is_plain_name(const char *name, size_t max) {
 
 bool source_name_is_valid(const char *name) {
         return is_plain_name(name, FLEET_LENGTH_MAX);
+}
+
+const char *source_stick_path(const char *url) {
+        if (strncmp(url, "file:///", 8) == 0)
+                return url + 7;
+        return strncmp(url, "file:/", 6) == 0 ? url + 5 : NULL;
 }
 
 static bool is_index_file_name(const char *name) {
@@ -122,6 +153,192 @@ static int parse_file_list(const json_t *array, uint64_t file_max, SourceIndex *
         return check_file_list(index, reterr);
 }
 
+/* ---- images ---- */
+
+static int parse_index_digest(const json_t *json, const char *key, char ret[SOURCE_DIGEST_SIZE],
+                              Error *reterr) {
+        const char *digest = strna(json_string_value(json_object_get(json, key)));
+
+        if (strncmp(digest, "sha256:", 7) != 0 || !is_sha256_hex(digest + 7))
+                return error_setf(reterr, EBADMSG,
+                                  "%s: must be 'sha256:' and 64 lower-case hex digits", key);
+        memcpy(ret, digest, SOURCE_DIGEST_SIZE);
+        return 0;
+}
+
+static int parse_index_blob(const json_t *json, SourceIndexBlob *blob, Error *reterr) {
+        json_int_t size = json_integer_value(json_object_get(json, "size"));
+
+        if (size <= 0 || (uint64_t) size > BLOB_BYTES_MAX)
+                return error_setf(reterr, EBADMSG, "size: must be between 1 and %llu",
+                                  (unsigned long long) BLOB_BYTES_MAX);
+        blob->size = (uint64_t) size;
+        return parse_index_digest(json, "digest", blob->digest, reterr);
+}
+
+/* A list of at most 'max' objects, of which as many structures of 'size' bytes are made. */
+static int begin_index_list(const json_t *json, const char *key, size_t max, size_t size,
+                            const json_t **ret_array, void *ret_items, Error *reterr) {
+        const json_t *array = json_object_get(json, key);
+        void *items;
+
+        if (array && (!json_is_array(array) || json_array_size(array) > max))
+                return error_setf(reterr, EBADMSG, "%s: must be a list of at most %zu", key, max);
+        items = calloc(json_array_size(array) + 1, size);
+        if (!items)
+                return -ENOMEM;
+        memcpy(ret_items, &items, sizeof(items));
+        *ret_array = array;
+        return 0;
+}
+
+static int parse_blob_list(const json_t *json, SourceIndexBlob **ret, size_t *ret_n,
+                           Error *reterr) {
+        const json_t *array = NULL, *item;
+        size_t i;
+        int r = begin_index_list(json, "blobs", SOURCE_INDEX_BLOBS_MAX, sizeof(**ret), &array, ret,
+                                 reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(array, i, item) {
+                r = parse_index_blob(item, &(*ret)[(*ret_n)++], reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "blobs[%zu]", i);
+        }
+        return 0;
+}
+
+static int parse_index_delta(const json_t *json, SourceIndexDelta *delta, Error *reterr) {
+        int r = parse_index_digest(json, "base", delta->base, reterr);
+
+        if (r >= 0)
+                r = parse_index_blob(json, &delta->manifest, reterr);
+        return r < 0 ? r : parse_blob_list(json, &delta->blobs.items, &delta->blobs.n, reterr);
+}
+
+static int parse_delta_list(const json_t *json, SourceIndexPlatform *platform, Error *reterr) {
+        const json_t *array = NULL, *item;
+        size_t i;
+        int r = begin_index_list(json, "deltas", SOURCE_INDEX_DELTAS_MAX,
+                                 sizeof(*platform->deltas.items), &array, &platform->deltas.items,
+                                 reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(array, i, item) {
+                r = parse_index_delta(item, &platform->deltas.items[platform->deltas.n++], reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "deltas[%zu]", i);
+        }
+        return 0;
+}
+
+static bool is_plain_text(const char *text, const char *others, size_t max) {
+        for (const char *p = text; *p; p++)
+                if (!isalnum((unsigned char) *p) && !strchr(others, *p))
+                        return false;
+        return text[0] && strlen(text) <= max;
+}
+
+static int parse_index_platform(const json_t *json, SourceIndexPlatform *platform, Error *reterr) {
+        const char *name = strna(json_string_value(json_object_get(json, "platform")));
+        const char *media_type = strna(json_string_value(json_object_get(json, "mediaType")));
+        int r;
+
+        if (!strchr(name, '/') || !is_plain_text(name, "/._-", PLATFORM_LENGTH_MAX))
+                return error_setf(reterr, EBADMSG,
+                                  "platform: must be a system and an architecture, such as "
+                                  "linux/amd64");
+        if (!is_plain_text(media_type, "/.+_-", MEDIA_TYPE_LENGTH_MAX))
+                return error_setf(reterr, EBADMSG, "mediaType: must be that of a manifest");
+        platform->name = strdup(name);
+        platform->media_type = strdup(media_type);
+        if (!platform->name || !platform->media_type)
+                return -ENOMEM;
+        r = parse_index_blob(json, &platform->manifest, reterr);
+        if (r >= 0)
+                r = parse_blob_list(json, &platform->blobs.items, &platform->blobs.n, reterr);
+        return r < 0 ? r : parse_delta_list(json, platform, reterr);
+}
+
+static int parse_platform_list(const json_t *json, SourceIndexImage *image, Error *reterr) {
+        const json_t *array = NULL, *item;
+        size_t i;
+        int r = begin_index_list(json, "platforms", SOURCE_INDEX_PLATFORMS_MAX,
+                                 sizeof(*image->platforms.items), &array, &image->platforms.items,
+                                 reterr);
+
+        if (r < 0)
+                return r;
+        if (json_array_size(array) == 0)
+                return error_setf(reterr, EBADMSG, "platforms: must be a list of at least one");
+        json_array_foreach(array, i, item) {
+                r = parse_index_platform(item, &image->platforms.items[image->platforms.n++],
+                                         reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "platforms[%zu]", i);
+        }
+        return 0;
+}
+
+/* A name in another spelling than the one that nodes look for would never be found. */
+static int parse_index_image(const json_t *json, SourceIndexImage *image, Error *reterr) {
+        const char *name = strna(json_string_value(json_object_get(json, "name")));
+        int r = image_reference_normalise(name, &image->name, reterr);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : error_prefixf(reterr, -EBADMSG, "name");
+        if (!streq(name, image->name))
+                return error_setf(reterr, EBADMSG, "name: must be written as '%s'", image->name);
+        return parse_platform_list(json, image, reterr);
+}
+
+static int compare_index_images(const void *a, const void *b) {
+        return strcmp(((const SourceIndexImage *) a)->name, ((const SourceIndexImage *) b)->name);
+}
+
+static int parse_image_list(const json_t *json, SourceIndex *index, Error *reterr) {
+        const json_t *array = NULL, *item;
+        size_t i;
+        int r = begin_index_list(json, "images", SOURCE_INDEX_IMAGES_MAX,
+                                 sizeof(*index->images.items), &array, &index->images.items,
+                                 reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(array, i, item) {
+                r = parse_index_image(item, &index->images.items[index->images.n++], reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "images[%zu]", i);
+        }
+        qsort(index->images.items, index->images.n, sizeof(*index->images.items),
+              compare_index_images);
+        for (i = 1; i < index->images.n; i++)
+                if (streq(index->images.items[i].name, index->images.items[i - 1].name))
+                        return error_setf(reterr, EBADMSG, "images: %s is in it twice",
+                                          index->images.items[i].name);
+        return 0;
+}
+
+static int compare_index_image_name(const char *name, const SourceIndexImage *image) {
+        return strcmp(name, image->name);
+}
+
+const SourceIndexImage *source_index_find_image(const SourceIndex *index, const char *name) {
+        return ARRAY_FIND(name, index->images.items, index->images.n, compare_index_image_name);
+}
+
+uint64_t source_index_platform_bytes(const SourceIndexPlatform *platform) {
+        uint64_t bytes = platform->manifest.size;
+
+        for (size_t i = 0; i < platform->blobs.n; i++)
+                bytes += platform->blobs.items[i].size;
+        return bytes;
+}
+
+/* ---- the rest ---- */
+
 /* Keys that cannot be used, or none, would lock the node out. */
 static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reterr) {
         uint8_t key[ED25519_KEY_SIZE];
@@ -205,6 +422,9 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
         if (r < 0)
                 return r;
         r = parse_file_list(json_object_get(json, "files"), file_max, &index, reterr);
+        if (r < 0)
+                return r;
+        r = parse_image_list(json, &index, reterr);
         if (r < 0)
                 return r;
         r = parse_next_keys(json_object_get(json, "keys"), &index, reterr);

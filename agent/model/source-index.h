@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The index of a source of manifests, mainstay-source(5): JSON that names all files, with a
- * detached signature over its bytes; and the rules by which a node takes a new one. Pure.
- * Signatures are verified before anything is parsed here. */
+/* The index of a source of manifests, mainstay-source(5): JSON that names all files and the blobs
+ * of images, with a detached signature over its bytes; and the rules by which a node takes a new
+ * one. Pure. Signatures are verified before anything is parsed here. */
 
 #include "agent/model/values.h"
 #include "common/error.h"
@@ -16,6 +16,11 @@ enum {
         SOURCE_INDEX_FILES_MAX = 1000,
         SOURCE_INDEX_KEYS_MAX = 16,
         SOURCE_INDEX_NAME_MAX = 200,
+        SOURCE_INDEX_IMAGES_MAX = 1000,
+        SOURCE_INDEX_PLATFORMS_MAX = 32,
+        SOURCE_INDEX_BLOBS_MAX = 1024, /* of one image, or of one delta */
+        SOURCE_INDEX_DELTAS_MAX = 32,
+        SOURCE_DIGEST_SIZE = sizeof("sha256:") - 1 + SHA256_HEX_SIZE,
         SOURCE_DEADLINE_SECONDS_MAX = 999999999,
         SOURCE_SIGNATURE_BYTES_MAX = 16 * 1024
 };
@@ -26,11 +31,39 @@ typedef struct SourceIndexFile {
         char sha256[SHA256_HEX_SIZE];
 } SourceIndexFile;
 
+/* A blob of images/blobs/sha256/ beside the index. */
+typedef struct SourceIndexBlob {
+        char digest[SOURCE_DIGEST_SIZE];
+        uint64_t size;
+} SourceIndexBlob;
+
+/* An artifact as mainstay-images(7) describes it, for nodes that have another image. */
+typedef struct SourceIndexDelta {
+        char base[SOURCE_DIGEST_SIZE]; /* of the configuration of that image */
+        SourceIndexBlob manifest;
+        LIST_OF(SourceIndexBlob) blobs;
+} SourceIndexDelta;
+
+/* An image for one platform. */
+typedef struct SourceIndexPlatform {
+        char *name;       /* "linux/amd64", "linux/arm64/v8" */
+        char *media_type; /* of the manifest */
+        SourceIndexBlob manifest;
+        LIST_OF(SourceIndexBlob) blobs; /* the configuration and the layers */
+        LIST_OF(SourceIndexDelta) deltas;
+} SourceIndexPlatform;
+
+typedef struct SourceIndexImage {
+        char *name; /* the normalised reference; unique */
+        LIST_OF(SourceIndexPlatform) platforms;
+} SourceIndexImage;
+
 typedef struct SourceIndex {
         int64_t number;   /* increases with each index */
         uint64_t expires; /* realtime, microseconds */
         char *fleet;
         LIST_OF(SourceIndexFile) files;
+        LIST_OF(SourceIndexImage) images;  /* sorted by name */
         int64_t progress_deadline_seconds; /* else the one before is used again; 0: none */
         char **keys; /* one of them must have signed the next ones; NULL: as before */
 } SourceIndex;
@@ -38,10 +71,19 @@ typedef struct SourceIndex {
 /* The name of a fleet: letters, digits, '.', '_' and '-'. */
 bool source_name_is_valid(const char *name);
 
+/* The path of "file:///a/b" or "file:/a/b", within the URL; NULL: the URL is of HTTP. */
+const char *source_stick_path(const char *url);
+
 /* 'file_max' is the limit of a file in bytes. 0, or -EBADMSG with a message. */
 int source_index_parse(const char *text, size_t length, uint64_t file_max, SourceIndex *ret,
                        Error *reterr);
 void source_index_done(SourceIndex *index);
+
+/* The image with that normalised name; NULL: the index does not name it. */
+const SourceIndexImage *source_index_find_image(const SourceIndex *index, const char *name);
+
+/* Bytes of all that the image has there, without deltas. */
+uint64_t source_index_platform_bytes(const SourceIndexPlatform *platform);
 
 /* The index with the highest number that was verified. */
 typedef struct SourceIndexKnown {

@@ -17,14 +17,19 @@
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/failpoint.h"
+#include "common/file-watch.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
+#include "common/mount-watch.h"
+#include "common/strv.h"
 #include "common/text.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <sysexits.h>
 #include <time.h>
 
 enum {
@@ -50,17 +55,37 @@ struct ManifestSource {
         SourceInUse other;  /* what "next" has */
         SourceRollback rollback;
         bool is_on_trial;
-        char *refusal;      /* why "next" could not be used; NULL: nothing was refused */
-        uint64_t since;     /* realtime; of the last transition */
-        uint64_t succeeded; /* realtime */
+        char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
+        MountWatch *mount_watch; /* of a stick; else NULL */
+        FileWatch *file_watch;   /* likewise, while it is out */
+        bool is_absent;          /* it is out: it is not asked until something appears */
+        bool is_preparing;       /* what "next" needs is being fetched: the source is not asked */
+        bool is_pending;         /* "next" can be used when what it needs is here */
+        char *progress;          /* of what is fetched, for the status */
+        uint64_t since;          /* realtime; of the last transition */
+        uint64_t succeeded;      /* realtime */
 };
 
 /* ---- status ---- */
 
-NodeSourceStatus manifest_source_status(const ManifestSource *source) {
+/* What is fetched is more important than what failed before. */
+static const char *find_source_message(ManifestSource *source) {
+        cleanup_free char *progress = NULL;
+
+        if (!source->is_preparing)
+                return source->error ? source->error : source->in_use.summary;
+        progress = source->config.describe_progress(source->config.userdata);
+        free(source->progress);
+        source->progress =
+                text_format("%s%sfetching index %" PRId64 "%s%s", strna(source->in_use.summary),
+                            source->in_use.summary ? "; " : "", source->other.number,
+                            progress ? ": " : "", strna(progress));
+        return source->progress;
+}
+
+NodeSourceStatus manifest_source_status(ManifestSource *source) {
         return (NodeSourceStatus){ .name = source->config.name,
-                                   .message =
-                                           source->error ? source->error : source->in_use.summary,
+                                   .message = find_source_message(source),
                                    .number = source->in_use.number,
                                    .has_failed = source->error != NULL,
                                    .is_refused = source->error && source->refusal &&
@@ -153,16 +178,14 @@ static int check_rolled_back(ManifestSource *source, Error *reterr) {
         return error_setf(reterr, EBADMSG, "%s", source->rollback.reason);
 }
 
-static int accept_new_manifests(ManifestSource *source, Error *reterr) {
+/* They are whole, and all that they need is here. */
+static int use_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
-        int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
-                       : check_rolled_back(source, reterr);
+        int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory) : 0;
 
         if (r < 0)
                 return r;
-        r = source->config.check(fd, reterr, source->config.userdata);
-        if (r < 0)
-                return r;
+        DIE_AT("source.prepared");
         r = exchange_next_and_current(source);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", source->directory);
@@ -172,19 +195,57 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         return 0;
 }
 
+/* 0; or -errno, and they are refused. */
+static int check_new_manifests(ManifestSource *source, Error *reterr) {
+        cleanup_close int fd = open_source_manifests(source, "next/manifests");
+        int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
+                       : check_rolled_back(source, reterr);
+
+        return r < 0 ? r : source->config.check(fd, reterr, source->config.userdata);
+}
+
+/* 1: all that they need is here; 0: it is being fetched; or -errno. */
+static int prepare_new_manifests(ManifestSource *source, Error *reterr) {
+        cleanup_close int fd = open_source_manifests(source, "next/manifests");
+        int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory) : 0;
+
+        if (r >= 0)
+                r = source->config.prepare(fd, reterr, source->config.userdata);
+        source->is_preparing = r == 0;
+        source->is_pending = r < 0;
+        return r;
+}
+
+/* 1: they are in use; 0: what they need is being fetched; or -errno. */
+static int accept_new_manifests(ManifestSource *source, Error *reterr) {
+        int r = check_new_manifests(source, reterr);
+
+        replace_source_text(&source->refusal, r < 0 ? error_message(reterr, r) : NULL);
+        source->is_pending = false;
+        if (r >= 0)
+                r = prepare_new_manifests(source, reterr);
+        if (r <= 0)
+                return r;
+        r = use_new_manifests(source, reterr);
+        if (r < 0)
+                replace_source_text(&source->refusal, error_message(reterr, r));
+        return r < 0 ? r : 1;
+}
+
+/* Where an answer has not changed, "next" may be what it is of, and not be in use yet. */
 static void take_source_answer(ManifestSource *source, const ChildResult *result) {
         cleanup_error Error error = ERROR_NULL;
         SourceAnswer answer = { 0 };
         int r = source_answer_parse(result->output, result->output_length, &answer, &error);
 
-        if (r >= 0 && answer.is_new) {
+        if (r >= 0 && (answer.is_new || source->is_pending))
                 r = accept_new_manifests(source, &error);
-                replace_source_text(&source->refusal, r < 0 ? error_message(&error, r) : NULL);
-        }
-        set_source_error(source, r < 0 ? error_message(&error, r) : source->refusal);
+        if (!source->is_preparing)
+                set_source_error(source, r < 0 ? error_message(&error, r) : source->refusal);
 }
 
 static void on_source_asked(const ChildResult *result, void *userdata);
+static void schedule_next_question(ManifestSource *source);
 
 /* ---- when it is asked ---- */
 
@@ -218,9 +279,34 @@ static uint64_t wait_for_window(const ManifestSource *source) {
                USEC_PER_SEC;
 }
 
+bool manifest_source_may_ask(const ManifestSource *source, Error *reterr) {
+        if (wait_for_window(source) == 0)
+                return true;
+        (void) error_setf(reterr, ECANCELED, "the hours of the day %s are over",
+                          source->config.window);
+        return false;
+}
+
+char *manifest_source_path(const ManifestSource *source, const char *which) {
+        return path_join(source->directory, which);
+}
+
+void manifest_source_on_prepared(ManifestSource *source, int r, const Error *error) {
+        cleanup_error Error own = ERROR_NULL;
+
+        source->is_preparing = false;
+        source->is_pending = r < 0;
+        if (r >= 0)
+                r = use_new_manifests(source, &own);
+        if (r != -ECANCELED)
+                set_source_error(source,
+                                 r < 0 ? error_message(own.message ? &own : error, r) : NULL);
+        schedule_next_question(source);
+}
+
 static int start_source_helper(ManifestSource *source, Error *reterr) {
-        cleanup_close int settings =
-                source->config.open_settings(source->refusal != NULL, source->config.userdata);
+        cleanup_close int settings = source->config.open_settings(
+                source->refusal != NULL || source->is_pending, source->config.userdata);
         cleanup_free char *option = NULL, *helper = strdup(source->config.helper_path);
 
         if (settings < 0)
@@ -247,14 +333,59 @@ static void ask_source(ManifestSource *source) {
         schedule_source(source, source->config.interval_usec);
 }
 
-/* What failed for the time is asked again at once when the clock was set meanwhile. */
+/* What failed for the time is asked again at once when the clock was set meanwhile. What is out is
+ * noticed when it is put in. */
 static void schedule_next_question(ManifestSource *source) {
         bool is_due = source->error && source->is_clock_set;
 
         source->is_clock_set = false;
+        if (source->is_absent)
+                return;
         if (!is_due)
                 schedule_source(source, source->config.interval_usec);
         else
+                (void) arm_source_timer(source, 0);
+}
+
+/* ---- a stick ---- */
+
+static void on_stick_changed(void *userdata) {
+        ManifestSource *source = userdata;
+
+        source->is_absent = false;
+        if (!source->child && !source->is_preparing)
+                (void) arm_source_timer(source, 0);
+}
+
+/* The file, and each directory on the way to it. */
+static int watch_for_stick(ManifestSource *source) {
+        cleanup_strv char **paths = NULL;
+        cleanup_free char *path = strdup(source->config.stick_path);
+        char *slash;
+        int r = path ? strv_append(&paths, path) : -ENOMEM;
+
+        while (r >= 0 && (slash = strrchr(path, '/')) && slash > path) {
+                *slash = '\0';
+                r = strv_append(&paths, path);
+        }
+        return r < 0 ? r
+                     : file_watch_set(source->file_watch, (const char *const *) paths,
+                                      strv_length(paths));
+}
+
+/* It may have been put in before it was watched: it is asked once more. */
+static void notice_absence(ManifestSource *source, bool is_absent) {
+        bool was_absent = source->is_absent;
+
+        source->is_absent = is_absent && source->mount_watch;
+        if (!source->is_absent) {
+                if (source->file_watch)
+                        (void) file_watch_set(source->file_watch, NULL, 0);
+                return;
+        }
+        if (watch_for_stick(source) < 0)
+                source->is_absent = false;
+        else if (!was_absent)
                 (void) arm_source_timer(source, 0);
 }
 
@@ -264,11 +395,13 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
         int r = child_explain(result, "mainstay-image", &error);
 
         source->child = NULL;
+        notice_absence(source, result->code == CLD_EXITED && result->status == EX_NOINPUT);
         if (r < 0)
                 set_source_error(source, error_message(&error, r));
         else
                 take_source_answer(source, result);
-        schedule_next_question(source);
+        if (!source->is_preparing)
+                schedule_next_question(source);
         memory_trim_timer_restart(source->memory_trim_timer);
 }
 
@@ -290,7 +423,7 @@ static void on_source_clock_set(void *userdata) {
         ManifestSource *source = userdata;
 
         source->is_clock_set = source->child != NULL;
-        if (!source->child && (source->error || source->config.window))
+        if (!source->child && !source->is_preparing && (source->error || source->config.window))
                 (void) arm_source_timer(source, 0);
 }
 
@@ -399,6 +532,15 @@ static int add_source_timer(ManifestSource *source) {
         return sd_event_source_set_description(source->timer, source->config.name);
 }
 
+static int add_stick_watches(ManifestSource *source) {
+        int r = mount_watch_new(source->config.event, source->config.stick_path, on_stick_changed,
+                                source, &source->mount_watch);
+
+        return r < 0 ? r
+                     : file_watch_new(source->config.event, on_stick_changed, source,
+                                      &source->file_watch);
+}
+
 int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret) {
         static const char *const names[] = { SOURCE_ROLLBACK_NAME, SOURCE_PROVEN_NAME, NULL };
         cleanup_with(manifest_source_freep) ManifestSource *source = calloc(1, sizeof(*source));
@@ -426,6 +568,9 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = clock_watch_new(config->event, on_source_clock_set, source, &source->clock_watch);
         if (r < 0)
                 return r;
+        r = config->stick_path ? add_stick_watches(source) : 0;
+        if (r < 0)
+                return r;
         r = finish_rollback(source);
         if (r < 0)
                 return r;
@@ -437,6 +582,8 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         if (!source)
                 return NULL;
         clock_watch_free(source->clock_watch);
+        mount_watch_free(source->mount_watch);
+        file_watch_free(source->file_watch);
         child_free(source->child);
         sd_event_source_disable_unref(source->timer);
         sd_event_source_disable_unref(source->memory_trim_timer);
@@ -445,6 +592,7 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         source_in_use_done(&source->other);
         source_rollback_done(&source->rollback);
         free(source->refusal);
+        free(source->progress);
         free(source->error);
         free(source->directory);
         free(source);

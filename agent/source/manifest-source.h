@@ -19,15 +19,22 @@ typedef struct ManifestSourceConfig {
         const char *state_dir;   /* its directory is <state_dir>/sources/<name> */
         const char *helper_path; /* of mainstay-image */
         uint64_t interval_usec;
-        uint64_t jitter_usec;  /* at most so much is added at random */
-        uint64_t timeout_usec; /* of one run of the helper */
-        const char *window;    /* hours of the day, model/day-window.h, outside of which it is not
-                                  asked, unless nothing is in use yet; NULL: always */
+        uint64_t jitter_usec;   /* at most so much is added at random */
+        uint64_t timeout_usec;  /* of one run of the helper */
+        const char *stick_path; /* of a "file:" URL: while nothing is there, it is not asked before
+                                   something appears; NULL: a server's */
+        const char *window;     /* hours of the day, model/day-window.h, outside of which it is not
+                                   asked, unless nothing is in use yet; NULL: always */
 
         /* What the helper is given: a descriptor for its standard input, or -errno. */
         int (*open_settings)(bool was_refused, void *userdata);
         /* Whether all manifests of a directory can be used: 0, or -errno and why not. */
         int (*check)(int dir_fd, Error *reterr, void *userdata);
+        /* They can be used, and all that they need is fetched first. 1: it is here; 0:
+         * manifest_source_on_prepared() follows; or -errno and why not. */
+        int (*prepare)(int dir_fd, Error *reterr, void *userdata);
+        /* How far that is, in words, memory of the caller's; NULL: nothing is fetched. */
+        char *(*describe_progress)(void *userdata);
         /* The manifests of this directory are in use from now on. */
         void (*on_accepted)(int dir_fd, void *userdata);
         /* It has failed, for another reason than before, or no longer fails. */
@@ -55,6 +62,16 @@ int manifest_source_start(ManifestSource *source);
 uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
                                     uint32_t random);
 
+/* What prepare() has begun has ended: all is here, or -errno and why not. -ECANCELED is no failure:
+ * it goes on when the source may be asked again. */
+void manifest_source_on_prepared(ManifestSource *source, int r, const Error *error);
+
+/* Whether now is one of the hours in which the source is asked; with a message, if not. */
+bool manifest_source_may_ask(const ManifestSource *source, Error *reterr);
+
+/* "current" and "next" of it, in memory of the caller's; or NULL. */
+char *manifest_source_path(const ManifestSource *source, const char *which);
+
 /* The progress deadline of the index in use, in microseconds; 0: none. */
 uint64_t manifest_source_deadline_usec(const ManifestSource *source);
 
@@ -73,4 +90,5 @@ int manifest_source_open_previous(const ManifestSource *source);
 void manifest_source_end_trial(ManifestSource *source);
 int manifest_source_roll_back(ManifestSource *source, const char *reason);
 
-NodeSourceStatus manifest_source_status(const ManifestSource *source);
+/* Strings are borrowed until the next call. */
+NodeSourceStatus manifest_source_status(ManifestSource *source);

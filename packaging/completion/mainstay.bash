@@ -57,7 +57,7 @@ _mainstay() {
     wait) options='--bootstrap --critical --timeout' ;;
     images) options='--output --no-headers --name --config --change' ;;
     debug) options='--image --target --container --namespace --stdin --tty --profile' ;;
-    source) options='--key --fleet --number --expires --next-keys --progress-deadline-seconds --keys' ;;
+    source) options='--key --fleet --number --expires --next-keys --progress-deadline-seconds --platform --from --cache --deltas --no-images --check --keys' ;;
     kubeconfig) options='--server' ;;
     esac
 

@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index of any bytes is refused with an error, or names only files that a directory may have;
- * and so for the file of its signatures. */
+/* An index of any bytes is refused with an error, or names only files that a directory may have,
+ * and images by their normal names and by digests that may be names of files; and so for the file
+ * of its signatures. */
 
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/model/source-index.h"
 #include "common/cleanup.h"
 #include "common/ed25519.h"
+#include "common/image-reference.h"
+
+static void check_index_blob(const SourceIndexBlob *blob) {
+        assert(strlen(blob->digest) == SOURCE_DIGEST_SIZE - 1 && !strchr(blob->digest, '/'));
+        assert(blob->size > 0);
+}
+
+static void check_index_image(const SourceIndex *index, const SourceIndexImage *image) {
+        assert(source_index_find_image(index, image->name) == image);
+        assert(image_reference_equals(image->name, image->name) && image->platforms.n > 0);
+        for (size_t i = 0; i < image->platforms.n; i++) {
+                const SourceIndexPlatform *platform = &image->platforms.items[i];
+
+                check_index_blob(&platform->manifest);
+                assert(source_index_platform_bytes(platform) >= platform->manifest.size);
+                for (size_t k = 0; k < platform->blobs.n; k++)
+                        check_index_blob(&platform->blobs.items[k]);
+                for (size_t k = 0; k < platform->deltas.n; k++)
+                        check_index_blob(&platform->deltas.items[k].manifest);
+        }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint8_t signatures[ED25519_SIGNATURES_MAX][ED25519_SIGNATURE_SIZE];
@@ -28,5 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 assert(file->size > 0 && file->size <= MIB);
                 assert(i == 0 || strcmp(file->name, index.files.items[i - 1].name) > 0);
         }
+        for (size_t i = 0; i < index.images.n; i++)
+                check_index_image(&index, &index.images.items[i]);
         return 0;
 }

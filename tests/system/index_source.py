@@ -8,10 +8,40 @@ import os
 import subprocess
 
 import harness
+import layered_image
 import registry
 import specs
 import world
 from world import wait
+
+PLATFORM = f"linux/{specs.ARCHITECTURE}"
+
+
+class Runnable(registry.Blobs):
+    """An image with busybox below its own layers, which are files by name."""
+
+    def __init__(self, *layers, architecture=None):
+        super().__init__([layered_image.busybox_layer(), *layers], architecture)
+
+    @staticmethod
+    def tar(files):
+        return files if isinstance(files, bytes) else layered_image.tar(files)
+
+    def blob_rows(self):
+        manifest = json.loads(self.manifest)
+        return [{"digest": row["digest"], "size": row["size"]} for row in (manifest["config"], *manifest["layers"])]
+
+    def row(self, platform=PLATFORM, deltas=()):
+        """What an index says of it for a platform."""
+        return {"platform": platform, "mediaType": registry.MANIFEST_TYPE, "digest": self.digest, "size": len(self.manifest),
+                "blobs": self.blob_rows(), "deltas": list(deltas)}
+
+
+def delta_row(old, new, delta):
+    """The delta is the manifest of one whose blobs the new image has."""
+    return {"base": json.loads(old.manifest)["config"]["digest"], "digest": registry.digest_of(delta), "size": len(delta),
+            "blobs": [{"digest": row["digest"], "size": row["size"]} for row in json.loads(delta)["layers"]
+                      if row["digest"] in new.blobs]}
 
 
 class Key:
@@ -52,6 +82,22 @@ class Index:
                     "files": listed, **changes}
         self.write_bytes(json.dumps(document).encode(), key, spoil)
         return document
+
+    def image_blob(self, digest):
+        return os.path.join(self.directory, "images", "blobs", "sha256", digest.removeprefix("sha256:"))
+
+    def add_blob(self, data):
+        path = self.image_blob(registry.digest_of(data))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def add_image(self, image, name, deltas=()):
+        """Puts the blobs of the image beside the index; gives its entry. 'deltas' are pairs of an old image and a delta."""
+        for data in (image.manifest, *image.blobs.values(), *(delta for _, delta in deltas)):
+            self.add_blob(data)
+        return {"name": name, "platforms": [image.row(deltas=[delta_row(old, image, delta) for old, delta in deltas])]}
 
     def write_bytes(self, data, key=None, spoil=None):
         # The signature first: a node that comes between gets an index that it has, and nothing else is offered.

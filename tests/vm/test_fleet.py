@@ -73,9 +73,22 @@ def identity(machine, name):
     return machine.run(f"mainstay get pods -l app={name} -o json | grep -E '\"(uid|containerID|restartCount)\"'")
 
 
+def serve_as_registry(machine):
+    """There is no network: what the page copies from a registry, this machine has in an archive, which is then gone."""
+    machine.write("/usr/local/bin/skopeo", "#!/bin/sh\nset -e\ncp /var/lib/mainstay/preload/*.tar \"$(expr \"$3\" : 'oci-archive:\\([^:]*\\)')\"\n")
+    machine.run("chmod +x /usr/local/bin/skopeo")
+
+
+def empty_store(machine):
+    machine.run("systemctl stop mainstay; rm -rf /var/lib/mainstay/preload/* /var/lib/mainstay/images; systemctl start mainstay")
+
+
 def test_the_page_from_an_empty_web_server_to_an_updated_fleet(fleet):
-    for _ in range(3):
+    serve_as_registry(fleet.server)
+    for _ in range(4):
         fleet.next("THE WEB SERVER")
+    for node in fleet.nodes:
+        empty_store(node)
     fleet.copy_to_nodes()
     fleet.next("THE NODES")
     fleet.next("THE NODES")
@@ -106,8 +119,10 @@ def test_the_page_from_an_empty_web_server_to_an_updated_fleet(fleet):
 def test_a_stick_with_what_is_served(fleet):
     fleet.next("A NODE WITHOUT A NETWORK")
     fleet.server.run("sed -i 's,url: .*,url: file:///media/shops/index.json,; /caFile/d' /etc/mainstay/config.yaml")
-    fleet.server.run("rm -r /srv/manifests/shops; systemctl restart mainstay")
+    fleet.server.run("rm -r /srv/manifests/shops; ip link delete eth0 2>/dev/null || ip link set eth0 down")
+    fleet.server.run("systemctl stop mainstay; rm -rf /var/lib/mainstay/images /var/lib/mainstay/sources; systemctl start mainstay")
     fleet.server.wait("mainstay source status | grep 'index 4 of the fleet shops'", "the stick's index is in use", DEADLINE)
-    fleet.server.run("cd /srv/fleet && mainstay source sign manifests /media/shops --key shops.pem --fleet shops --expires 365d")
+    fleet.server.run("cd /srv/fleet && mainstay source sign manifests /media/shops --key shops.pem --fleet shops --expires 365d "
+                     "--from images")
     fleet.server.wait("mainstay source status | grep 'index 5 of the fleet shops'", "the next index of the stick is taken", DEADLINE)
     assert not {section: blocks for section, blocks in fleet.blocks.items() if blocks}, "the test runs all blocks of the page"

@@ -84,7 +84,7 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
 static unsigned image_config_match_score(const ImageConfig *config) {
         return platform_match_score(config->os ? config->os : "linux",
                                     config->architecture ? config->architecture
-                                                         : machine_architecture(),
+                                                         : platform_architecture(),
                                     config->variant);
 }
 
@@ -160,6 +160,19 @@ const CatalogBlob *catalog_image_blob(const CatalogImage *image, size_t i) {
 bool catalog_image_needs_base(const CatalogImage *image, size_t i) {
         return image->delta && image->delta[i].digest[0] &&
                streq(image->delta[i].media_type, MEDIA_TYPE_TAR_DIFF);
+}
+
+void catalog_image_drop_large_delta_blobs(CatalogImage *image, const bool *missing,
+                                          uint64_t *ret_delta, uint64_t *ret_layers) {
+        *ret_delta = *ret_layers = 0;
+        for (size_t i = 0; i < image->settings->n_diff_ids; i++) {
+                if (image->delta[i].digest[0] && image->delta[i].size >= image->layers[i].size)
+                        catalog_blob_done(&image->delta[i]);
+                if (!missing[i])
+                        continue;
+                *ret_delta += catalog_image_blob(image, i)->size;
+                *ret_layers += image->layers[i].size;
+        }
 }
 
 uint64_t catalog_image_size(const CatalogImage *image) {

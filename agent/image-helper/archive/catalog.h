@@ -83,6 +83,11 @@ bool catalog_image_needs_base(const CatalogImage *image, size_t i);
 /* Forgets the delta, so that all layers are read from their own blobs. */
 void catalog_image_drop_delta(CatalogImage *image);
 
+/* Forgets the blobs of the delta that are not smaller than their layers. 'missing' says which
+ * layers are needed; of these, the bytes with the delta and without. */
+void catalog_image_drop_large_delta_blobs(CatalogImage *image, const bool *missing,
+                                          uint64_t *ret_delta, uint64_t *ret_layers);
+
 /* The sum of its layers, as they are packed. */
 uint64_t catalog_image_size(const CatalogImage *image);
 

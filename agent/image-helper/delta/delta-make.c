@@ -523,32 +523,78 @@ static void delta_maker_done(DeltaMaker *maker) {
         delta_side_done(&maker->new);
 }
 
-static int compute_delta(DeltaMaker *maker, int fd, Error *reterr) {
+static int compute_delta_parts(DeltaMaker *maker, Error *reterr) {
         int r = read_old_layers(maker, reterr);
 
-        if (r < 0)
-                return r;
-        r = make_parts(maker, reterr);
-        if (r < 0)
-                return r;
-        return write_delta(maker, fd, reterr);
+        return r < 0 ? r : make_parts(maker, reterr);
 }
 
-int delta_make(Store *store, const DeltaInput *old, const DeltaInput *new, int fd, Error *reterr) {
-        cleanup_with(delta_maker_done) DeltaMaker maker = { .store = store };
-        int r;
+static int open_delta_sides(DeltaMaker *maker, const DeltaInput *old, const DeltaInput *new,
+                            Error *reterr) {
+        int r = open_delta_side(&maker->old, maker->store, old, reterr);
 
-        r = open_delta_side(&maker.old, store, old, reterr);
         if (r < 0)
                 return r;
-        r = open_delta_side(&maker.new, store, new, reterr);
+        r = open_delta_side(&maker->new, maker->store, new, reterr);
         if (r < 0)
                 return r;
-        if (!maker.new.image->manifest.member)
+        if (!maker->new.image->manifest.member)
                 return error_setf(reterr, ENOTSUP,
                                   "%s: an archive of 'docker save' lacks a manifest: use an OCI "
                                   "archive",
                                   new->name);
-        r = compute_delta(&maker, fd, reterr);
+        return 0;
+}
+
+int delta_make(Store *store, const DeltaInput *old, const DeltaInput *new, int fd, Error *reterr) {
+        cleanup_with(delta_maker_done) DeltaMaker maker = { .store = store };
+        int r = open_delta_sides(&maker, old, new, reterr);
+
+        if (r < 0)
+                return r;
+        r = compute_delta_parts(&maker, reterr);
+        if (r >= 0)
+                r = write_delta(&maker, fd, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "the delta cannot be made") : 0;
+}
+
+static int take_delta_parts(const DeltaMaker *maker,
+                            int (*take)(void *userdata, const char *digest, uint64_t size, int fd,
+                                        Error *reterr),
+                            void *userdata, DeltaArtifact *artifact, Error *reterr) {
+        for (size_t i = 0; i < maker->n_parts; i++) {
+                const DeltaPart *part = &maker->parts[i];
+                int r;
+
+                if (part->fd < 0)
+                        continue;
+                if (part->is_diff &&
+                    json_array_append_new(artifact->blobs,
+                                          json_pack("{s:s, s:I}", "digest", part->digest, "size",
+                                                    (json_int_t) part->size)) < 0)
+                        return -ENOMEM;
+                r = part->is_diff ? take(userdata, part->digest, part->size, part->fd, reterr) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int delta_make_blobs(Store *store, const DeltaInput *old, const DeltaInput *new,
+                     int (*take)(void *userdata, const char *digest, uint64_t size, int fd,
+                                 Error *reterr),
+                     void *userdata, DeltaArtifact *artifact, Error *reterr) {
+        cleanup_with(delta_maker_done) DeltaMaker maker = { .store = store };
+        int r = open_delta_sides(&maker, old, new, reterr);
+
+        if (r < 0)
+                return r;
+        r = compute_delta_parts(&maker, reterr);
+        if (r >= 0)
+                r = take_delta_parts(&maker, take, userdata, artifact, reterr);
+        if (r >= 0)
+                r = format_artifact(&maker, &artifact->manifest);
+        if (r >= 0)
+                memcpy(artifact->base, maker.old.image->config.digest, DIGEST_SIZE);
         return r < 0 ? error_prefixf(reterr, r, "the delta cannot be made") : 0;
 }

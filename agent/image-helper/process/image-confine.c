@@ -95,6 +95,10 @@ int confine_source_reader(int store_fd, int stick_fd, Error *reterr) {
         return confine_reader(0, store_fd, stick_fd, reterr);
 }
 
+int confine_image_fetch(int store_fd, int stick_fd, Error *reterr) {
+        return confine_reader(unpacking_capabilities, store_fd, stick_fd, reterr);
+}
+
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {
         LandlockRules rules = { .read_beneath = store_fd,
                                 .write_beneath = fd,

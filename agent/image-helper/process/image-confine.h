@@ -19,6 +19,10 @@ int confine_parser(bool unpacking, int store_fd, Error *reterr);
  * below 'store_fd', reads below 'stick_fd' too, unless that is negative. */
 int confine_source_reader(int store_fd, int stick_fd, Error *reterr);
 
+/* For what fetches an image from a signed index's place: as the parser that unpacks, and reads
+ * below 'stick_fd' too, unless that is negative. */
+int confine_image_fetch(int store_fd, int stick_fd, Error *reterr);
+
 /* For its child that unpacks one layer: reads below 'store_fd', writes below 'fd'. */
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Platforms of images. Pure but for uname(2). */
+/* Platforms of images. Pure but for uname(2), and for what platform_choose() has chosen. */
 
 #include "common/error.h"
 
-/* Whether an image for that platform runs here, and how well it fits: 0: not at all; more is
+/* Images are wanted for that platform, "linux/arm64/v8", and not for this machine, from now on.
+ * -EINVAL with a message. */
+int platform_choose(const char *name, Error *reterr);
+
+/* The platform that images are wanted for. Static. */
+const char *platform_name(void);
+const char *platform_architecture(void);
+
+/* Whether an image for that platform is wanted, and how well it fits: 0: not at all; more is
  * better. 'variant' may be NULL. */
 unsigned platform_match_score(const char *os, const char *architecture, const char *variant);
 
-/* The error for one that does not. -ENOEXEC. */
+/* The error for one that is not. -ENOEXEC. */
 int platform_set_mismatch_error(const char *os, const char *architecture, const char *variant,
                                 Error *reterr);

@@ -160,19 +160,6 @@ static int choose_delta(RegistryPull *pull, const json_t *referrers, Error *rete
 
 /* ---- what of it ---- */
 
-static void drop_large_blobs(CatalogImage *image, const bool *missing, uint64_t *ret_delta,
-                             uint64_t *ret_layers) {
-        *ret_delta = *ret_layers = 0;
-        for (size_t i = 0; i < image->settings->n_diff_ids; i++) {
-                if (image->delta[i].digest[0] && image->delta[i].size >= image->layers[i].size)
-                        catalog_blob_done(&image->delta[i]);
-                if (!missing[i])
-                        continue;
-                *ret_delta += catalog_image_blob(image, i)->size;
-                *ret_layers += image->layers[i].size;
-        }
-}
-
 static void report_delta(const CatalogImage *image, uint64_t delta, uint64_t layers) {
         char text[256];
 
@@ -218,7 +205,7 @@ int pull_find_delta(RegistryPull *pull, const char *reference, const bool *missi
         }
         r = choose_delta(pull, referrers, &error);
         if (r > 0) {
-                drop_large_blobs(image, missing, &delta, &layers);
+                catalog_image_drop_large_delta_blobs(image, missing, &delta, &layers);
                 if (delta < layers)
                         report_delta(image, delta, layers);
         } else if (r < 0) {

@@ -103,6 +103,17 @@ int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage 
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
 
+int signature_gate_pass_vouched(const PullSettings *settings, const CatalogImage *image,
+                                Store *store, Error *reterr) {
+        cleanup_with(signature_gate_done)
+                SignatureGate gate = { .settings = settings, .store = store };
+        int r = signature_gate_init(&gate, image->digest, "");
+
+        if (r >= 0 && settings->signature_policy)
+                r = signature_store_read(store, image->digest, &gate.set);
+        return r < 0 && r != -ENOENT ? r : pass_signature_gate(&gate, reterr);
+}
+
 /* The rules for an archive of "docker save" and for an OCI layout differ. */
 static int check_archive_format(const PullSettings *settings, const CatalogImage *image,
                                 Error *reterr) {

@@ -24,6 +24,11 @@ int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage 
 int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,
                                  const ImageArchive *archive, Store *store, Error *reterr);
 
+/* For an image that a signed index names, and that no registry is asked for: by the signatures that
+ * the store has of it. Likewise. */
+int signature_gate_pass_vouched(const PullSettings *settings, const CatalogImage *image,
+                                Store *store, Error *reterr);
+
 /* For an image of the store, with the signatures that were stored; if they do not suffice, with
  * those that the registry of the reference has. Drops privileges. Prints the digest as a pull does.
  * Likewise. */

@@ -9,6 +9,7 @@
 #include "common/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdalign.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,7 +18,8 @@
 enum {
         SOURCE_REDIRECTS_MAX = 5,
         AUTHORITY_BYTES_MAX = 1024 * 1024,
-        ETAG_SETTLED_SEC = 2
+        ETAG_SETTLED_SEC = 2,
+        TICK_MSEC = 500
 };
 
 /* What a request needs in the fetcher. */
@@ -293,6 +295,13 @@ static int explain_end_of_fetcher(SourceFetcher *fetcher, Error *reterr) {
         return error_setf(reterr, EPIPE, "the fetcher process ended");
 }
 
+static void tick_until_reply(const SourceFetcher *fetcher) {
+        struct pollfd fd = { .fd = fetcher->fd, .events = POLLIN };
+
+        while (fetcher->on_tick && poll(&fd, 1, TICK_MSEC) == 0)
+                fetcher->on_tick(fetcher->userdata);
+}
+
 int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr) {
         struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
@@ -304,6 +313,7 @@ int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int
                 return explain_end_of_fetcher(fetcher, reterr);
         if (r < 0)
                 return r;
+        tick_until_reply(fetcher);
         do
                 n = recvmsg(fetcher->fd, &message, 0);
         while (n < 0 && errno == EINTR);

@@ -15,6 +15,8 @@ enum {
 typedef struct SourceFetcher {
         int fd; /* for requests and replies; negative: none was started */
         pid_t pid;
+        void (*on_tick)(void *userdata); /* twice a second while bytes arrive; NULL: not called */
+        void *userdata;
 } SourceFetcher;
 
 typedef struct SourceRequest {

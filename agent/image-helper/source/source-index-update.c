@@ -6,6 +6,7 @@
 
 #include "agent/image-helper/source/source-index-update.h"
 
+#include "agent/image-helper/source/index-platforms.h"
 #include "agent/image-helper/source/source-trust.h"
 #include "agent/model/source-index.h"
 #include "common/clock.h"
@@ -52,10 +53,19 @@ static void read_known_index(IndexUpdate *update) {
         cleanup_free char *text = NULL;
         size_t length;
 
+        source_index_done(&update->known);
         if (source_store_read(update->store, false, "index.json", SOURCE_INDEX_BYTES_MAX, &text,
                               &length) >= 0)
                 (void) source_index_parse(text, length, update->settings->file_max, &update->known,
                                           NULL);
+}
+
+/* An earlier version took the index, and did not read which images it names. */
+static bool has_unread_images(IndexUpdate *update, const json_t *known) {
+        if (!known || json_object_get(known, "images"))
+                return false;
+        read_known_index(update);
+        return update->known.images.n > 0;
 }
 
 /* ---- the index ---- */
@@ -182,16 +192,31 @@ static json_t *make_index_state(const IndexUpdate *update) {
         char expires[RFC3339_SIZE], fetched[RFC3339_SIZE];
 
         format_rfc3339(expires, update->index.expires);
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:b, s:o, s:o*}", "url",
-                         update->settings->url, "etag", update->body.etag, "sha256", update->sha256,
-                         "fetched", format_rfc3339(fetched, now_realtime_usec()), "fleet",
-                         update->index.fleet, "number", (json_int_t) update->index.number,
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:b, s:o, s:I, s:o*}",
+                         "url", update->settings->url, "etag", update->body.etag, "sha256",
+                         update->sha256, "fetched", format_rfc3339(fetched, now_realtime_usec()),
+                         "fleet", update->index.fleet, "number", (json_int_t) update->index.number,
                          "expires", expires, "configuredKeys", update->trust.configured, "keys",
                          document_string_array(update->trust.keys), "hasTrust", true, "summary",
                          json_sprintf("index %lld of the fleet %s, which expires at %s",
                                       (long long) update->index.number, update->index.fleet,
                                       expires),
-                         "progressDeadlineSeconds", deadline > 0 ? json_integer(deadline) : NULL);
+                         "images", (json_int_t) update->index.images.n, "progressDeadlineSeconds",
+                         deadline > 0 ? json_integer(deadline) : NULL);
+}
+
+/* What of the images the agent has to know. */
+static int add_index_images(const IndexUpdate *update, Error *reterr) {
+        cleanup_json json_t *images = NULL;
+        cleanup_free char *text = NULL;
+
+        if (update->index.images.n == 0)
+                return 0;
+        images = source_images_to_json(&update->index);
+        text = images ? json_to_text(images, JSON_COMPACT) : NULL;
+        return text ? source_store_add(update->store, false, SOURCE_IMAGES_NAME, text, strlen(text),
+                                       reterr)
+                    : -ENOMEM;
 }
 
 static int offer_index(IndexUpdate *update, Error *reterr) {
@@ -206,6 +231,9 @@ static int offer_index(IndexUpdate *update, Error *reterr) {
                 return r;
         r = source_store_add(update->store, false, "index.json", update->body.data,
                              update->body.length, reterr);
+        if (r < 0)
+                return r;
+        r = add_index_images(update, reterr);
         if (r < 0)
                 return r;
         r = source_store_finish(update->store, state, reterr);
@@ -252,7 +280,7 @@ int update_index_source(SourceTransfer *transfer, const SourceSettings *settings
         r = source_trust_load(store, settings, update.in_use, &update.trust, reterr);
         if (r < 0)
                 return r;
-        if (!is_judged_by_configuration(&update, known)) {
+        if (!is_judged_by_configuration(&update, known) || has_unread_images(&update, known)) {
                 json_decref(known);
                 known = NULL;
         }

@@ -4,6 +4,7 @@
 /* A signed index of manifests, mainstay-source(5): all that it names is offered to the agent, or
  * nothing. */
 
+#include "agent/image-helper/source/source-store.h"
 #include "agent/image-helper/source/source-transfer.h"
 
 /* As update_source(). */

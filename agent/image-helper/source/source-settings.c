@@ -12,19 +12,10 @@ static uint64_t get_settings_number(const json_t *document, const char *key) {
         return value > 0 ? (uint64_t) value : 0;
 }
 
-int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
-        cleanup_with(source_settings_done) SourceSettings settings = { 0 };
-        cleanup_free char *text = NULL;
-        size_t length;
-        int r = read_stream(fd, SOURCE_SETTINGS_BYTES_MAX, &text, &length);
+int source_settings_parse(json_t *document, SourceSettings *ret, Error *reterr) {
+        cleanup_with(source_settings_done) SourceSettings settings = { .document = document };
+        int r = document_strv(settings.document, "headers", &settings.headers, reterr);
 
-        if (r >= 0)
-                r = document_parse(text, length, &settings.document, reterr);
-        if (text)
-                explicit_bzero(text, length);
-        if (r < 0)
-                return error_prefixf(reterr, r, "settings on standard input");
-        r = document_strv(settings.document, "headers", &settings.headers, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "settings on standard input");
         r = document_strv(settings.document, "keys", &settings.keys, reterr);
@@ -33,6 +24,7 @@ int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
         settings.fleet = document_string(settings.document, "fleet");
         settings.body = document_string(settings.document, "body");
         settings.url = strna(document_string(settings.document, "url"));
+        settings.directory = document_string(settings.document, "directory");
         settings.authority_file = document_string(settings.document, "caFile");
         settings.proxy_http = document_string(settings.document, "httpProxy");
         settings.proxy_https = document_string(settings.document, "httpsProxy");
@@ -44,6 +36,21 @@ int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
         *ret = settings;
         settings = (SourceSettings){ 0 };
         return 0;
+}
+
+int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        json_t *document = NULL;
+        size_t length;
+        int r = read_stream(fd, SOURCE_SETTINGS_BYTES_MAX, &text, &length);
+
+        if (r >= 0)
+                r = document_parse(text, length, &document, reterr);
+        if (text)
+                explicit_bzero(text, length);
+        if (r < 0)
+                return error_prefixf(reterr, r, "settings on standard input");
+        return source_settings_parse(document, ret, reterr);
 }
 
 void source_settings_done(SourceSettings *settings) {

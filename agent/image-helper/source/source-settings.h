@@ -13,6 +13,7 @@ typedef struct SourceSettings {
         const char *body;           /* to be sent, of a report; NULL: none */
         char **keys;                /* one of them must have signed the first index */
         char **headers;             /* "Name: value" */
+        const char *directory;      /* of the index that was verified, for its images */
         const char *authority_file; /* PEM; NULL: the system's */
         const char *proxy_http, *proxy_https, *proxy_none_for;
         uint64_t rate_max;      /* bytes a second; 0: no limit */
@@ -20,6 +21,9 @@ typedef struct SourceSettings {
         unsigned stall_seconds; /* 0: the usual */
         bool was_refused; /* the agent could not use the last new content, which lies in "next" */
 } SourceSettings;
+
+/* Takes the document over. NULL is not an object. 0, or -errno with a message. */
+int source_settings_parse(json_t *document, SourceSettings *ret, Error *reterr);
 
 /* 0, or -errno with a message. */
 int source_settings_read(int fd, SourceSettings *ret, Error *reterr);

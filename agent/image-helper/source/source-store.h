@@ -6,6 +6,8 @@
  *   next/              what is offered to it, synced; "current" and "next" are then exchanged
  *   .../manifests/     the files
  *   .../source.json    where they come from
+ *   .../index.json     of a signed index: its bytes
+ *   .../images.json    likewise, where it names images: source-images.h
  *   parts/             downloads that broke off, by digest */
 
 #include "agent/image-helper/pull/document.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/source/source-transfer.h"
 
+#include "agent/model/source-index.h"
 #include "common/file.h"
 #include "common/text.h"
 
@@ -11,7 +12,8 @@
 
 enum {
         DOWNLOAD_ATTEMPTS_MAX = 20, /* of one file in one run; the next run continues */
-        DOCUMENT_TIMEOUT_SEC = 60,  /* and the time that the limit of the rate takes */
+        COPY_BYTES = 256 * 1024,
+        DOCUMENT_TIMEOUT_SEC = 60, /* and the time that the limit of the rate takes */
 };
 
 void source_body_done(SourceBody *body) {
@@ -40,13 +42,6 @@ static int read_source_body(int fd, uint64_t size_max, SourceBody *body) {
 
 /* ---- a stick ---- */
 
-/* The path of "file:///a/b" or "file:/a/b"; NULL: the URL is of HTTP. */
-static const char *find_stick_path(const char *url) {
-        if (strncmp(url, "file:///", 8) == 0)
-                return url + 7;
-        return strncmp(url, "file:/", 6) == 0 ? url + 5 : NULL;
-}
-
 /* It is opened before privileges are dropped; then nothing else can be. */
 static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         cleanup_free char *directory = source_reference(path, NULL, ".");
@@ -55,45 +50,91 @@ static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         if (!directory)
                 return -ENOMEM;
         if (fd < 0)
-                return error_setf(reterr, EAGAIN, "%s: %s", directory, strerror(errno));
+                return error_setf(reterr, errno == ENOENT ? ENOMEDIUM : EAGAIN, "%s: %s", directory,
+                                  strerror(errno));
         *ret_fd = fd;
         return 0;
 }
 
 /* The reader is given what is there; it checks what it is. */
-static int read_stick_file(SourceTransfer *transfer, const char *suffix, const char *sibling,
-                           uint64_t size_max, SourceBody *ret, Error *reterr) {
-        const char *name = strrchr(transfer->settings->url, '/') + 1;
-        cleanup_free char *path = source_reference(name, suffix, sibling);
-        cleanup_close int fd = -EBADF;
+static int open_stick_file(const SourceTransfer *transfer, const char *path, Error *reterr) {
+        cleanup_close int fd =
+                open_beneath(transfer->stick_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
         struct stat st;
+
+        if (fd < 0)
+                return error_setf(reterr, fd == -ENOENT ? ENOENT : EAGAIN, "%s: %s", path,
+                                  strerror(-fd));
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return error_setf(reterr, EINVAL, "%s: is not a regular file", path);
+        return TAKE_FD(fd);
+}
+
+static int explain_stick_error(const char *path, int r, Error *reterr) {
+        return error_setf(reterr, r == -EFBIG ? EFBIG : EAGAIN, "%s: %s", path, strerror(-r));
+}
+
+static int read_stick_file(SourceTransfer *transfer, const char *suffix, uint64_t size_max,
+                           SourceBody *ret, Error *reterr) {
+        const char *name = strrchr(transfer->settings->url, '/') + 1;
+        cleanup_free char *path = source_reference(name, suffix, NULL);
+        cleanup_close int fd = -EBADF;
         int r;
 
         if (!path)
                 return -ENOMEM;
-        fd = open_beneath(transfer->stick_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-        if (fd < 0)
-                return error_setf(reterr, EAGAIN, "%s: %s", path, strerror(-fd));
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return error_setf(reterr, EINVAL, "%s: is not a regular file", path);
+        r = fd = open_stick_file(transfer, path, reterr);
+        if (r < 0)
+                return r != -ENOENT ? r : suffix[0] ? -EAGAIN : -ENOMEDIUM;
         r = read_stream(fd, size_max, &ret->data, &ret->length);
         if (r < 0)
-                return error_setf(reterr, r == -EFBIG ? EFBIG : EAGAIN, "%s: %s", path,
-                                  strerror(-r));
+                return explain_stick_error(path, r, reterr);
         transfer->received += ret->length;
         return 0;
 }
 
-static int copy_stick_file(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,
-                           Error *reterr) {
-        cleanup_with(source_body_done) SourceBody body = { 0 };
-        int r = read_stick_file(transfer, NULL, sibling, size, &body, reterr);
+/* Bytes from 'at' on: 0 at the end; -EFBIG where there are more than 'size'; or -errno. */
+static int copy_stick_bytes(SourceTransfer *transfer, int from, int to, uint64_t at,
+                            uint64_t size) {
+        cleanup_free char *buffer = malloc(COPY_BYTES);
 
-        if (r < 0)
-                return r;
-        if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        while (buffer) {
+                ssize_t n = pread(from, buffer, COPY_BYTES, (off_t) at);
+                int r;
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : 0;
+                if ((uint64_t) n > size - at)
+                        return -EFBIG;
+                r = pwrite_all(to, buffer, (size_t) n, at);
+                if (r < 0)
+                        return r;
+                at += (uint64_t) n;
+                transfer->received += (uint64_t) n;
+                if (transfer->fetcher.on_tick)
+                        transfer->fetcher.on_tick(transfer->fetcher.userdata);
+        }
+        return -ENOMEM;
+}
+
+static int copy_stick_file(SourceTransfer *transfer, const char *sibling, uint64_t size, int to,
+                           Error *reterr) {
+        cleanup_close int fd = -EBADF;
+        struct stat st;
+        int r;
+
+        if (fstat(to, &st) < 0 || ((uint64_t) st.st_size > size && ftruncate(to, 0) < 0))
                 return -errno;
-        return write_all(fd, body.data, body.length);
+        r = fd = open_stick_file(transfer, sibling, reterr);
+        if (r < 0)
+                return r == -ENOENT ? -EAGAIN : r;
+        r = copy_stick_bytes(transfer, fd, to,
+                             (uint64_t) st.st_size > size ? 0 : (uint64_t) st.st_size, size);
+        if (r == -ENOMEM || r == -ENOSPC || r == -EDQUOT)
+                return error_prefixf(reterr, r, "%s", sibling);
+        return r < 0 ? explain_stick_error(sibling, r, reterr) : 0;
 }
 
 /* ---- HTTP ---- */
@@ -182,14 +223,19 @@ static int download_file(SourceTransfer *transfer, const char *sibling, uint64_t
 
 /* ---- the interface ---- */
 
-int source_transfer_start(const SourceSettings *settings, const SourceStore *store,
+int source_transfer_start(const SourceSettings *settings, const int *close_in_fetcher,
                           SourceTransfer *ret, Error *reterr) {
-        const char *path = find_stick_path(settings->url);
+        const char *path = source_stick_path(settings->url);
 
         ret->settings = settings;
         return path ? open_stick(path, &ret->stick_fd, reterr)
-                    : source_fetcher_start(settings, (int[]){ store->fd, -EBADF }, &ret->fetcher,
-                                           reterr);
+                    : source_fetcher_start(settings, close_in_fetcher, &ret->fetcher, reterr);
+}
+
+void source_transfer_on_tick(SourceTransfer *transfer, void (*on_tick)(void *userdata),
+                             void *userdata) {
+        transfer->fetcher.on_tick = on_tick;
+        transfer->fetcher.userdata = userdata;
 }
 
 void source_transfer_done(SourceTransfer *transfer) {
@@ -200,7 +246,7 @@ void source_transfer_done(SourceTransfer *transfer) {
 int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json_t *known,
                         uint64_t size_max, SourceBody *ret, Error *reterr) {
         return transfer->stick_fd >= 0
-                       ? read_stick_file(transfer, suffix, NULL, size_max, ret, reterr)
+                       ? read_stick_file(transfer, suffix, size_max, ret, reterr)
                        : get_source_document(transfer, suffix, known, size_max, ret, reterr);
 }
 

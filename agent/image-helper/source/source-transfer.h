@@ -5,7 +5,7 @@
  * such as a USB stick. */
 
 #include "agent/image-helper/source/source-fetcher.h"
-#include "agent/image-helper/source/source-store.h"
+#include "agent/image-helper/source/source-settings.h"
 
 /* What was asked of a source in one run. */
 typedef struct SourceTransfer {
@@ -18,9 +18,15 @@ typedef struct SourceTransfer {
 
 #define SOURCE_TRANSFER_NULL ((SourceTransfer){ .fetcher = { -EBADF }, .stick_fd = -EBADF })
 
-/* Starts what is needed, before privileges are dropped. 0, or -errno with a message. */
-int source_transfer_start(const SourceSettings *settings, const SourceStore *store,
+/* Starts what is needed, before privileges are dropped. -ENOMEDIUM: there is no stick.
+ * 'close_in_fetcher' lists descriptors that a fetcher must not have; a negative number ends the
+ * list. 0, or -errno with a message. */
+int source_transfer_start(const SourceSettings *settings, const int *close_in_fetcher,
                           SourceTransfer *ret, Error *reterr);
+
+/* Has a function called about twice a second during a download. */
+void source_transfer_on_tick(SourceTransfer *transfer, void (*on_tick)(void *userdata),
+                             void *userdata);
 void source_transfer_done(SourceTransfer *transfer);
 
 typedef struct SourceBody {
@@ -38,8 +44,9 @@ void source_body_done(SourceBody *body);
 int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json_t *known,
                         uint64_t size_max, SourceBody *ret, Error *reterr);
 
-/* A file beside what the URL is of, of exactly 'size' bytes, the first of which 'fd' has already. A
- * transfer that breaks off is continued, as long as it brings anything. Likewise. */
+/* A file beside what the URL is of, of at most 'size' bytes, the first of which 'fd' has already. A
+ * transfer that breaks off is continued, as long as it brings anything. Likewise; nothing of what
+ * arrives is verified. */
 int source_transfer_download(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,
                              Error *reterr);
 

@@ -88,7 +88,7 @@ int update_source(const char *directory, const SourceSettings *settings, Error *
 
         if (r < 0)
                 return r;
-        r = source_transfer_start(settings, &store, &transfer, reterr);
+        r = source_transfer_start(settings, (int[]){ store.fd, -EBADF }, &transfer, reterr);
         if (r < 0)
                 return r;
         r = confine_source_reader(store.fd, transfer.stick_fd, reterr);

@@ -9,5 +9,6 @@
 
 /* 'directory' is that of source-store.h. A line of JSON on standard output says what came of it:
  * {"result": "unchanged" or "new", "requests": …, "bytes": …}. 0; or -errno with a message, which
- * is -EAGAIN where the source cannot be reached or fails. */
+ * is -EAGAIN where the source cannot be reached or fails, and -ENOMEDIUM where there is no stick.
+ */
 int update_source(const char *directory, const SourceSettings *settings, Error *reterr);

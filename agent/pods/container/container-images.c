@@ -183,6 +183,8 @@ static void request_container_image(ContainerImages *images) {
                         &(ImageRequestOptions){ .reference = c->spec->image,
                                                 .policy = c->spec->image_pull_policy,
                                                 .secrets = &secrets.list,
+                                                .source = image_store_source_images(
+                                                        c->pod->context->images, c->pod->pod),
                                                 .progress = on_container_pull_progress },
                         on_container_image_result, images, &image, &images->request, &error);
         if (r == 0)
@@ -265,13 +267,15 @@ static int request_volume_image(ContainerImages *images, size_t i, Error *reterr
         r = find_container_pull_secrets(images, &secrets);
         if (r < 0)
                 return r;
-        r = image_store_request(c->pod->context->images,
-                                &(ImageRequestOptions){ .reference = source->reference,
-                                                        .policy = source->pull_policy,
-                                                        .secrets = &secrets.list,
-                                                        .progress = on_container_pull_progress },
-                                on_volume_image_result, images, &images->volumes[i],
-                                &images->request, reterr);
+        r = image_store_request(
+                c->pod->context->images,
+                &(ImageRequestOptions){
+                        .reference = source->reference,
+                        .policy = source->pull_policy,
+                        .secrets = &secrets.list,
+                        .source = image_store_source_images(c->pod->context->images, c->pod->pod),
+                        .progress = on_container_pull_progress },
+                on_volume_image_result, images, &images->volumes[i], &images->request, reterr);
         if (r == 0)
                 record_image_requested(images, NULL, source->reference);
         else if (r > 0)

@@ -120,7 +120,10 @@ static void request_preflight_image(Preflight *preflight, size_t i) {
                 r = image_store_request(preflight->context->images,
                                         &(ImageRequestOptions){ .reference = image->reference,
                                                                 .policy = image->policy,
-                                                                .secrets = &secrets.list },
+                                                                .secrets = &secrets.list,
+                                                                .source = image_store_source_images(
+                                                                        preflight->context->images,
+                                                                        preflight->pod) },
                                         on_preflight_image, image, &preflight->images[i],
                                         &image->request, &error);
         if (r < 0)

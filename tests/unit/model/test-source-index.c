@@ -48,6 +48,89 @@ TEST(an_index_without_files_wants_nothing_and_is_valid)
         EXPECT_EQ(index.progress_deadline_seconds, 0);
 }
 
+#define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BLOB   "{\"digest\":\"" DIGEST "\",\"size\":9}"
+#define PLATFORM(name, type, size, blobs, deltas)                                    \
+        "{\"platform\":\"" name "\",\"mediaType\":\"" type "\",\"digest\":\"" DIGEST \
+        "\",\"size\":" size ",\"blobs\":" blobs ",\"deltas\":" deltas "}"
+#define GOOD_PLATFORM          PLATFORM("linux/amd64", "application/a+json", "5", "[" BLOB "]", "[]")
+#define IMAGES(list)           HEAD "\"files\":[],\"images\":" list "}"
+#define IMAGE(name, platforms) "{\"name\":\"" name "\",\"platforms\":[" platforms "]}"
+#define APP                    "example.com/app:1"
+
+TEST(an_index_names_images_with_their_blobs_and_deltas)
+{
+        static const char text[] = IMAGES("[" IMAGE("example.com/z:1", GOOD_PLATFORM) "," IMAGE(
+                APP, PLATFORM("linux/arm64/v8", "application/b", "5", "[" BLOB "," BLOB "]",
+                              "[{\"base\":\"" DIGEST "\",\"digest\":\"" DIGEST
+                              "\",\"size\":3,\"blobs\":[" BLOB "]}]")) "]");
+        cleanup_with(source_index_done) SourceIndex index = { 0 };
+        const SourceIndexImage *image;
+
+        REQUIRE(source_index_parse(text, strlen(text), FILE_MAX, &index, NULL) == 0);
+        REQUIRE(index.images.n == 2);
+        EXPECT_STREQ(index.images.items[0].name, APP);
+        image = source_index_find_image(&index, APP);
+        REQUIRE(image && image->platforms.n == 1);
+        EXPECT_STREQ(image->platforms.items[0].name, "linux/arm64/v8");
+        EXPECT_STREQ(image->platforms.items[0].manifest.digest, DIGEST);
+        EXPECT_EQ(source_index_platform_bytes(&image->platforms.items[0]), 5 + 9 + 9);
+        REQUIRE(image->platforms.items[0].deltas.n == 1);
+        EXPECT_STREQ(image->platforms.items[0].deltas.items[0].base, DIGEST);
+        EXPECT_EQ(image->platforms.items[0].deltas.items[0].blobs.n, 1);
+        EXPECT(!source_index_find_image(&index, "example.com/app:2"));
+}
+
+TEST(an_index_with_wrong_images_says_where)
+{
+        static const struct {
+                const char *text, *error;
+        } cases[] = {
+                { IMAGES("{}"), "images: must be a list of at most 1000" },
+                { IMAGES("[{}]"), "images[0]: name: " },
+                { IMAGES("[" IMAGE("app:1", GOOD_PLATFORM) "]"),
+                  "images[0]: name: must be written as 'docker.io/library/app:1'" },
+                { IMAGES("[" IMAGE(APP, "") "]"),
+                  "images[0]: platforms: must be a list of at least one" },
+                { IMAGES("[" IMAGE(APP, GOOD_PLATFORM) "," IMAGE(APP, GOOD_PLATFORM) "]"),
+                  "images: " APP " is in it twice" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux", "a/b", "5", "[]", "[]")) "]"),
+                  "images[0]: platforms[0]: platform: must be" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux/a b", "a/b", "5", "[]", "[]")) "]"),
+                  "images[0]: platforms[0]: platform: must be" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux/a", "", "5", "[]", "[]")) "]"),
+                  "images[0]: platforms[0]: mediaType: must be" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux/a", "a/b", "0", "[]", "[]")) "]"),
+                  "images[0]: platforms[0]: size: must be between 1 and" },
+                { IMAGES("[" IMAGE(APP,
+                                   PLATFORM("linux/a", "a/b", "5", "[{\"size\":1}]", "[]")) "]"),
+                  "images[0]: platforms[0]: blobs[0]: digest: must be 'sha256:' and" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux/a", "a/b", "5", "[]", "[{}]")) "]"),
+                  "images[0]: platforms[0]: deltas[0]: base: must be 'sha256:' and" },
+                { IMAGES("[" IMAGE(APP, PLATFORM("linux/a", "a/b", "5", "[]", "7")) "]"),
+                  "images[0]: platforms[0]: deltas: must be a list of at most 32" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(source_index_done) SourceIndex index = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                EXPECT_EQ(source_index_parse(cases[i].text, strlen(cases[i].text), FILE_MAX, &index,
+                                             &error),
+                          -EBADMSG);
+                EXPECT(error.message &&
+                       strncmp(error.message, cases[i].error, strlen(cases[i].error)) == 0);
+        }
+}
+
+TEST(the_path_of_a_stick_is_in_its_url)
+{
+        EXPECT_STREQ(source_stick_path("file:///media/index.json"), "/media/index.json");
+        EXPECT_STREQ(source_stick_path("file:/media/index.json"), "/media/index.json");
+        EXPECT(!source_stick_path("https://example.com/index.json"));
+        EXPECT(!source_stick_path("file:media"));
+}
+
 #define ONE(name, size, sum) HEAD "\"files\":[{\"name\":\"" name "\",\"size\":" size "," sum "}]}"
 
 TEST(an_index_that_is_wrong_says_where)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The images of a signed index that is made: found by mainstay-image in archives, layouts and
+ * registries, and put beside the index with deltas. */
+
+#include "agent/cli/cli.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/source-index.h"
+
+typedef struct IndexImagesMaker IndexImagesMaker;
+
+/* 'before' is the index that the directory has (empty: none), which is borrowed, as are the others.
+ * 0, or -errno with a message. */
+int index_images_maker_new(const Options *options, int directory_fd, const SourceIndex *before,
+                           IndexImagesMaker **ret, Error *reterr);
+IndexImagesMaker *index_images_maker_free(IndexImagesMaker *maker);
+DEFINE_CLEANUP(IndexImagesMaker *, index_images_maker_free)
+
+/* Adds the images that the objects name. 0 or -errno. */
+int index_images_maker_add(IndexImagesMaker *maker, const ManifestObjects *objects);
+
+/* Finds all of them; copies their blobs and deltas into the directory, unless it is only checked.
+ * The member "images" of the index, which the caller frees; NULL: none is named. 0, or -errno with
+ * a message. */
+int index_images_maker_collect(IndexImagesMaker *maker, json_t **ret, Error *reterr);
+
+/* Prints what of the index is new, and what a node of each selector fetches. */
+void index_images_maker_explain(const IndexImagesMaker *maker, const SourceIndex *index);
+
+/* The index is in the directory: writes the OCI layout of its images, removes the blobs of others,
+ * and keeps the images for later deltas. 0, or -errno with a message. */
+int index_images_maker_finish(IndexImagesMaker *maker, const SourceIndex *index, const char *text,
+                              Error *reterr);
+
+/* Whether the directory has all blobs of the images as they were signed. 0, or -errno with a
+ * message. */
+int index_images_verify(int directory_fd, const SourceIndex *index, Error *reterr);

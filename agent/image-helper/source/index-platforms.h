@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The images that a signed index names, for this machine. */
+
+#include "agent/model/source-index.h"
+#include "common/json-text.h"
+
+#define SOURCE_IMAGES_NAME "images.json"
+
+/* Of the platforms of an image the best one for this machine; NULL: none is. */
+const SourceIndexPlatform *source_image_choose_platform(const SourceIndexImage *image);
+
+/* What the agent reads (agent/image/source-images.h):
+ *
+ *     {"fleet": "…", "images": [{"name": "…", "digest": "sha256:…", "bytes": …}, …]}
+ *
+ * without a digest where no platform is for this machine. The caller frees it; NULL: no memory. */
+json_t *source_images_to_json(const SourceIndex *index);

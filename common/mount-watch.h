@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Reports that what is mounted on a path, or on a directory above it, has changed: a stick was put
+ * in or pulled out. The kernel says so; nothing is polled, and the file system is not touched. */
+
+#include "common/error.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct MountWatch MountWatch;
+
+/* 'on_changed' is called from the loop. 0 or -errno. */
+int mount_watch_new(sd_event *event, const char *path, void (*on_changed)(void *userdata),
+                    void *userdata, MountWatch **ret);
+MountWatch *mount_watch_free(MountWatch *watch);
+DEFINE_CLEANUP(MountWatch *, mount_watch_free)
+
+/* The lines of a table of mounts, as /proc/self/mountinfo has them, of what is mounted on the path
+ * or above it. The caller frees them; NULL: out of memory. Pure. */
+char *mount_watch_filter(const char *table, const char *path);

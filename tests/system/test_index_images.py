@@ -1,0 +1,622 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images that a signed index names: nodes take them from beside the index, all of them before the index is used, and ask no registry."""
+
+import json
+import os
+import random
+import shutil
+import stat
+
+import deltas
+import pytest
+import registry
+import specs
+import world
+from index_source import Index, Key, Nginx, Runnable, settings
+from world import wait
+
+NAME = "registry.invalid/team/app:1"
+NUMBERED = "exec tail -f /version"
+
+
+def image(version, *more):
+    return Runnable({"version": f"{version}\n".encode()}, *more)
+
+
+def app(name="app", reference=NAME, script=NUMBERED, **fields):
+    return specs.pod(name, {**specs.container(script=script), "image": reference}, **fields)
+
+
+@pytest.fixture(name="key")
+def fixture_key(tmp_path):
+    return Key(str(tmp_path), "one")
+
+
+@pytest.fixture(name="index")
+def fixture_index(tmp_path, key):
+    os.mkdir(tmp_path / "root")
+    return Index(str(tmp_path / "root"), key)
+
+
+@pytest.fixture(name="make_empty")
+def fixture_make_empty(make_node, key):
+    """Nodes with an empty store and a source; at the end none has one, which is why their pods stop."""
+    nodes = []
+
+    def make(url, mainstay=None, **source):
+        node = make_node(archive=None, config={"mainstay": {"source": settings(url, [key], **source), **(mainstay or {})}})
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.write_config()
+        node.restart()
+        for pod in node.pods():
+            node.wait_gone(pod["metadata"]["name"])
+
+
+@pytest.fixture(name="nginx")
+def fixture_nginx(index, tmp_path):
+    server = Nginx(str(tmp_path / "nginx"), index.directory)
+    yield server
+    server.stop()
+
+
+def condition(node):
+    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
+    return next(one for one in found if one["type"] == "mainstay.io/SourceFailed")
+
+
+def wait_failed(node, words):
+    wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
+         lambda: f"the condition says '{words}': {condition(node)}\n{node.said()[-3000:]}")
+
+
+def wait_in_use(node, number):
+    wait(lambda: condition(node)["status"] == "False" and f"index {number} of" in condition(node)["message"],
+         lambda: f"index {number} is in use: {condition(node)}\n{node.said()[-3000:]}")
+
+
+def wait_says(node, name, words):
+    wait(lambda: words in node.cli("logs", name).stdout, lambda: f"{name} says {words}: {node.cli('logs', name)} {node.said()[-2000:]}")
+
+
+def names(node):
+    return sorted(pod["metadata"]["name"] for pod in node.pods())
+
+
+def asked(nginx):
+    return [line[1].rsplit("/", 1)[1] for line in nginx.asked() if "/blobs/" in line[1]]
+
+
+def test_node_with_an_empty_store_runs_an_index_from_a_stick(make_empty, index):
+    one = image("one")
+    index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    wait_says(node, "app", "one")
+    wait_in_use(node, 1)
+    assert node.status("app")["imageID"].endswith(one.digest)
+    assert NAME in node.cli("images").stdout
+    node.restart()
+    listed = node.cli("images").stdout
+    assert NAME in listed and "index:" not in listed
+    assert "Pulling" not in node.cli("get", "events").stdout, "it was here before the pod"
+
+
+def test_node_fetches_only_what_its_pods_need(make_empty, index, nginx):
+    mine, other = image("mine"), image("other")
+    elsewhere = specs.daemonset("elsewhere", nodeSelector={"shop/till": "yes"})
+    elsewhere["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.invalid/other:1"
+    index.write({"app.yaml": app(), "elsewhere.yaml": elsewhere},
+                images=[index.add_image(mine, NAME), index.add_image(other, "registry.invalid/other:1")])
+    node = make_empty(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("app")
+    wait_in_use(node, 1)
+    fetched = asked(nginx)
+    wanted = {mine.digest[7:], *(row["digest"][7:] for row in mine.blob_rows())}
+    assert sorted(fetched) == sorted(wanted), "each blob of its image once, and nothing else"
+
+
+def test_index_waits_until_all_of_its_images_are_here(make_empty, index, nginx):
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
+    node = make_empty(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("app")
+    init = node.init("app")
+    two, second = image("two"), image("second")
+    entries = [index.add_image(two, NAME), index.add_image(second, "registry.invalid/team/second:1")]
+    missing = index.image_blob(second.layers[1])
+    os.rename(missing, missing + ".away")
+    index.write({"app.yaml": app(metadata={"labels": {"edit": "2"}}, script="exec tail -f /version # again"),
+                 "second.yaml": app("second", "registry.invalid/team/second:1")}, images=entries)
+    wait_failed(node, "registry.invalid/team/second:1")
+    message = condition(node)["message"]
+    assert "404" in message and "1 of the 2 images that this node needs are here" in message, message
+    assert names(node) == ["app-node1"] and node.init("app") == init, "the index before goes on"
+    os.rename(missing + ".away", missing)
+    wait_in_use(node, 2)
+    node.wait_running("second")
+    wait_says(node, "app", "two")
+
+
+def test_tag_means_what_the_index_in_use_says(make_empty, index):
+    one, two = image("one"), image("two")
+    index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    wait_says(node, "app", "one")
+    index.write({"app.yaml": app(script="exec tail -f /version # 2")}, images=[index.add_image(two, NAME)])
+    wait_says(node, "app", "two")
+    assert node.status("app")["imageID"].endswith(two.digest)
+
+
+def test_image_of_an_index_is_for_its_pods_only(make_empty, index):
+    one = image("one")
+    index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    for name, reference in ("by-name", NAME), ("by-digest", f"registry.invalid/team/app@{one.digest}"):
+        node.drop(app(name, reference))
+        wait(lambda pod=name: "ImagePull" in json.dumps(node.pod(pod)), lambda pod=name: f"{pod} has no image: {node.pod(pod)}")
+        node.remove(name)
+        node.wait_gone(name)
+
+
+@pytest.mark.parametrize("deadline", [{}, {"progressDeadlineSeconds": 5}])
+def test_pods_that_restart_need_no_source(make_empty, index, deadline):
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)], **deadline)
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    os.rename(index.directory, index.directory + ".away")
+    os.kill(node.init("app"), 9)
+    node.wait_restarts("app", 1)
+    node.restart()
+    node.wait_running("app")
+    os.rename(index.directory + ".away", index.directory)
+
+
+def test_rollback_has_its_images(make_empty, index):
+    one, bad = image("one"), image("bad")
+    index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    for path in [index.image_blob(one.layers[1])]:
+        os.unlink(path)
+    index.write({"app.yaml": app(script="exit 1")}, images=[index.add_image(bad, NAME)], progressDeadlineSeconds=4)
+    node.cli("images", "prune")
+    wait_failed(node, "rolled back")
+    node.wait_running("app")
+    wait_says(node, "app", "one")
+
+
+def test_update_of_a_big_image_fetches_a_delta(make_empty, index, nginx):
+    big = random.Random(1).randbytes(400_000)
+    old = Runnable({"version": b"old\n", "big": big})
+    new = Runnable({"version": b"new\n", "big": big[:1000] + b"123" + big[1003:]})
+    parts = {new.layers[1]: deltas.tar_diff({"version": b"old\n", "big": big}, layer_tar(new, 1))}
+    index.write({"app.yaml": app()}, images=[index.add_image(old, NAME)])
+    node = make_empty(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("app")
+    delta = deltas.artifact(old, new, parts)
+    before = len(nginx.asked())
+    index.write({"app.yaml": app(script=NUMBERED + " # 2")}, images=[index.add_image(new, NAME, [(old, delta)])])
+    wait_in_use(node, 2)
+    wait_says(node, "app", "new")
+    sent = sum(int(line[4]) for line in nginx.asked()[before:] if "/blobs/" in line[1])
+    assert sent < 20_000, f"the delta, and not the layer: {nginx.asked()[before:]}"
+
+
+def layer_tar(blobs, i):
+    import gzip  # pylint: disable=import-outside-toplevel
+    return gzip.decompress(blobs.blobs[blobs.layers[i]])
+
+
+def test_delta_that_is_wrong_costs_no_more_than_the_image(make_empty, index, nginx):
+    old, new = image("old"), image("new")
+    index.write({"app.yaml": app()}, images=[index.add_image(old, NAME)])
+    node = make_empty(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("app")
+    parts = {new.layers[1]: deltas.pack(deltas.operation(deltas.DATA, b"other"))}
+    delta = deltas.artifact(old, new, parts)
+    index.write({"app.yaml": app(script=NUMBERED + " # 2")}, images=[index.add_image(new, NAME, [(old, delta)])])
+    wait_in_use(node, 2)
+    wait_says(node, "app", "new")
+    assert "the delta cannot be used" in node.said()
+
+
+def test_download_that_breaks_off_is_continued(make_empty, index, nginx):
+    big = Runnable({"big": random.Random(2).randbytes(300_000)})
+    entry = index.add_image(big, NAME)
+    path = index.image_blob(big.layers[1])
+    whole = open(path, "rb").read()
+    with open(path, "wb") as file:
+        file.write(whole[:100_000])
+    index.write({"app.yaml": app(script=specs.IDLE)}, images=[entry])
+    node = make_empty(nginx.url(), caFile=nginx.certificate)
+    wait_failed(node, "bytes")
+    with open(path, "wb") as file:
+        file.write(whole)
+    node.wait_running("app")
+    ranges = [line[5] for line in nginx.asked() if line[1].endswith(big.layers[1][7:]) and line[5] != "-"]
+    assert any(one.startswith("bytes=100000-") for one in ranges), ranges
+
+
+def test_platform_that_the_index_lacks_is_said(make_empty, index):
+    foreign = Runnable({"version": b"far\n"}, architecture="s390x")
+    entry = index.add_image(foreign, NAME)
+    entry["platforms"] = [foreign.row("linux/s390x")]
+    index.write({"app.yaml": app()}, images=[entry])
+    node = make_empty("file://" + index.path)
+    wait_failed(node, "for other platforms only")
+    assert not names(node)
+
+
+def test_index_that_an_earlier_version_has_taken_gets_its_images(make_empty, index):
+    one = image("one")
+    index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    node.stop()
+    current = os.path.join(node.state, "sources", "source", "current")
+    state = json.loads(world.read(os.path.join(current, "source.json")))
+    del state["images"]
+    with open(os.path.join(current, "source.json"), "w", encoding="utf-8") as file:
+        file.write(json.dumps(state))
+    os.unlink(os.path.join(current, "images.json"))
+    node.start()
+    wait(lambda: os.path.exists(os.path.join(current, "images.json")), lambda: f"the images are read: {node.said()[-2000:]}")
+    wait_in_use(node, 1)
+
+
+POLICY = {"default": [{"type": "reject"}], "transports": {"docker": {"registry.invalid/team": [{"type": "sourceSigned", "fleet": "shops"}]}}}
+
+
+@pytest.mark.parametrize("policy,words", [
+    (POLICY, None),
+    ({"default": [{"type": "sourceSigned"}]}, None),
+    ({"default": [{"type": "insecureAcceptAnything"}]}, None),
+    ({"default": [{"type": "reject"}]}, "reject"),
+    ({"default": [{"type": "sourceSigned", "fleet": "other"}]}, "of the fleet 'shops', not 'other'"),
+])
+def test_signature_policy_can_accept_the_signature_of_the_index_or_demand_more(make_empty, index, tmp_path, policy, words):
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(policy))
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
+    node = make_empty("file://" + index.path, mainstay={"signaturePolicyFile": str(path)})
+    if words:
+        wait_failed(node, words)
+        assert not names(node)
+        return
+    node.wait_running("app")
+    node.drop(app("mine", NAME))
+    wait(lambda: "ImagePull" in json.dumps(node.pod("mine")), "a pod of a file does not get it")
+    node.remove("mine")
+    node.wait_gone("mine")
+
+
+class Stick:
+    """A file system that is mounted where the node looks for its index, and is pulled out."""
+
+    def __init__(self, directory, place):
+        self.directory, self.place = str(directory), str(place)
+        os.mkdir(self.directory)
+        world.run("mount", "-t", "tmpfs", "stick", self.directory)
+
+    def plug(self):
+        world.run("mount", "--bind", self.directory, self.place)
+
+    def pull(self):
+        world.run("umount", "--lazy", self.place)
+
+    def remove(self):
+        while world.mount_at("self", self.place):
+            self.pull()
+        world.run("umount", "--lazy", self.directory)
+
+
+@pytest.fixture(name="make_stick")
+def fixture_make_stick(tmp_path):
+    sticks = []
+    (tmp_path / "media").mkdir()
+
+    def make():
+        sticks.append(Stick(tmp_path / f"stick{len(sticks)}", tmp_path / "media"))
+        return sticks[-1]
+
+    yield make
+    for stick in sticks:
+        stick.remove()
+
+
+def test_stick_is_noticed_when_it_is_put_in_and_the_highest_index_wins_once(make_empty, make_stick, key):
+    """The interval is an hour: what is not noticed would never be asked for."""
+    seventh, eighth = make_stick(), make_stick()
+    for number, stick in (7, seventh), (8, eighth):
+        Index(stick.directory, key).write({"app.yaml": app(script=f"{NUMBERED} # {number}")}, number=number,
+                                          images=[Index(stick.directory, key).add_image(image(f"v{number}"), NAME)])
+    node = make_empty(f"file://{seventh.place}/index.json", interval="1h")
+    wait_failed(node, "No such file or directory")
+    seventh.plug()
+    node.wait_running("app")
+    wait_says(node, "app", "v7")
+    seventh.pull()
+    wait_failed(node, "No such file or directory")
+    eighth.plug()
+    wait_in_use(node, 8)
+    wait_says(node, "app", "v8")
+    eighth.pull()
+    seventh.plug()
+    wait_failed(node, "has the number 7, and an index with the number 8 was verified before")
+    seventh.pull()
+    wait_says(node, "app", "v8")
+
+
+def test_stick_that_is_pulled_out_while_it_is_read_is_continued(make_empty, make_stick, key):
+    stick = make_stick()
+    index, big = Index(stick.directory, key), Runnable({"version": b"big\n", "big": random.Random(9).randbytes(3_000_000)})
+    entry = index.add_image(big, NAME)
+    last = index.image_blob(big.layers[1])
+    os.rename(last, last + ".away")
+    index.write({"app.yaml": app()}, images=[entry])
+    node = make_empty(f"file://{stick.place}/index.json", interval="1h")
+    stick.plug()
+    wait_failed(node, NAME)
+    stick.pull()
+    os.rename(last + ".away", last)
+    stick.plug()
+    node.wait_running("app")
+    wait_says(node, "app", "big")
+    stick.pull()
+
+
+# ---- tampering ----
+
+def _flip(path):
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+
+
+def _cut(path):
+    os.truncate(path, os.path.getsize(path) - 1)
+
+
+def _empty(path):
+    os.truncate(path, 0)
+
+
+def _longer(path):
+    with open(path, "ab") as file:
+        file.write(b"x")
+
+
+def _missing(path):
+    os.unlink(path)
+
+
+def _link(path):
+    os.rename(path, path + ".real")
+    os.symlink("/etc/passwd", path)
+
+
+def _fifo(path):
+    os.unlink(path)
+    os.mkfifo(path)
+
+
+def _directory(path):
+    os.unlink(path)
+    os.mkdir(path)
+
+
+def _device(path):
+    os.unlink(path)
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+
+
+def _other(path):
+    """Each byte is another one, as what an earlier kind has left may be continued with it."""
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(bytes(byte ^ 0xff for byte in data))
+
+
+TAMPER = {function.__name__[1:]: function for function in (_flip, _cut, _empty, _longer, _missing, _link, _fifo, _directory, _device, _other)}
+BLOBS = ["manifest", "config", "first layer", "last layer"]
+
+
+def blob_path(index, blobs, which):
+    digest = {"manifest": blobs.digest, "config": json.loads(blobs.manifest)["config"]["digest"],
+              "first layer": blobs.layers[0], "last layer": blobs.layers[-1]}[which]
+    return index.image_blob(digest)
+
+
+@pytest.mark.parametrize("which", BLOBS)
+def test_blob_of_a_stick_that_was_tampered_with_is_never_used(make_empty, index, which):
+    """One node sees each kind after the other; the index is the good one all the time."""
+    good = image("good")
+    index.write({"app.yaml": app()}, images=[index.add_image(good, NAME)])
+    path = blob_path(index, good, which)
+    shutil.copytree(index.directory, index.directory + ".good")
+    TAMPER["flip"](path)
+    node = make_empty("file://" + index.path)
+    for kind, tamper in TAMPER.items():
+        shutil.copytree(index.directory + ".good", index.directory + ".next")
+        tamper(path.replace(index.directory, index.directory + ".next"))
+        shutil.rmtree(index.directory)
+        os.rename(index.directory + ".next", index.directory)
+        said = len(node.said())
+        wait(lambda: condition(node)["status"] == "True" and NAME in condition(node)["message"], lambda: f"{kind}: {condition(node)}")
+        wait(lambda: node.said()[said:].count("Cannot fetch image") >= 2, lambda: f"{kind}: it was tried twice: {node.said()[said:]}")
+        assert not names(node), kind
+        assert not os.path.exists(os.path.join(node.state, "images", "records", good.digest[7:] + ".json")), kind
+    shutil.rmtree(index.directory)
+    shutil.copytree(index.directory + ".good", index.directory)
+    node.wait_running("app")
+    wait_says(node, "app", "good")
+
+
+def _images_of(index, change):
+    good = image("good")
+    entry = index.add_image(good, NAME)
+    change(index, entry, good)
+    return [entry]
+
+
+def _other_digest(index, entry, good):
+    other = image("other")
+    index.add_image(other, NAME)
+    entry["platforms"][0]["digest"] = other.digest  # whose size and blobs the index does not have
+
+
+def _wrong_size(index, entry, good):
+    entry["platforms"][0]["size"] += 1
+
+
+def _unnamed_layer(index, entry, good):
+    entry["platforms"][0]["blobs"].pop()
+
+
+def _unnamed_config(index, entry, good):
+    entry["platforms"][0]["blobs"].pop(0)
+
+
+def _wrong_blob_size(index, entry, good):
+    entry["platforms"][0]["blobs"][-1]["size"] += 1
+
+
+def _wrong_type(index, entry, good):
+    entry["platforms"][0]["mediaType"] = registry.INDEX_TYPE
+
+
+def _not_an_image(index, entry, good):
+    data = b"{}"
+    index.add_blob(data)
+    entry["platforms"][0].update(digest=registry.digest_of(data), size=2)
+
+
+def _wrong_architecture(index, entry, good):
+    foreign = Runnable({"version": b"far\n"}, architecture="s390x")
+    index.add_image(foreign, NAME)
+    entry["platforms"] = [foreign.row()]
+
+
+def _path_in_digest(index, entry, good):
+    entry["platforms"][0]["digest"] = "sha256:../../../../../../../etc/passwd"
+
+
+def _blob_with_dots(index, entry, good):
+    entry["platforms"][0]["blobs"][0]["digest"] = "sha256:" + "../" * 21 + "x"
+
+
+def _upper_case(index, entry, good):
+    entry["platforms"][0]["digest"] = "sha256:" + good.digest[7:].upper()
+
+
+def _sha512(index, entry, good):
+    entry["platforms"][0]["digest"] = "sha512:" + good.digest[7:] * 2
+
+
+def _name_twice(index, entry, good):
+    entry["platforms"].append(dict(entry["platforms"][0]))
+    entry["name"] = "app:1"  # not as it must be written
+
+
+def _no_platform(index, entry, good):
+    entry["platforms"] = []
+
+
+def _negative_size(index, entry, good):
+    entry["platforms"][0]["size"] = -1
+
+
+def _huge_size(index, entry, good):
+    entry["platforms"][0]["size"] = 1 << 60
+
+
+def _name_of_a_path(index, entry, good):
+    entry["name"] = "../../etc/passwd"
+
+
+def _list_as_name(index, entry, good):
+    entry["name"] = [NAME]
+
+
+SIGNED_AND_WRONG = (_other_digest, _wrong_size, _unnamed_layer, _unnamed_config, _wrong_blob_size, _wrong_type, _not_an_image, _wrong_architecture,
+                    _path_in_digest, _blob_with_dots, _upper_case, _sha512, _name_twice, _no_platform, _negative_size, _huge_size,
+                    _name_of_a_path, _list_as_name)
+
+
+def test_index_that_is_signed_and_wrong_changes_nothing(make_empty, index):
+    """As by a holder of the key who made a mistake; each of these indexes is newer than the one that runs."""
+    index.write({"app.yaml": app()}, images=[index.add_image(image("first"), NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    init = node.init("app")
+    for change in SIGNED_AND_WRONG:
+        images = _images_of(index, change)
+        number = index.write({"app.yaml": app(script="exec tail -f /version # new"), "more.yaml": app("more")}, images=images)["number"]
+        wait(lambda: condition(node)["status"] == "True" and
+             _is_of(node, number), lambda: f"{change.__name__}: {condition(node)}")
+        assert names(node) == ["app-node1"] and node.init("app") == init, change.__name__
+        index.write({"app.yaml": app()}, images=[index.add_image(image("first"), NAME)])
+        wait_in_use(node, index.number)
+        assert node.init("app") == init, change.__name__
+
+
+def _is_of(node, number):
+    """The index with this number was looked at: it is the highest that was verified, or could not be parsed."""
+    trust = world.read(os.path.join(node.state, "sources", "source", "trust", "shops"))
+    return f'"number":{number}' in trust or "images[0]" in condition(node)["message"]
+
+
+@pytest.mark.parametrize("kind", ["manifests of one index, images of another", "an older index", "another fleet", "unsigned images", "another key"])
+def test_mixed_directories_and_other_indexes_change_nothing(make_empty, index, key, tmp_path, kind):
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
+    shutil.copytree(index.directory, tmp_path / "first")
+    index.write({"app.yaml": app(script=NUMBERED + " # 2")}, images=[index.add_image(image("two"), NAME)])
+    node = make_empty("file://" + index.path)
+    node.wait_running("app")
+    init = node.init("app")
+    if kind == "an older index":
+        shutil.rmtree(index.directory)
+        shutil.copytree(tmp_path / "first", index.directory)
+        wait_failed(node, "has the number 1, and an index with the number 2 was verified before")
+    elif kind == "another fleet":
+        Index(index.directory, key, fleet="others").write({"app.yaml": app("other")}, images=[index.add_image(image("x"), NAME)])
+        wait_failed(node, "of the fleet 'others'")
+    elif kind == "another key":
+        index.write({"app.yaml": app("other")}, key=Key(str(tmp_path), "two"), images=[index.add_image(image("x"), NAME)])
+        wait_failed(node, "not signed by one of the known keys")
+    elif kind == "unsigned images":
+        document = json.loads(world.read(index.path))
+        document["images"] = [index.add_image(image("evil"), NAME)]
+        with open(index.path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(document))
+        wait_failed(node, "not signed by one of the known keys")
+    else:
+        index.write({"app.yaml": app("other")}, images=[index.add_image(image("three"), NAME)])
+        shutil.rmtree(os.path.join(index.directory, "images"))
+        shutil.copytree(tmp_path / "first" / "images", os.path.join(index.directory, "images"))
+        wait_failed(node, "No such file or directory")
+    assert names(node) == ["app-node1"] and node.init("app") == init
+
+
+def test_blob_that_changes_while_it_is_read_is_caught(make_empty, index, nginx):
+    """Nothing is read twice: what was copied is what is hashed. The start of it is of another file, which a resume continues."""
+    good = Runnable({"version": b"good\n", "big": random.Random(3).randbytes(200_000)})
+    index.write({"app.yaml": app()}, images=[index.add_image(good, NAME)])
+    path = index.image_blob(good.layers[1])
+    whole = open(path, "rb").read()
+    with open(path, "wb") as file:
+        file.write(b"evil" * 20_000)
+    node = make_empty("file://" + index.path)
+    wait_failed(node, NAME)
+    with open(path, "wb") as file:
+        file.write(whole)
+    node.wait_running("app")
+    wait_says(node, "app", "good")
