@@ -7,7 +7,7 @@
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
-    zlib1g-dev libisal-dev go-md2man
+    libnghttp2-dev zlib1g-dev libisal-dev go-md2man
 )
 # libcurl3-gnutls: loaded at the first request, by the agent when the first pod is probed, so that no linker asks for it.
 # shellcheck disable=SC2034
@@ -15,7 +15,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format cppcheck shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
-    python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
+    python3-grpcio python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
     vim-tiny nano rsync ansible-core exfat-fuse exfatprogs
 )
 # The other node of the cluster suite.

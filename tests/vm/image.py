@@ -17,7 +17,7 @@ from machine import ARCHITECTURE
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "armhf": "linux-image-armmp-lpae"}
 PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
-runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
+runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 libwslay1
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba""".split()
 # What the test of foreign file systems starts itself.

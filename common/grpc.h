@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* gRPC over HTTP/2 with prior knowledge on a stream socket, by libnghttp2: both ends, without
+ * threads and without waiting. The owner polls the descriptor for the events that are wanted and
+ * calls grpc_connection_process(). What the peer sends is not trusted: messages, headers, streams
+ * and what is queued for it have limits.
+ *
+ * Callbacks may start, answer and cancel calls of any connection, and may not free the connection
+ * that calls them. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef enum GrpcCode {
+        GRPC_OK = 0,
+        GRPC_CANCELLED = 1,
+        GRPC_UNKNOWN = 2,
+        GRPC_INVALID_ARGUMENT = 3,
+        GRPC_DEADLINE_EXCEEDED = 4,
+        GRPC_NOT_FOUND = 5,
+        GRPC_RESOURCE_EXHAUSTED = 8,
+        GRPC_FAILED_PRECONDITION = 9,
+        GRPC_ABORTED = 10,
+        GRPC_OUT_OF_RANGE = 11,
+        GRPC_UNIMPLEMENTED = 12,
+        GRPC_INTERNAL = 13,
+        GRPC_UNAVAILABLE = 14,
+} GrpcCode;
+
+/* "DeadlineExceeded", as Go's clients print it; "Code(99)" is "Unknown". */
+const char *grpc_code_name(GrpcCode code);
+
+#define GRPC_MESSAGE_MAX ((size_t) 4 * 1024 * 1024)
+
+enum {
+        GRPC_STREAMS_MAX = 128,     /* of a peer, at once */
+        GRPC_ERROR_TEXT_MAX = 4096, /* bytes of a status message; the rest is cut */
+};
+
+typedef struct GrpcConnection GrpcConnection;
+typedef struct GrpcCall GrpcCall;
+
+/* ---- connections ---- */
+
+typedef struct GrpcServerHandlers {
+        /* A request with its one message, which is borrowed. It is answered by grpc_call_reply() or
+         * grpc_call_fail(), now or later; until then the call is the owner's to keep. */
+        void (*on_request)(GrpcCall *call, const char *path, const char *message, size_t length,
+                           void *userdata);
+        /* A request that was not answered is over: its client or its time is gone. The pointer is
+         * not valid any longer. */
+        void (*on_gone)(GrpcCall *call, void *userdata);
+        void *userdata;
+} GrpcServerHandlers;
+
+/* Takes the descriptor of a connected, non-blocking socket, also on failure. 0 or -ENOMEM. */
+int grpc_server_new(int fd, const GrpcServerHandlers *handlers, GrpcConnection **ret);
+int grpc_client_new(int fd, GrpcConnection **ret);
+
+/* Calls that have not ended do so first: with GRPC_UNAVAILABLE, or by on_gone(). NULL is fine. */
+GrpcConnection *grpc_connection_free(GrpcConnection *connection);
+DEFINE_CLEANUP(GrpcConnection *, grpc_connection_free)
+
+int grpc_connection_fd(const GrpcConnection *connection);
+
+/* POLLIN, POLLOUT. 0: the connection is over. */
+short grpc_connection_events(const GrpcConnection *connection);
+
+/* Reads and writes what is possible, and ends calls whose deadline has passed. 0; -errno: the
+ * connection is over, and is to be freed. */
+int grpc_connection_process(GrpcConnection *connection, uint64_t now_usec);
+
+/* The time of the next deadline; UINT64_MAX: there is none. */
+uint64_t grpc_connection_deadline(const GrpcConnection *connection);
+
+size_t grpc_connection_calls(const GrpcConnection *connection);
+
+/* ---- calls of a client ---- */
+
+typedef struct GrpcCallHandlers {
+        /* One message of the answer, borrowed. */
+        void (*on_message)(const char *message, size_t length, void *userdata);
+        /* Once, and the last: the pointer to the call is not valid any longer. 'text' is "" on
+         * success. */
+        void (*on_end)(GrpcCode code, const char *text, void *userdata);
+        void *userdata;
+} GrpcCallHandlers;
+
+/* 'path' is "/package.Service/Method". The answer to a call that is no stream has exactly one
+ * message; otherwise it fails with GRPC_INTERNAL. 0, with '*ret' unless that is NULL; -ENOTCONN,
+ * -ENOMEM. */
+int grpc_call_start(GrpcConnection *connection, const char *path, const void *message,
+                    size_t length, bool is_stream, uint64_t deadline_usec,
+                    const GrpcCallHandlers *handlers, GrpcCall **ret);
+
+/* Without on_end(). */
+void grpc_call_cancel(GrpcCall *call);
+
+/* ---- answers of a server ---- */
+
+/* The call is not the owner's any longer. */
+void grpc_call_reply(GrpcCall *call, const void *message, size_t length);
+void grpc_call_fail(GrpcCall *call, GrpcCode code, const char *format, ...) printf_like(3, 4);
+
+/* For the caller's own use; NULL at first. */
+void grpc_call_set_userdata(GrpcCall *call, void *userdata);
+void *grpc_call_userdata(const GrpcCall *call);

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/protobuf.h"
+
+#include "common/array.h"
+#include "common/strv.h"
+#include "common/utf8.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+enum {
+        WIRE_VARINT = 0,
+        WIRE_FIXED64 = 1,
+        WIRE_BYTES = 2,
+        WIRE_FIXED32 = 5,
+        FIELD_NUMBER_MAX = (1 << 29) - 1,
+        VARINT_MAX = 10, /* bytes */
+};
+
+/* All lists have this layout. */
+typedef struct ProtobufList {
+        void *items;
+        size_t n;
+} ProtobufList;
+
+static ProtobufList load_list(const void *at) {
+        ProtobufList list;
+
+        memcpy(&list, at, sizeof(list));
+        return list;
+}
+
+static void *pointer_in(const void *at) {
+        void *pointer;
+
+        memcpy(&pointer, at, sizeof(pointer));
+        return pointer;
+}
+
+static void store_pointer(void *at, void *pointer) {
+        memcpy(at, &pointer, sizeof(pointer));
+}
+
+/* ---- freeing ---- */
+
+static void messages_done(const ProtobufField *field, const void *at) {
+        ProtobufList list = load_list(at);
+
+        for (size_t i = 0; i < list.n; i++)
+                protobuf_done(field->message, (char *) list.items + i * field->message->size);
+        free(list.items);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+void protobuf_done(const ProtobufMessage *message, void *object) {
+        for (size_t i = 0; i < message->n_fields; i++) {
+                const ProtobufField *field = &message->fields[i];
+                void *at = (char *) object + field->offset;
+
+                switch (field->type) {
+                case PROTOBUF_TEXT:
+                        free(pointer_in(at));
+                        break;
+                case PROTOBUF_TEXTS:
+                        strv_free((char **) pointer_in(at));
+                        break;
+                case PROTOBUF_BYTES:
+                        buffer_done(at);
+                        break;
+                case PROTOBUF_NUMBERS:
+                        free(load_list(at).items);
+                        break;
+                case PROTOBUF_MESSAGE:
+                        protobuf_done(field->message, at);
+                        break;
+                case PROTOBUF_MESSAGES:
+                        messages_done(field, at);
+                        break;
+                case PROTOBUF_FLAG:
+                case PROTOBUF_NUMBER:
+                        break;
+                }
+        }
+        memset(object, 0, message->size);
+}
+
+/* ---- decoding ---- */
+
+/* Of a whole decoding. */
+typedef struct ProtobufState {
+        size_t n_items;
+        const void *texts; /* the array that was appended to last in the message at hand, */
+        size_t n_texts;    /* and its length: nobody counts it for each item */
+        Error *reterr;
+} ProtobufState;
+
+typedef struct ProtobufReader {
+        const unsigned char *at, *end;
+        ProtobufState *state;
+} ProtobufReader;
+
+static int refuse_message(const ProtobufReader *reader, const char *what) {
+        return error_setf(reader->state->reterr, EBADMSG, "the message is not valid: %s", what);
+}
+
+static int take_varint(ProtobufReader *reader, uint64_t *ret) {
+        uint64_t value = 0;
+
+        for (unsigned i = 0; i < VARINT_MAX; i++) {
+                unsigned char byte;
+
+                if (reader->at == reader->end)
+                        return refuse_message(reader, "a number is cut off");
+                byte = *reader->at++;
+                value |= (uint64_t) (byte & 0x7f) << (7 * i);
+                if (!(byte & 0x80)) {
+                        *ret = value;
+                        return 0;
+                }
+        }
+        return refuse_message(reader, "a number is too long");
+}
+
+static int read_field_bytes(ProtobufReader *reader, ProtobufReader *ret) {
+        uint64_t length;
+        int r = take_varint(reader, &length);
+
+        if (r < 0)
+                return r;
+        if (length > (size_t) (reader->end - reader->at))
+                return refuse_message(reader, "a field is longer than the message");
+        *ret = *reader;
+        ret->end = reader->at + length;
+        reader->at += length;
+        return 0;
+}
+
+static int skip_field(ProtobufReader *reader, unsigned wire) {
+        size_t n = wire == WIRE_FIXED64 ? 8 : 4;
+        ProtobufReader bytes;
+        uint64_t number;
+
+        switch (wire) {
+        case WIRE_VARINT:
+                return take_varint(reader, &number);
+        case WIRE_BYTES:
+                return read_field_bytes(reader, &bytes);
+        case WIRE_FIXED64:
+        case WIRE_FIXED32:
+                if ((size_t) (reader->end - reader->at) < n)
+                        return refuse_message(reader, "a number is cut off");
+                reader->at += n;
+                return 0;
+        default:
+                return refuse_message(reader, "a field has an unknown type");
+        }
+}
+
+static int count_item(const ProtobufReader *reader) {
+        if (++reader->state->n_items <= PROTOBUF_ITEMS_MAX)
+                return 0;
+        return error_setf(reader->state->reterr, E2BIG, "the message has more than %d items",
+                          PROTOBUF_ITEMS_MAX);
+}
+
+static int take_text(const ProtobufReader *bytes, char **ret) {
+        size_t length = (size_t) (bytes->end - bytes->at);
+
+        if (!utf8_is_text((const char *) bytes->at, length))
+                return refuse_message(bytes, "a text is not UTF-8");
+        *ret = strndup((const char *) bytes->at, length);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int decode_text(const ProtobufReader *bytes, void *at) {
+        char *text = NULL;
+        int r = take_text(bytes, &text);
+
+        if (r < 0)
+                return r;
+        free(pointer_in(at));
+        if (text[0] == '\0') {
+                free(text);
+                text = NULL;
+        }
+        store_pointer(at, text);
+        return 0;
+}
+
+/* Grows the array by itself: strv_append() would walk it for each item. */
+static int decode_texts(const ProtobufReader *bytes, void *at) {
+        char **texts = pointer_in(at), *text = NULL;
+        ProtobufState *state = bytes->state;
+        size_t n = state->texts == at ? state->n_texts : strv_length(texts);
+        int r = count_item(bytes);
+
+        if (r >= 0)
+                r = take_text(bytes, &text);
+        if (r < 0)
+                return r;
+        if (!ARRAY_RESERVE(texts, n, 2)) {
+                free(text);
+                return -ENOMEM;
+        }
+        texts[n] = text;
+        texts[n + 1] = NULL;
+        store_pointer(at, texts);
+        state->texts = at;
+        state->n_texts = n + 1;
+        return 0;
+}
+
+static int add_number(const ProtobufReader *reader, void *at, uint64_t value) {
+        ProtobufList list = load_list(at);
+        int64_t *numbers = list.items;
+        int r = count_item(reader);
+
+        if (r < 0)
+                return r;
+        if (!ARRAY_RESERVE(numbers, list.n, 1))
+                return -ENOMEM;
+        numbers[list.n++] = (int64_t) value;
+        list.items = numbers;
+        memcpy(at, &list, sizeof(list));
+        return 0;
+}
+
+static int decode_packed(ProtobufReader *bytes, void *at) {
+        int r = 0;
+
+        while (bytes->at < bytes->end && r >= 0) {
+                uint64_t value;
+
+                r = take_varint(bytes, &value);
+                if (r >= 0)
+                        r = add_number(bytes, at, value);
+        }
+        return r;
+}
+
+static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, void *object);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int decode_nested(const ProtobufMessage *message, ProtobufReader *reader, void *object) {
+        int r;
+
+        reader->state->texts = NULL;
+        r = decode_into(message, reader, object);
+        reader->state->texts = NULL;
+        return r;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int decode_item(const ProtobufField *field, ProtobufReader *bytes, void *at) {
+        ProtobufList list = load_list(at);
+        size_t size = field->message->size;
+        char *items;
+        int r = count_item(bytes);
+
+        if (r < 0)
+                return r;
+        items = array_reserve(list.items, list.n, 1, size);
+        if (!items)
+                return -ENOMEM;
+        memset(items + list.n * size, 0, size);
+        list = (ProtobufList){ items, list.n + 1 };
+        memcpy(at, &list, sizeof(list));
+        return decode_nested(field->message, bytes, items + (list.n - 1) * size);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int decode_bytes_field(const ProtobufField *field, ProtobufReader *bytes, void *at) {
+        size_t length = (size_t) (bytes->end - bytes->at);
+
+        switch (field->type) {
+        case PROTOBUF_TEXT:
+                return decode_text(bytes, at);
+        case PROTOBUF_TEXTS:
+                return decode_texts(bytes, at);
+        case PROTOBUF_BYTES:
+                buffer_done(at);
+                return buffer_append(at, bytes->at, length, SIZE_MAX / 2);
+        case PROTOBUF_NUMBERS:
+                return decode_packed(bytes, at);
+        case PROTOBUF_MESSAGE:
+                return decode_nested(field->message, bytes, at);
+        case PROTOBUF_MESSAGES:
+                return decode_item(field, bytes, at);
+        case PROTOBUF_FLAG:
+        case PROTOBUF_NUMBER:
+                break;
+        }
+        return refuse_message(bytes, "a field has another type");
+}
+
+static int decode_varint_field(const ProtobufField *field, const ProtobufReader *reader,
+                               uint64_t value, void *at) {
+        if (field->type == PROTOBUF_NUMBERS)
+                return add_number(reader, at, value);
+        if (field->type == PROTOBUF_FLAG)
+                *(bool *) at = value != 0;
+        else if (field->type == PROTOBUF_NUMBER)
+                memcpy(at, &value, sizeof(value));
+        else
+                return refuse_message(reader, "a field has another type");
+        return 0;
+}
+
+static const ProtobufField *find_protobuf_field(const ProtobufMessage *message, uint64_t number) {
+        for (size_t i = 0; i < message->n_fields; i++)
+                if (message->fields[i].number == number)
+                        return &message->fields[i];
+        return NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, void *object) {
+        while (reader->at < reader->end) {
+                const ProtobufField *field;
+                ProtobufReader bytes;
+                uint64_t key, value;
+                unsigned wire;
+                int r = take_varint(reader, &key);
+
+                if (r < 0)
+                        return r;
+                wire = key & 7;
+                if (key >> 3 == 0 || key >> 3 > FIELD_NUMBER_MAX)
+                        return refuse_message(reader, "a field has no valid number");
+                field = find_protobuf_field(message, key >> 3);
+                if (!field || (wire != WIRE_BYTES && wire != WIRE_VARINT)) {
+                        r = field ? refuse_message(reader, "a field has another type")
+                                  : skip_field(reader, wire);
+                } else if (wire == WIRE_BYTES) {
+                        r = read_field_bytes(reader, &bytes);
+                        if (r >= 0)
+                                r = decode_bytes_field(field, &bytes,
+                                                       (char *) object + field->offset);
+                } else {
+                        r = take_varint(reader, &value);
+                        if (r >= 0)
+                                r = decode_varint_field(field, reader, value,
+                                                        (char *) object + field->offset);
+                }
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
+                    Error *reterr) {
+        ProtobufState state = { .reterr = reterr };
+        ProtobufReader reader = { data, (const unsigned char *) data + length, &state };
+
+        return length == 0 ? 0 : decode_into(message, &reader, object);
+}
+
+/* ---- encoding ---- */
+
+typedef struct ProtobufWriter {
+        Buffer *buffer;
+        size_t max;
+} ProtobufWriter;
+
+static int write_varint(const ProtobufWriter *writer, uint64_t value) {
+        unsigned char bytes[VARINT_MAX];
+        size_t n = 0;
+
+        while (value >= 0x80) {
+                bytes[n++] = (unsigned char) (value | 0x80);
+                value >>= 7;
+        }
+        bytes[n++] = (unsigned char) value;
+        return buffer_append(writer->buffer, bytes, n, writer->max);
+}
+
+static int write_key(const ProtobufWriter *writer, const ProtobufField *field, unsigned wire) {
+        return write_varint(writer, (uint64_t) field->number << 3 | wire);
+}
+
+static int write_field_bytes(const ProtobufWriter *writer, const ProtobufField *field,
+                             const void *data, size_t length) {
+        int r = write_key(writer, field, WIRE_BYTES);
+
+        if (r >= 0)
+                r = write_varint(writer, length);
+        if (r >= 0 && length > 0)
+                r = buffer_append(writer->buffer, data, length, writer->max);
+        return r;
+}
+
+static int write_number(const ProtobufWriter *writer, const ProtobufField *field, uint64_t value) {
+        int r = value > 0 ? write_key(writer, field, WIRE_VARINT) : 0;
+
+        return r >= 0 && value > 0 ? write_varint(writer, value) : r;
+}
+
+static int write_packed(const ProtobufWriter *writer, const ProtobufField *field, const void *at) {
+        ProtobufList list = load_list(at);
+        Buffer packed = { 0 };
+        const ProtobufWriter inner = { &packed, writer->max };
+        int r = 0;
+
+        for (size_t i = 0; i < list.n && r >= 0; i++)
+                r = write_varint(&inner, (uint64_t) ((const int64_t *) list.items)[i]);
+        if (r >= 0 && list.n > 0)
+                r = write_field_bytes(writer, field, packed.data, packed.length);
+        buffer_done(&packed);
+        return r;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int write_message(const ProtobufWriter *writer, const ProtobufField *field, const void *at,
+                         bool is_item) {
+        Buffer inner = { 0 };
+        int r = protobuf_encode(field->message, at, &inner, writer->max);
+
+        if (r >= 0 && (is_item || inner.length > 0))
+                r = write_field_bytes(writer, field, inner.data, inner.length);
+        buffer_done(&inner);
+        return r;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int write_messages(const ProtobufWriter *writer, const ProtobufField *field,
+                          const void *at) {
+        ProtobufList list = load_list(at);
+        int r = 0;
+
+        for (size_t i = 0; i < list.n && r >= 0; i++)
+                r = write_message(writer, field,
+                                  (const char *) list.items + i * field->message->size, true);
+        return r;
+}
+
+static int write_texts(const ProtobufWriter *writer, const ProtobufField *field,
+                       char *const *texts) {
+        int r = 0;
+
+        for (size_t i = 0; texts && texts[i] && r >= 0; i++)
+                r = write_field_bytes(writer, field, texts[i], strlen(texts[i]));
+        return r;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+static int write_field(const ProtobufWriter *writer, const ProtobufField *field, const void *at) {
+        const char *text;
+        uint64_t number;
+
+        switch (field->type) {
+        case PROTOBUF_TEXT:
+                text = pointer_in(at);
+                return text && text[0] ? write_field_bytes(writer, field, text, strlen(text)) : 0;
+        case PROTOBUF_TEXTS:
+                return write_texts(writer, field, pointer_in(at));
+        case PROTOBUF_BYTES:
+                return ((const Buffer *) at)->length == 0
+                               ? 0
+                               : write_field_bytes(writer, field, ((const Buffer *) at)->data,
+                                                   ((const Buffer *) at)->length);
+        case PROTOBUF_FLAG:
+                return write_number(writer, field, *(const bool *) at);
+        case PROTOBUF_NUMBER:
+                memcpy(&number, at, sizeof(number));
+                return write_number(writer, field, number);
+        case PROTOBUF_NUMBERS:
+                return write_packed(writer, field, at);
+        case PROTOBUF_MESSAGE:
+                return write_message(writer, field, at, false);
+        case PROTOBUF_MESSAGES:
+                return write_messages(writer, field, at);
+        }
+        return 0;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
+int protobuf_encode(const ProtobufMessage *message, const void *object, Buffer *buffer,
+                    size_t max) {
+        const ProtobufWriter writer = { buffer, max };
+        int r = 0;
+
+        for (size_t i = 0; i < message->n_fields && r >= 0; i++)
+                r = write_field(&writer, &message->fields[i],
+                                (const char *) object + message->fields[i].offset);
+        return r;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Protocol Buffers by tables: a message is a struct and a table of its fields, which decodes,
+ * encodes and frees it. The tables are trees, so no input makes the decoder recurse without end.
+ *
+ * Lists are a pointer and a count. A map of strings is a list of messages with two fields. */
+
+#include "common/buffer.h"
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef enum ProtobufType {
+        PROTOBUF_TEXT,     /* char *, UTF-8 without NUL; NULL: absent or empty */
+        PROTOBUF_TEXTS,    /* char **, NULL-terminated, or NULL */
+        PROTOBUF_BYTES,    /* Buffer */
+        PROTOBUF_FLAG,     /* bool */
+        PROTOBUF_NUMBER,   /* int64_t: of int32 and int64 */
+        PROTOBUF_NUMBERS,  /* list of int64_t, read packed and unpacked, written packed */
+        PROTOBUF_MESSAGE,  /* an embedded struct; absent if nothing in it is set */
+        PROTOBUF_MESSAGES, /* list of structs */
+} ProtobufType;
+
+typedef struct ProtobufMessage ProtobufMessage;
+
+typedef struct ProtobufField {
+        unsigned number;
+        ProtobufType type;
+        size_t offset;
+        const ProtobufMessage *message;
+} ProtobufField;
+
+struct ProtobufMessage {
+        size_t size; /* of the struct */
+        const ProtobufField *fields;
+        size_t n_fields;
+};
+
+#define PROTOBUF_FIELD(no, kind, object, member, ...) \
+        { .number = (no), .type = PROTOBUF_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
+#define PROTOBUF_TABLE(type, table) \
+        { .size = sizeof(type), .fields = (table), .n_fields = N_ELEMENTS(table) }
+
+/* A list has at most so many items, and so have the lists of one message together. */
+enum {
+        PROTOBUF_ITEMS_MAX = 65536
+};
+
+/* Into a zeroed struct. Unknown fields are skipped, and of a field that comes twice the last one
+ * counts. 0; -EBADMSG with a message, -E2BIG for too many items, -ENOMEM: the caller calls
+ * protobuf_done() in each case. */
+int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
+                    Error *reterr);
+
+/* Appends the bytes of the struct. 0, -EFBIG beyond 'max' bytes, or -ENOMEM. */
+int protobuf_encode(const ProtobufMessage *message, const void *object, Buffer *buffer, size_t max);
+
+/* Frees what the struct holds, and zeroes it. */
+void protobuf_done(const ProtobufMessage *message, void *object);
