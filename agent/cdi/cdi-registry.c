@@ -28,7 +28,7 @@ enum {
 typedef struct CdiFile {
         char *path;
         const char *name; /* in 'path' */
-        FileStamp stamp;
+        ManifestStamp stamp;
         CdiSpec *spec; /* NULL: it cannot be used */
         char *error;   /* then why; NULL while it is still being written */
         bool is_seen;  /* by the scan that is running */
@@ -178,7 +178,7 @@ static void load_cdi_file(CdiDirectory *directory, CdiFile *file, const char *da
         int r = cdi_spec_parse(file->path, data, length, &spec, &error);
 
         if (r == -ENOMEM) {
-                file->stamp = (FileStamp){ 0 };
+                file->stamp = (ManifestStamp){ 0 };
                 directory->registry->is_busy = true;
                 return;
         }
@@ -212,7 +212,7 @@ static int scan_cdi_file(CdiDirectory *directory, int dir_fd, const char *name) 
                 load_cdi_file(directory, file, data, length);
         if (r >= 0)
                 return 0;
-        file->stamp = (FileStamp){ 0 };
+        file->stamp = (ManifestStamp){ 0 };
         if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* nothing will report its end */
                 directory->registry->is_busy = true;
                 return 0;
