@@ -172,10 +172,11 @@ static int start_parts(ApiServerSync *api) {
 
 /* If that is only likely, the list of pods of the new server decides about pods. */
 static void forget_cluster(ApiServerSync *api, bool is_certain) {
-        log_warning("The kubeconfig %s %s of another cluster than before: the cache of objects and "
-                    "tokens is dropped%s",
-                    api->config.kubeconfig, is_certain ? "is" : "seems to be",
-                    is_certain ? ", and the pods of the other cluster are stopped" : "");
+        log_warning(
+                "The API server of %s %s of another cluster than before: the cache of objects and "
+                "tokens is dropped%s",
+                api->config.kubeconfig, is_certain ? "is" : "seems to be",
+                is_certain ? ", and the pods of the other cluster are stopped" : "");
         referenced_objects_forget_cached(api->objects);
         service_account_tokens_forget_cached(api->tokens);
         apiserver_services_forget_cached(api->services);

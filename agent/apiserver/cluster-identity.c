@@ -41,7 +41,8 @@ struct ClusterIdentity {
         KubeRequest *request;
         sd_event_source *timer;
         KubeBackOff back_off;
-        bool is_awaited; /* the caller waits for the answer */
+        bool is_awaited;  /* the caller waits for the answer */
+        bool is_doubtful; /* address or authority are others */
         bool is_reported;
 };
 
@@ -155,16 +156,19 @@ static void decide_cluster(ClusterIdentity *identity) {
                 cluster_identity_accept(identity);
 }
 
-/* "" where the server does not have it. */
+/* "" where the server does not have it. -EBADMSG: it is no list, and says nothing of the cluster.
+ */
 static int read_cluster_uid(const KubeResponse *response, char **ret) {
-        cleanup_json json_t *list = json_loadb(response->body, response->length, 0, NULL);
-        const json_t *object = json_array_get(json_object_get(list, "items"), 0);
-        const char *uid =
-                json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+        cleanup_json json_t *list = NULL;
+        const json_t *object;
+        int r = json_parse_text(response->body, response->length, 0, &list, NULL);
 
-        free(*ret);
-        *ret = strdup(strna(uid));
-        return *ret ? 0 : -ENOMEM;
+        if (r < 0)
+                return r;
+        if (!json_is_array(json_object_get(list, "items")))
+                return -EBADMSG;
+        object = json_object_get(json_array_get(json_object_get(list, "items"), 0), "metadata");
+        return text_replace(ret, strna(json_string_value(json_object_get(object, "uid"))));
 }
 
 /* A server that does not serve proves nothing. */
@@ -188,10 +192,11 @@ static void on_kube_system(const KubeResponse *response, void *userdata) {
                 return;
         }
         why = kube_response_describe_error(response);
-        if (identity->is_awaited && !identity->is_reported)
+        if (identity->is_doubtful && !identity->is_reported)
                 log_warning("Cannot ask the API server %s whether it is of the same cluster as "
                             "before: %s; pods keep running, retrying",
-                            identity->asked.server, strna(why));
+                            identity->asked.server,
+                            r == -EBADMSG ? "it does not reply with a list" : strna(why));
         identity->is_reported = true;
         delay = kube_back_off_next(
                 &identity->back_off,
@@ -239,9 +244,9 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
         r = name_cluster(kubeconfig, &identity->asked);
         if (r < 0)
                 return r;
-        identity->is_awaited = are_names_new(cached, &identity->asked);
-        if (!identity->is_awaited && cached->server && cached->uid[0])
-                return 1;
+        identity->is_doubtful = are_names_new(cached, &identity->asked);
+        /* A cluster that was made anew may have both, too. */
+        identity->is_awaited = identity->is_doubtful || (cached->server && cached->uid[0]);
         identity->client = client;
         (void) event_timer_arm(identity->timer, 0);
         return !identity->is_awaited;
@@ -250,7 +255,7 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
 void cluster_identity_cancel(ClusterIdentity *identity) {
         identity->request = kube_request_cancel(identity->request);
         identity->client = NULL;
-        identity->is_awaited = identity->is_reported = false;
+        identity->is_awaited = identity->is_doubtful = identity->is_reported = false;
         kube_back_off_reset(&identity->back_off);
 }
 
