@@ -454,7 +454,7 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         return build_node_shutdown_manager(agent);
 }
 
-/* WATCHDOG=1 is sent while the loop turns, where the unit has WatchdogSec=. */
+/* WATCHDOG=1 is sent while the loop turns, if the unit has WatchdogSec=. */
 static int enable_systemd_watchdog(sd_event *event) {
         return sd_event_set_watchdog(event, true);
 }
@@ -473,7 +473,7 @@ static int build_event_loop(Agent *agent) {
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
-/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
+/* If systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
 static int detect_service_manager(Agent *agent, Error *reterr) {
         bool is_there = systemd_is_init();
         int r = cgroup_check_hierarchies(reterr);

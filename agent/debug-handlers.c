@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The handler of /debug/dump: each module prints its own part of the dump; only what no module has
+/* The handler of /debug/dump: each module prints its own part of the dump; only state of no module
  * is printed here. */
 
 #include "agent/debug-handlers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The handlers of what mainstay-api asks for on the local socket: settings, its signer,
- * kubeconfigs, decisions about clients, connections to ports of pods. */
+/* The handlers of mainstay-api's requests on the local socket: settings, its signer, kubeconfigs,
+ * decisions about clients, connections to ports of pods. */
 
 #include "agent/node-api-handlers.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the wiring share: agent.c builds the modules, apiserver-wiring.c
+/* Declarations that the files of the wiring share: agent.c builds the modules, apiserver-wiring.c
  * and eviction-wiring.c connect two of them, http-handlers.c, node-api-handlers.c and
  * debug-handlers.c answer requests on the local socket. */
 
@@ -62,7 +62,7 @@ typedef struct Agent {
         ManualPulls manual_pulls;
         DesiredState *desired;
         const ManifestDirectory *manifests; /* of 'desired' */
-        SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
+        SystemdClient *systemd;             /* NULL if systemd is not PID 1 */
         bool has_slices;                    /* the cgroup driver is systemd */
         EvictionManager *eviction_manager;
         PodEvictor *pod_evictor;
@@ -71,8 +71,8 @@ typedef struct Agent {
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
         ConfigWatch *config_watch;
-        LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
-        SelfSigned *self_signed; /* NULL: it was not asked for yet */
+        LoneNode *lone;          /* NULL: it has joined an API server, or was not requested yet */
+        SelfSigned *self_signed; /* NULL: it was not requested yet */
         SystemLogs *system_logs; /* likewise */
         ApiSigner *signer;       /* likewise */
         Authorizer *authorizer;  /* likewise */
@@ -93,8 +93,8 @@ typedef struct Agent {
 /* Desired pods may be different. 'userdata' is the Agent. */
 void agent_request_recompute(void *userdata);
 
-/* apiserver-wiring.c: what the Node's status is collected from, for the API server; and that the
- * Node is different: its labels, taints, conditions or images; 'userdata' is the Agent. */
+/* apiserver-wiring.c: the sources of the Node's status, for the API server; and that the Node is
+ * different: its labels, taints, conditions or images; 'userdata' is the Agent. */
 NodeStatusInputs agent_node_status_inputs(const Agent *agent);
 
 /* The sources of manifests that are fetched, and the report; of an Agent. */
@@ -131,5 +131,5 @@ void restore_eviction_conditions(Agent *agent);
 /* http-handlers.c */
 extern const HttpServerHandlers agent_http_handlers;
 
-/* node-api-handlers.c: frees what was made for mainstay-api. */
+/* node-api-handlers.c: frees objects that were created for mainstay-api. */
 void agent_free_node_api(Agent *agent);
