@@ -105,7 +105,7 @@ static void refuse_access(AccessCheck *check) {
         answer_check(check, STATUS_FORBIDDEN, text ? text : "Forbidden");
 }
 
-/* 'is_transient': another agent, or this one later, may be able to ask. */
+/* 'is_transient': another agent, or this one later, may be able to send the review. */
 static void fail_access(AccessCheck *check, bool is_transient, const char *why) {
         cleanup_free char *text = format_forbidden(check->user.name, &check->attributes);
         cleanup_free char *message = NULL;
@@ -214,7 +214,7 @@ static void review_access(AccessCheck *check, const char *subresource) {
                 fail_access(check, r == -EAGAIN && !spec->is_alone, error_message(&error, r));
 }
 
-/* As at an API server, which a lone node cannot ask. */
+/* Like in an API server; a lone node has none to query. */
 static bool needs_no_review(const AccessCheck *check) {
         const AuthorizerSpec *spec = &check->authorizer->spec;
 
@@ -399,6 +399,6 @@ int authorizer_check(Authorizer *authorizer, const AccessQuestion *question,
         *ret = check;
         authenticate(check, question);
         if (*ret)
-                (*ret)->ret = NULL; /* the caller's variable is no longer ours */
+                (*ret)->ret = NULL; /* the caller's variable is not valid any more */
         return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decides what a client of mainstay-api may do, as the kubelet does: who it is, by a ticket of the
- * signer for its certificate, by its token (TokenReview), or anonymous; and whether that user may
- * (SubjectAccessReview). mainstay-api asks for each action, and is believed nothing else. Answers
- * of the API server are kept for a while. */
+/* Decides what a client of mainstay-api may do, like the kubelet does: who it is, by a ticket of
+ * the signer for its certificate, by its token (TokenReview), or anonymous; and whether that user
+ * may (SubjectAccessReview). mainstay-api sends a request for each action, and is not trusted
+ * otherwise. Answers of the API server are kept for a while. */
 
 #include "agent/model/client-ticket.h"
 #include "agent/model/request-attributes.h"
@@ -20,7 +20,8 @@ typedef enum AccessReviewKind {
 typedef struct AuthorizerSpec {
         char *node_name; /* borrowed, as all below */
         const uint8_t *ticket_key;
-        bool is_alone;           /* no API server can be asked: administrators may do everything */
+        bool is_alone;           /* there is no API server to query: administrators may do
+                                  * everything */
         bool has_anonymous;      /* without certificate and token a user is system:anonymous */
         bool has_token_reviews;  /* else all tokens are refused */
         bool has_access_reviews; /* else all authenticated users may do everything */
@@ -28,7 +29,7 @@ typedef struct AuthorizerSpec {
 
         /* Has the API server review 'body'. After a 0 access_check_reviewed() is called, later and
          * once, unless cancel_review() is called before. -EAGAIN with a message: it cannot be
-         * asked. */
+         * sent. */
         int (*start_review)(void *userdata, AccessReviewKind kind, const char *body,
                             AccessCheck *check, void **ret_request, Error *reterr);
         void (*cancel_review)(void *request);

@@ -16,7 +16,7 @@ char *token_review_format(const char *token) {
         return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 
-/* The agent says so where the API server did not review it. */
+/* The agent reports this if the API server did not review it. */
 static int check_review_error(const json_t *review, Error *reterr) {
         const char *message = json_text(review, "error");
 
@@ -85,7 +85,7 @@ char *access_review_format(const ApiUser *user, const char *verb, const char *no
         cleanup_json json_t *known = api_user_to_json(user), *review = NULL;
         cleanup_json json_t *spec = json_pack("{s:s}", "user", user->name);
 
-        /* Of a TokenReview it is "username". */
+        /* In a TokenReview it is "username". */
         if (json_object_update(spec, known) < 0 || json_object_del(spec, "username") < 0 ||
             json_object_set_new(spec, "resourceAttributes",
                                 json_pack("{s:s, s:s, s:s, s:s, s:s}", "verb", verb, "version",
