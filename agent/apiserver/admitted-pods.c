@@ -23,7 +23,7 @@ static const char admitted_pods_directory[] = "admitted";
 
 struct AdmittedPods {
         ApiServerCache *cache;
-        char **names; /* of the files, the oldest first as far as this agent knows */
+        char **names; /* the number of files, the oldest first as far as this agent knows */
 };
 
 int admitted_pods_new(ApiServerCache *cache, AdmittedPods **ret) {

@@ -4,10 +4,10 @@
 /* The last pod of each DaemonSet that the API server has bound to this node, after the pod is gone:
  * the proof that its namespace admits such a pod.
  *
- * A user may write any owner reference into a pod, but the pod has passed the admission of the API
- * server in its namespace: quotas, webhooks, Pod Security, whatever there is. So it proves exactly
- * what this node cannot check itself, for a pod with the same spec in the same namespace, whoever
- * has created it. While a pod is bound it is its own proof, in the pod's record. */
+ * A user may write any owner reference into a pod, but the pod has passed the complete admission of
+ * the API server in its namespace: quotas, webhooks, Pod Security and so on. So it proves exactly
+ * what this node cannot check itself, for a pod with the same spec in the same namespace,
+ * regardless of its creator. While a pod is bound it is its own proof, in the pod's record. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/model/daemonset.h"
@@ -18,8 +18,8 @@ typedef struct AdmittedPods AdmittedPods;
 int admitted_pods_new(ApiServerCache *cache, AdmittedPods **ret);
 AdmittedPods *admitted_pods_free(AdmittedPods *pods);
 
-/* The pod is no longer bound to this node. Pods that no DaemonSet controls are ignored. There is a
- * limit: then one of the namespace with the most pods makes room. */
+/* The pod is not bound to this node any more. Pods that no DaemonSet controls are ignored. There is
+ * a limit: then one of the namespace with the most pods makes room. */
 void admitted_pods_add(AdmittedPods *pods, const Pod *pod);
 
 /* The last pod of the set: 1 with a pod that the caller frees; 0: none is known; -ENOMEM. */

@@ -23,7 +23,7 @@
 struct ApiServerSync {
         ApiServerConfig config;
         KubeClient *client; /* NULL: no kubeconfig was read yet */
-        KubeClient *trial;  /* of 'next', whose cluster is being asked for; NULL: none */
+        KubeClient *trial;  /* of 'next', whose cluster is being queried; NULL: none */
         Kubeconfig next;
         ClusterIdentity *cluster;
         ApiServerCache *cache, *run_cache;
@@ -508,7 +508,7 @@ char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void
         return apiserver_pods_explain_stop(api->pods, source, local_pod);
 }
 
-/* ---- what pods refer to ---- */
+/* ---- objects to which pods refer ---- */
 
 const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata) {
         const ApiServerSync *api = userdata;
@@ -537,7 +537,7 @@ int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, 
                        : 0;
 }
 
-/* ---- what is reported ---- */
+/* ---- reports ---- */
 
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone) {
         apiserver_pods_on_pod(api->pods, local_pod, is_gone);

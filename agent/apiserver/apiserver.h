@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps this node and an API server in step, where there is one: the pods that it has bound here
- * are added to the desired pods; pods, Node, Lease and events are reported. No container waits for
+/* Synchronizes this node and an API server, if there is one: the pods that it has bound here are
+ * added to the desired pods; pods, Node, Lease and events are reported. No container waits for
  * it, and an unreachable server stops nothing. */
 
 #include "agent/apiserver/collected-node-status.h"
@@ -36,7 +36,7 @@ typedef struct ApiServerConfig {
         const SharedObjects *shared;       /* which of its objects pods of other sources see */
         char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
-                *node; /* what counts for its pods: with external labels and taints */
+                *node; /* the effective ones for its pods: with external labels and taints */
         NodeStatusInputs node_inputs;
         void (*on_recompute_due)(void *userdata); /* of the desired pods */
         /* The labels and taints that other writers have set on the Node; may be unchanged. */
@@ -53,7 +53,7 @@ ApiServerSync *apiserver_free(ApiServerSync *api);
 DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 
 /* A pod or DaemonSet that an earlier agent had from the API server: desired until the server, once
- * reached, says otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+ * reached, reports otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
 int apiserver_restore_pod(const Pod *desired, void *userdata);
 int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
@@ -71,8 +71,8 @@ void apiserver_reload_kubeconfig(ApiServerSync *api);
  * keep their names. 0, or -ENOMEM: then pods may be missing. 'userdata' is the ApiServerSync. */
 int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
 
-/* After that: why a pod that the server does not want is stopped, which the caller frees; NULL: the
- * server did not say so. 'userdata' is the ApiServerSync. */
+/* After that: the reason why a pod that the server does not want is stopped, which the caller
+ * frees; NULL: the server did not report one. 'userdata' is the ApiServerSync. */
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
 /* An object of the server to which one of its pods refers, or which is shared, or NULL; and whether
@@ -84,7 +84,8 @@ bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
                          Error *reterr, void *userdata);
 
-/* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
+/* For a ServiceLookup, in the same way: the services of the pod's namespace, and
+ * default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
 /* Whether a pod that this node makes of one of the server's DaemonSets may be created: 1; 0 with
@@ -112,7 +113,7 @@ bool apiserver_accepts_events(const ApiServerSync *api);
 /* A pod's status may have changed; the pod is new or gone. */
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
 
-/* A request of its own to the server, as kube_client_start_request(). -EAGAIN with a message while
+/* A separate request to the server, like kube_client_start_request(). -EAGAIN with a message while
  * there is no kubeconfig. */
 int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, KubeRequest **ret,
                             Error *reterr);
@@ -120,8 +121,8 @@ int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, Kub
 /* The certificate that was issued for mainstay-api and its key in PEM, borrowed; NULL: none. */
 const char *apiserver_serving_pair(const ApiServerSync *api);
 
-/* Why the server cannot be reached, or what it refuses: the error that explains the others, or
- * NULL.
+/* The reason why the server cannot be reached, or its refusals: the error that explains the others,
+ * or NULL.
  */
 const char *apiserver_last_error(const ApiServerSync *api);
 

@@ -16,22 +16,22 @@ typedef struct BoundPod {
         Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
         bool is_adopted_current; /* 'adopted' is as 'desired' */
         bool is_of_daemonset;    /* a DaemonSet that this node has placed controls it */
-        bool is_outdated;        /* its DaemonSet does not desire it any longer */
+        bool is_outdated;        /* its DaemonSet does not desire it any more */
         Preflight *preflight;    /* of 'desired', while a pod that differs keeps running */
 } BoundPod;
 
 void bound_pod_done(BoundPod *bound);
 
-/* It is no longer desired. */
+/* It is not desired any more. */
 void bound_pod_clear(BoundPod *bound);
 
 /* An earlier agent ran the pod by that spec, which is copied. 0 or -ENOMEM. */
 int bound_pod_restore(BoundPod *bound, const Pod *desired);
 
-/* Takes the spec where it differs. 1: it does, or it is a new pod; 0; -ENOMEM. */
+/* Takes the spec if it differs. 1: it does, or it is a new pod; 0; -ENOMEM. */
 int bound_pod_update_take(BoundPod *bound, Pod **desired);
 
-/* The pod of this node runs. Where it does so by the desired spec, that is borrowed from it: a node
+/* The pod of this node runs. If it does so by the desired spec, that is borrowed from it: a node
  * with hundreds of pods holds each spec once. */
 void bound_pod_borrow(BoundPod *bound, const Pod *running);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and reads the cache. Reading returns what is still queued, if anything is. A failed write
- * is retried with what is queued by then. */
+/* Writes and reads the cache. Reading returns the queued content, if there is any. A failed write
+ * is retried with the content that is queued by then. */
 
 #include "agent/apiserver/cache.h"
 
@@ -342,7 +342,7 @@ static void wait_for_overtaken_write(ApiServerCache *cache) {
                 }
 }
 
-/* Entries whose write has not started are written here: the loop no longer runs. */
+/* Entries whose write has not started are written here: the loop has ended. */
 static void write_pending_entries(const ApiServerCache *cache) {
         for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next) {
                 cleanup_close int fd = open_cache_directory(cache, entry->directory);

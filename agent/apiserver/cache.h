@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cache of API objects on disk, <state>/cluster: what pods need to start while the API server
- * is unreachable. Files are checksummed. A forked task writes and syncs them, so the loop never
- * waits and a power cut leaves the old file or the new one. */
+/* The cache of API objects on disk, <state>/cluster: the objects that pods need to start while the
+ * API server is unreachable. Files are checksummed. A forked task writes and syncs them, so the
+ * loop never waits and a power cut leaves the old file or the new one. */
 
 #include "common/macros.h"
 
@@ -15,7 +15,7 @@ typedef struct ApiServerCache ApiServerCache;
  * -errno. */
 int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret);
 
-/* Writes what is still queued first. */
+/* Writes queued content first. */
 ApiServerCache *apiserver_cache_free(ApiServerCache *cache);
 
 /* Queues a file below <state>/cluster/<directory>; the directory "." is <state>/cluster itself. A
@@ -32,8 +32,8 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
  * names of at most DURABLE_WRITE_NAME_MAX characters, before anything is written to it. 0 or
  * -errno. */
 int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret);
-/* Removes all that the directory has, and what is queued for it. Before anything is being written
- * to it. */
+/* Removes everything in the directory and everything that is queued for it. Before anything is
+ * being written to it. */
 void apiserver_cache_empty(ApiServerCache *cache, const char *directory);
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name);

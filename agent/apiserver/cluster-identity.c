@@ -130,7 +130,7 @@ void cluster_identity_accept(ClusterIdentity *identity) {
 
         if (!names.server)
                 return;
-        /* A UID that the server no longer shows stays known of the same cluster. */
+        /* A UID that the server has stopped showing is still known for the same cluster. */
         if (!names.uid[0] && identity->cached.uid &&
             judge_cluster(&identity->cached, &names) == CLUSTER_SAME) {
                 free(names.uid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what the Node status contains. It does not report it: see node-registration.c. */
+/* Reads the content of the Node status. It does not report it: see node-registration.c. */
 
 #include "agent/apiserver/collected-node-status.h"
 

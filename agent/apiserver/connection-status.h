@@ -2,8 +2,8 @@
 #pragma once
 
 /* The connection to the API server as the administrator sees it: whether it is reachable, which
- * permissions the node lacks (401, 403 and other refusals), and the last error of each part. Each
- * error is logged once, when it changes. It sends no requests. */
+ * permissions the node does not have (401, 403 and other refusals), and the last error of each
+ * part. Each error is logged once, when it changes. It sends no requests. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "agent/model/node-status.h"
@@ -44,7 +44,7 @@ int connection_status_new(const ConnectionStatusSpec *spec, ConnectionStatus **r
 ConnectionStatus *connection_status_free(ConnectionStatus *connection);
 
 /* The result of a request: 'error' with its HTTP status, 0 without a response; NULL: success. True
- * where the error is only that the server is unreachable, which is logged here, once for all
+ * if the error is only that the server is unreachable, which is logged here, once for all
  * callers. */
 bool connection_status_is_unreachable(ConnectionStatus *connection, const char *error,
                                       unsigned status);
@@ -54,7 +54,7 @@ bool connection_status_is_unreachable(ConnectionStatus *connection, const char *
 void connection_status_set_permission(ConnectionStatus *connection, ApiServerPermission permission,
                                       const char *error, unsigned status);
 
-/* Stores an error; NULL: none. True where it has changed. */
+/* Stores an error; NULL: none. True if it has changed. */
 bool connection_status_set_error(ConnectionStatus *connection, ConnectionErrorKind kind,
                                  const char *error);
 const char *connection_status_error(const ConnectionStatus *connection, ConnectionErrorKind kind);
@@ -65,8 +65,8 @@ const char *connection_status_last_error(const ConnectionStatus *connection);
 /* The refused permissions, "the Lease: 403 Forbidden: …; pods: …", or NULL; the caller frees it. */
 char *connection_status_print_refused(const ConnectionStatus *connection);
 
-/* For `describe node`; strings are borrowed. The caller sets what other parts know: daemonsets_by,
- * refused. */
+/* For `describe node`; strings are borrowed. The caller sets the members that belong to other
+ * parts: daemonsets_by, refused. */
 void connection_status_describe(const ConnectionStatus *connection, NodeApiServerConnection *ret);
 
 /* Prints errors and refused permissions for `mainstay debug dump`. */

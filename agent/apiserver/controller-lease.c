@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-        LEASE_DEFAULT_SEC = 15, /* that of the controller manager, where the Lease does not say */
+        LEASE_DEFAULT_SEC = 15, /* the duration of the controller manager, if the Lease does not
+                                 * contain one */
         LEASE_MIN_SEC = 5,
         LEASE_MAX_SEC = 60,
 };

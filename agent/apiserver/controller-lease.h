@@ -23,7 +23,7 @@ typedef enum ControllerVerdict {
         N_CONTROLLER_VERDICTS,
 } ControllerVerdict;
 
-/* When to look again, in microseconds: where nothing is doubtful, and before anything is known. */
+/* When to look again, in microseconds: if nothing is doubtful, and before anything is known. */
 extern const uint64_t controller_lease_poll_usec, controller_lease_first_usec;
 
 /* Whether an answer with status 404 is the API server's, and not a proxy's. */

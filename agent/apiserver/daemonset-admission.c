@@ -25,7 +25,7 @@ static bool has_all_of(const StringMap *map, const StringMap *expected) {
         return true;
 }
 
-/* Admission sets these fields in a pod, so they say nothing about the template. */
+/* Admission sets these fields in a pod, so they do not depend on the template. */
 static bool is_change_by_admission(const EditChange *change) {
         static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
                                              "spec.overhead", "spec.schedulerName",
@@ -115,8 +115,8 @@ static int was_priority_computed(const DaemonSetAdmission *admission, const Daem
                        : 0;
 }
 
-/* Its Priority admission computes the priority from the class, and takes no other one. Of the
- * classes the node knows only those of the system. 1, 0 with the refusal, or -ENOMEM. */
+/* Its Priority admission computes the priority from the class, and takes no other one. The node
+ * knows only the system classes. 1, 0 with the refusal, or -ENOMEM. */
 static int check_computed_priority(const DaemonSetAdmission *admission, const DaemonSet *set,
                                    const Pod *pod, DaemonSetRefusal *ret) {
         const PodSpec *spec = &pod->spec;

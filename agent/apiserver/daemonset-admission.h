@@ -26,6 +26,6 @@ typedef struct DaemonSetAdmission {
 int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonSet *set,
                               const Pod *pod, DaemonSetRefusal *ret);
 
-/* 'pod', of an API server, is as 'made', which was made of a template here, but for what admission
- * adds to each pod. 1, 0 or -ENOMEM. */
+/* 'pod', of an API server, equals 'made', which was created from a template here, except for what
+ * admission adds to each pod. 1, 0 or -ENOMEM. */
 int is_pod_made_alike(const Pod *made, const Pod *pod);

@@ -28,7 +28,8 @@ static bool was_adopted_before(const AdoptionSearch *search, const Pod *local_po
         return name && object_has_name(desired, local_pod->metadata.namespace, name);
 }
 
-/* A pod that is not Ready may lack what only the API server's pod has, a service account token. */
+/* A pod that is not Ready may need something that only the API server's pod has, a service account
+ * token. */
 static bool is_pod_running_ready(const PodStatus *status) {
         return status->phase == POD_RUNNING && status->conditions[CONDITION_READY].is_true;
 }
@@ -94,7 +95,7 @@ int adopted_pod_restore(PodTable *pods, const Pod *adopted) {
         pod = pod_table_get(pods, adopting->metadata.namespace, adopting->metadata.name);
         if (!pod)
                 return -ENOMEM;
-        if (pod->bound.desired) /* the API pod has a record of its own: this one was stopping */
+        if (pod->bound.desired) /* the API pod has a separate record: this one was stopping */
                 return 0;
         pod->bound.desired = pod->bound.owned = TAKE_PTR(adopting);
         pod->bound.adopted = TAKE_PTR(copy);

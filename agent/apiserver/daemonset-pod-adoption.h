@@ -3,9 +3,9 @@
 
 /* Adoption of the running pod of a DaemonSet. When a controller manager returns, the pod of a
  * DaemonSet that it binds to this node meets a pod of the same DaemonSet that this node has
- * created. Where both have the same template, the running pod is adopted: it keeps its name and
- * UID, its record names the API server as its source, and it is reported as the API server's pod
- * (model/pod-adoption.h). Where they differ, the running pod stops before the other one starts.
+ * created. If both have the same template, the running pod is adopted: it keeps its name and UID,
+ * its record names the API server as its source, and it is reported as the API server's pod
+ * (model/pod-adoption.h). If they differ, the running pod stops before the other one starts.
  * Only the adopted pod's record is persistent. */
 
 #include "agent/apiserver/pod-table.h"
@@ -31,13 +31,13 @@ typedef struct AdoptionCandidate {
 int adoption_search_check(AdoptionSearch *search, const AdoptionCandidate *candidate);
 
 /* Applies a changed spec of the API pod to the adopted pod. 1: it is still adopted; 0: there is
- * none, or the change needs a new pod, so it is no longer adopted; -ENOMEM. */
+ * none, or the change needs a new pod, so it is not adopted any more; -ENOMEM. */
 int adopted_pod_update(ApiServerPod *pod);
 
 /* The adopted pod of an earlier agent, by its record. 0 or -ENOMEM. */
 int adopted_pod_restore(PodTable *pods, const Pod *adopted);
 
-/* The entry that has adopted this pod, or NULL; and the UID by which the API server knows it. */
+/* The entry that has adopted this pod, or NULL; and the UID of that pod at the API server. */
 ApiServerPod *adopted_pod_find_entry(const PodTable *pods, const Pod *local_pod);
 const char *adopted_pod_reported_uid(const ApiServerPod *pod, const Pod *local_pod);
 

@@ -41,7 +41,7 @@ struct ApiServerDaemonSets {
         bool is_placement_known; /* whether this node or the controller manager places them */
         bool is_placed_here;
         char *last_error;
-        bool is_lease_denied; /* last_error says so */
+        bool is_lease_denied; /* last_error contains the reason */
 };
 
 /* ---- the sets ---- */
@@ -87,7 +87,7 @@ int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set
 
 /* ---- the watch ---- */
 
-/* 'error' is NULL where there is none; 'status' is that of HTTP. */
+/* 'error' is NULL if there is none; 'status' is that of HTTP. */
 static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *error,
                                       unsigned status) {
         connection_status_set_permission(sets->spec.connection, PERMISSION_DAEMONSETS, error,
@@ -234,7 +234,7 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
 /* ---- placement ---- */
 
 /* Pods that this node has made run until the controller manager has bound others. Until then it
- * has to be seen where their set is changed or removed. */
+ * must be visible if their set is changed or removed. */
 static void watch_needed_daemonsets(ApiServerDaemonSets *sets) {
         sets->reflector = kube_reflector_free(sets->reflector);
         if (sets->is_placed_here || sets->sets.n > 0)
@@ -388,7 +388,7 @@ static bool is_older_generation(const DaemonSet *set, const Pod *pod) {
         return desired && generation && strtoll(generation, NULL, 10) < strtoll(desired, NULL, 10);
 }
 
-/* The pod of the set's present template; NULL where 'pod' may stay. A template may have been
+/* The pod of the set's current template; NULL if 'pod' may stay. A template may have been
  * changed back, which the controller sees by the hash of its revision. 0 or -ENOMEM. */
 static int make_successor(const ApiServerDaemonSets *sets, const DaemonSet *set, const Pod *pod,
                           Pod **ret) {
@@ -445,7 +445,7 @@ static bool should_replace_bound_pod(const ApiServerDaemonSets *sets, WatchedDae
         return r > 0;
 }
 
-/* What the controller would do: delete a pod that may not run here, or that is outdated. */
+/* Does what the controller would do: delete a pod that may not run here, or that is outdated. */
 static void retire_if_outdated(ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
                                const Pod *pod) {
         const DaemonSet *set = watched->set;
@@ -476,7 +476,7 @@ static bool has_daemonset_in(const char *namespace, void *userdata) {
         return false;
 }
 
-/* Where the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
+/* If the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
  * whether the controller is alive or not. Until it has, ours keeps running. */
 int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };

@@ -4,11 +4,11 @@
 /* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
  * The controller manager's Lease shows whether it is alive; it is read every minute, and sooner
  * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods.
- * Once it is not, or does not exist, the DaemonSets are listed and watched; a pod that the
- * controller has bound stays until its template, or what places it, has changed: then it is
- * deleted, and this node makes the next one, if that is admitted. An unreachable server, or one
- * that refuses the Lease, changes nothing. DaemonSets of which this node has made pods are watched
- * until the controller has bound others, or they are removed. */
+ * If it is not, or does not exist, the DaemonSets are listed and watched; a pod that the controller
+ * has bound stays until its template, or its placement, has changed: then it is deleted, and this
+ * node creates the next one, if that is admitted. An unreachable server, or one
+ * that refuses the Lease, changes nothing. DaemonSets for which this node has created pods are
+ * watched until the controller has bound others, or they are removed. */
 
 #include "agent/apiserver/daemonset-admission.h"
 #include "agent/model/desired-pods.h"
@@ -43,7 +43,7 @@ int apiserver_daemonsets_new(const ApiServerDaemonSetsSpec *spec, ApiServerDaemo
 ApiServerDaemonSets *apiserver_daemonsets_free(ApiServerDaemonSets *sets);
 int apiserver_daemonsets_start(ApiServerDaemonSets *sets, KubeClient *client); /* 0 or -errno */
 
-/* A DaemonSet of an earlier agent: desired until the server says otherwise. 0 or -ENOMEM. */
+/* A DaemonSet of an earlier agent: desired until the server reports otherwise. 0 or -ENOMEM. */
 int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set);
 
 /* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. */

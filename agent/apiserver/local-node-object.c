@@ -15,7 +15,7 @@ static json_t *print_node_time(uint64_t realtime) {
         return realtime > 0 ? json_string(format_rfc3339(buffer, realtime)) : NULL;
 }
 
-/* Nothing asks the agent at times of its own, so a condition was checked last when it changed: the
+/* Nothing polls the agent at fixed times, so a condition was last checked when it changed: the
  * object is the same as long as nothing happens. */
 static void add_condition_times(json_t *conditions, uint64_t ready_since) {
         size_t i;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The Node object as this node itself shows it (/node on the local socket): labels, taints and
- * conditions with what would be the status at an API server. */
+ * conditions together with the status that an API server would have. */
 
 #include "agent/apiserver/collected-node-status.h"
 #include "agent/model/node-status.h"

@@ -9,8 +9,8 @@
 
 typedef struct LocalPod {
         char *uid;                 /* of the instance; NULL: there is none */
-        char *name;                /* an adopted pod has a name of its own */
-        char *reported_uid;        /* by which the API server knows it */
+        char *name;                /* an adopted pod has a separate name */
+        char *reported_uid;        /* the UID at the API server */
         bool is_api_pod;           /* the instance, or the last one: not a static pod */
         int64_t deletion_grace;    /* seconds with which it was deleted; -1: it was not */
         bool is_terminated_cached; /* it is in the terminated-pod cache */
@@ -46,6 +46,6 @@ void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
  */
 int local_pod_restore_final(LocalPod *local, const char *uid, char *json);
 
-/* Deletes an API pod, again where the grace period has become shorter. */
+/* Deletes an API pod, and again if the grace period has become shorter. */
 void local_pod_delete(LocalPod *local, const char *namespace, int64_t grace,
                       PodManager *pod_manager);

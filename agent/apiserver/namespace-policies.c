@@ -25,8 +25,8 @@ struct WatchedNamespace {
         char *name;
         json_t *labels;        /* those of pod-security.kubernetes.io, as they were last; or NULL */
         bool is_being_deleted; /* then, too: an API server creates nothing in it */
-        bool is_current;       /* the server has said so since the agent was started */
-        bool has_no_answer;    /* the server does not answer: what is cached counts */
+        bool is_current;       /* the server has reported it since the agent was started */
+        bool has_no_answer;    /* the server does not respond: the cached labels count */
         bool was_listed;
         char *error; /* why there is no policy; NULL: none is known */
         KubeReflector *reflector;
@@ -143,8 +143,7 @@ static void on_namespace_list_end(bool is_complete, void *userdata) {
                 set_namespace_gone(one);
 }
 
-/* Of a server that is overloaded or that fails nothing else is concluded than of one that is not
- * reached. */
+/* A server that is overloaded or that fails is treated like one that is not reached. */
 static bool is_no_answer(unsigned status) {
         return status == 0 || status == 408 || status == 410 || status == 429 || status >= 500;
 }

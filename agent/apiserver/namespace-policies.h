@@ -3,8 +3,8 @@
 
 /* The Pod Security level that a namespace enforces, for the pods that this node makes of the API
  * server's DaemonSets. Each namespace that is looked for is watched by its name and cached on disk.
- * The cached labels count only while the server does not answer; where it refuses the namespace, or
- * the namespace is gone, there is no policy, and no pod is made. */
+ * The cached labels count only while the server does not respond; if it refuses the namespace, or
+ * if the namespace is gone, there is no policy, and no pod is created. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
@@ -29,11 +29,11 @@ NamespacePolicies *namespace_policies_free(NamespacePolicies *policies);
 /* Namespaces are watched from then on. */
 void namespace_policies_set_client(NamespacePolicies *policies, KubeClient *client);
 
-/* The server may have become unreachable, so that what is cached counts. */
+/* The server may have become unreachable, so the cached labels count. */
 void namespace_policies_on_connection(const NamespacePolicies *policies);
 
 /* 1 with the policy of the namespace; 0: it is being read; -errno with a message: it cannot be
- * read, does not exist, is being deleted, or enforces what this node does not know. */
+ * read, does not exist, is being deleted, or enforces a level that this node does not know. */
 int namespace_policies_find(NamespacePolicies *policies, const char *namespace,
                             PodSecurityPolicy *ret, Error *reterr);
 

@@ -138,8 +138,8 @@ static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
         return tls_config.not_before;
 }
 
-/* The successor of an embedded certificate is used where there is one; a kubeconfig that was
- * written later, of another cluster perhaps, has precedence. */
+/* The successor of an embedded certificate is used if there is one; a kubeconfig that was written
+ * later, perhaps of another cluster, takes precedence. */
 static int prefer_issued_certificate(const ApiServerCredentials *credentials,
                                      Kubeconfig *kubeconfig) {
         cleanup_with(kubeconfig_done) Kubeconfig issued = { 0 };

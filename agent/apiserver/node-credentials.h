@@ -2,8 +2,8 @@
 #pragma once
 
 /* The node's credentials for the API server: the kubeconfig and its files, which are watched; the
- * TLS bootstrap, where there is no kubeconfig yet; and the client certificate, which is rotated
- * where it was issued to this agent (kubelet: certificate manager). */
+ * TLS bootstrap, if there is no kubeconfig yet; and the client certificate, which is rotated if it
+ * was issued to this agent (kubelet: certificate manager). */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/model/kubeconfig.h"
@@ -28,7 +28,7 @@ typedef struct ApiServerCredentialsSpec {
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
         int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
-        /* Of that connection; NULL while there is none. */
+        /* The state of that connection; NULL while there is none. */
         KubeClient *(*get_client)(void *userdata);
         void *userdata;
 } ApiServerCredentialsSpec;

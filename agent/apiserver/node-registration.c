@@ -34,7 +34,7 @@ static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_st
 
 /* ---- callbacks ---- */
 
-/* A deleted Node says nothing about the labels and taints of the next one. */
+/* A deleted Node does not determine the labels and taints of the next one. */
 static void on_remote_node(const NodeLabelsTaints *external, const char *uid, void *userdata) {
         NodeRegistration *node = userdata;
         bool has_changed = !streq_ptr(node->uid, uid);

@@ -19,7 +19,7 @@ typedef struct NodeRegistrationSpec {
         ConnectionStatus *connection;
         /* Labels and taints of other writers; may be the same as before. */
         void (*on_external)(const NodeLabelsTaints *external, void *userdata);
-        /* The Node was created or deleted; 'uid' is NULL where it does not exist. */
+        /* The Node was created or deleted; 'uid' is NULL if it does not exist. */
         void (*on_node_uid)(const char *uid, void *userdata);
         void (*on_event)(const PodEvent *event, void *userdata); /* of the node */
         /* The server has an older history than before, as after a restored backup: everything is

@@ -69,7 +69,7 @@ int object_key_format(const ObjectKey *key, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Negative where the object changed, which ends the search. Pods of all sources are asked: the
+/* Negative if the object changed, which ends the search. Pods of all sources are checked: the
  * object may be shared with them. */
 static int match_updated_reference(const ObjectKey *key, void *userdata) {
         const ObjectUpdates *updates = userdata;

@@ -13,7 +13,7 @@
 
 typedef struct ObjectUpdates ObjectUpdates;
 
-/* 'on_due' is called once per turn of the loop in which something changed; it asks
+/* 'on_due' is called once per turn of the loop in which something changed; it calls
  * object_updates_concern() for each pod. Afterwards the collection is empty. */
 int object_updates_new(sd_event *event, void (*on_due)(void *userdata), void *userdata,
                        ObjectUpdates **ret);
@@ -25,6 +25,6 @@ void object_updates_schedule(ObjectUpdates *updates, const char *which);
 /* Whether something changed to which the pod refers. */
 bool object_updates_concern(const ObjectUpdates *updates, const Pod *pod);
 
-/* "configmap_default_settings", which is also the name of its file in the cache: all that is there
- * is of the server. */
+/* "configmap_default_settings", which is also the name of its file in the cache: the cache contains
+ * only objects of the server. */
 int object_key_format(const ObjectKey *key, char **ret);

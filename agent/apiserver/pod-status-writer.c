@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends what kubeclient/pod-api-request.c chooses for each pod, and acts on the responses. */
+/* Sends the requests that kubeclient/pod-api-request.c chooses for each pod, and acts on the
+ * responses. */
 
 #include "agent/apiserver/pod-status-writer.h"
 
@@ -115,8 +116,9 @@ static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_
 }
 
 /* A status that the server has taken is sent again only after others have changed it there: the
- * node controller makes all pods of a node unready that it has not heard of for a while. What the
- * server itself makes of it, such as by a webhook, is left. 1, 0, or -EAGAIN: not so soon again. */
+ * node controller makes all pods of a node unready that it has not heard of for a while. Changes
+ * that the server itself makes to it, such as by a webhook, are left. 1, 0, or -EAGAIN: not so soon
+ * again. */
 static int is_status_to_be_sent(ApiServerPod *pod, const KubePodRequest *request) {
         PodReport *report = &pod->report;
         uint64_t now = now_boottime_usec();
@@ -245,7 +247,8 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
                 return KUBE_WORK_DONE;
         if (is_name_held(pod, response))
                 return on_pod_request_refused(pod, response);
-        if (response->error || response->status == 409) /* 409: the watch will show what is there */
+        if (response->error || response->status == 409) /* 409: the watch will show the current
+                                                         * object */
                 return KUBE_WORK_RETRY_LATER;
         if (kind == KUBE_POD_DELETE && (response->status == 200 || response->status == 404))
                 return on_remote_pod_deleted(pod);
@@ -291,7 +294,7 @@ int pod_status_writer_start(PodStatusWriter *writer, KubeClient *client) {
                                    &writer->queue);
 }
 
-/* ---- what may have changed ---- */
+/* ---- possible changes ---- */
 
 void pod_status_writer_mark(PodStatusWriter *writer, const ApiServerPod *pod) {
         if (writer->queue && kube_work_queue_add(writer->queue, pod->key) < 0)

@@ -45,5 +45,5 @@ void pod_status_writer_set_shutting_down(PodStatusWriter *writer, bool is_shutti
  * caller frees it. */
 char *pod_status_writer_print_refused(const PodStatusWriter *writer);
 
-/* Prints what is not reported yet for `mainstay debug dump`. */
+/* Prints unreported state for `mainstay debug dump`. */
 void pod_status_writer_dump(const PodStatusWriter *writer, FILE *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* All pods that this node and the API server have, by "namespace/name": what the server has
- * (remote), what it wants here (bound), what runs here (local), and what was reported. Each part is
- * owned by the file that declares it. */
+/* All pods that this node and the API server have, by "namespace/name": the server's objects
+ * (remote), the pods that it wants here (bound), the pods that run here (local), and the reports.
+ * Each part is owned by the file that declares it. */
 
 #include "agent/apiserver/bound-pod.h"
 #include "agent/apiserver/local-pod.h"
@@ -42,7 +42,7 @@ void pod_table_done(PodTable *table);
 
 ApiServerPod *pod_table_find(const PodTable *table, const char *key);
 
-/* Adds it where it is missing; NULL on out of memory. */
+/* Adds it if it is missing; NULL on out of memory. */
 ApiServerPod *pod_table_get(PodTable *table, const char *namespace, const char *name);
 
 /* Unlinks and frees the pod at the link. */

@@ -24,7 +24,8 @@ struct RemotePodWatch {
         unsigned generation; /* of the list that is being read, or was read last */
         bool is_listing;
         bool has_unreadable;   /* the list has an object that cannot be identified */
-        bool is_list_doubtful; /* the last list lacked many pods: the next one is believed */
+        bool is_list_doubtful; /* the last list did not contain many pods: the next one is
+                                * accepted */
 };
 
 /* ---- objects ---- */
@@ -76,8 +77,8 @@ static void delete_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                          watch->spec.pod_manager);
 }
 
-/* Takes the metadata, unless it is older than what is known; a list shows what there is, also where
- * its version is older. 1 where a recomputation is due. */
+/* Takes the metadata, unless it is older than the known one; a list is authoritative even if its
+ * version is older. 1 if a recomputation is due. */
 static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change, ApiServerPod *pod,
                               KubeObjectSummary *metadata, const char *json, size_t length) {
         bool was_deleting = remote_pod_is_deleting(&pod->remote);
@@ -102,7 +103,7 @@ static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change
         return r != 0 ? r : is_new || was_deleting != remote->is_deleting;
 }
 
-/* 1 where a recomputation is due. */
+/* 1 if a recomputation is due. */
 static int remove_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                               const KubeObjectSummary *metadata) {
         const Pod *desired = pod->bound.desired;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Watches the pods that the API server has bound to this node, and the mirror pods that it has.
- * Only a complete list shows that a pod is gone; a list that lacks many of the bound pods is
- * requested once more before it is accepted. */
+ * Only a complete list shows that a pod is gone; a list that does not contain many of the bound
+ * pods is requested once more before it is accepted. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/pod-table.h"
@@ -21,8 +21,8 @@ typedef struct RemotePodWatchSpec {
         ConnectionStatus *connection;
         /* One entry changed. */
         void (*on_changed)(const ApiServerPod *pod, void *userdata);
-        /* The server deletes the pod, or it is about to be forgotten: the server no longer binds it
-         * to this node. */
+        /* The server deletes the pod, or it is about to be forgotten: the server does not bind it
+         * to this node any more. */
         void (*on_unbound)(const Pod *pod, void *userdata);
         /* A list has ended, or an object was deleted: entries may be unreferenced. */
         void (*on_removed)(void *userdata);

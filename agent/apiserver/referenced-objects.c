@@ -31,7 +31,7 @@ struct ReferencedObject {
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
-        bool was_absent;    /* by the cache; taken for so where the server does not say */
+        bool was_absent;    /* by the cache; assumed if the server does not report it */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
@@ -193,7 +193,8 @@ static char *format_collection_path(ObjectKind kind, const char *namespace) {
                            watched_kinds[kind].plural);
 }
 
-/* A moment after a pod was bound, the server may not know yet that the node needs its objects. */
+/* Immediately after a pod was bound, the server may not know yet that the node needs its
+ * objects. */
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
         ReferencedObjects *owner = object->owner;
@@ -261,7 +262,7 @@ ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
         return NULL;
 }
 
-/* The link to the object of the key, or to where it would be inserted. */
+/* The link to the object of the key, or to the place at which it would be inserted. */
 static ReferencedObject **find_object_link(ReferencedObjects *objects, const char *key) {
         ReferencedObject **link = &objects->first;
 
@@ -301,8 +302,8 @@ static ReferencedObject *get_referenced_object(ReferencedObjects *objects, const
 
 static int add_referenced_object(const ObjectKey *key, void *userdata);
 
-/* A claim that is not bound changes yet. What was read from the cache may have changed while no
- * agent ran, so it is read once more. */
+/* A claim that is not bound changes yet. An object that was read from the cache may have changed
+ * while no agent ran, so it is read once more. */
 static bool is_object_settled(const ReferencedObject *object) {
         return object->object && (object->kind != OBJECT_VOLUME_CLAIM ||
                                   volume_claim_is_bound(&object->object->claim));

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The ConfigMaps, Secrets, RuntimeClasses, claims and volumes to which the API server's pods refer.
- * Each object is watched by name, or, where the Node authorizer does not allow that, read; and
- * cached on disk, so that a pod that has started once starts while the API server is unreachable.
+ * Each object is watched by name, or, if the Node authorizer does not allow that, read; and cached
+ * on disk, so that a pod that has started once starts while the API server is unreachable.
  */
 
 #include "agent/apiserver/cache.h"
@@ -21,7 +21,8 @@ typedef struct ReferencedObjectsSpec {
         const char *node_name;
         ApiServerCache *cache;
         ConnectionStatus *connection;
-        const SharedObjects *shared; /* those of the server are watched, whoever refers to them */
+        const SharedObjects *shared; /* those of the server are watched, regardless of who refers to
+                                      * them */
         ObjectUpdates *updates;
 } ReferencedObjectsSpec;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps what the API server has under the name of a pod. */
+/* Keeps the API server's object under the name of a pod. */
 
 #include "agent/apiserver/remote-pod.h"
 

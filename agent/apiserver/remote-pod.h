@@ -7,7 +7,7 @@
 #include "agent/kubeclient/object-summary.h"
 
 typedef struct RemotePod {
-        bool exists; /* an object is there, as far as we know */
+        bool exists; /* an object exists, as far as we know */
         KubeObjectSummary metadata;
         unsigned generation;   /* of the list that had it last */
         char *deleted_uid;     /* of an object that is known to be deleted */
@@ -35,18 +35,18 @@ int remote_pod_mark_deleted(RemotePod *remote);
 void remote_pod_clear_deleted(RemotePod *remote);
 
 /* The object in the response to a request that was sent after 'watch_events' events; takes its
- * metadata. It is ignored where the watch has reported the object since, unless its version shows
- * that it is newer. */
+ * metadata. It is ignored if the watch has reported the object since, unless its version shows that
+ * it is newer. */
 void remote_pod_apply_response_take(RemotePod *remote, unsigned watch_events,
                                     KubeObjectSummary *metadata);
 
-/* The object, or NULL where none exists or it is known to be deleted. */
+/* The object, or NULL if none exists or it is known to be deleted. */
 const KubeObjectSummary *remote_pod_object(const RemotePod *remote);
 
 /* The server has it as Succeeded or Failed. */
 bool remote_pod_has_terminated(const RemotePod *remote);
 bool remote_pod_is_deleting(const RemotePod *remote);
 
-/* A list that lacks more than half of the pods that were bound to this node is doubtful: it is
- * asked for again before any of them is stopped. */
+/* A list that does not contain more than half of the pods that were bound to this node is doubtful:
+ * it is requested again before any of them is stopped. */
 bool pod_list_is_doubtful(unsigned n_bound, unsigned n_missing);

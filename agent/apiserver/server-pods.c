@@ -153,7 +153,7 @@ int apiserver_pods_restore(ApiServerPods *pods, const Pod *desired) {
         return bound_pod_restore(&pod->bound, desired);
 }
 
-/* A pod that has terminated, and of which nothing is left here, does not start again. */
+/* A pod that has terminated, and that has left nothing here, does not start again. */
 static bool is_apiserver_pod_desired(const ApiServerPod *pod) {
         bool has_terminated = remote_pod_has_terminated(&pod->remote) && !pod->local.uid;
 
@@ -184,7 +184,7 @@ static int check_adoption_candidate(const Pod *local_pod, const PodStatus *statu
                                       .is_adopted_elsewhere = is_adopted_elsewhere });
 }
 
-/* What the new pod lacks for good is better seen in its own status: then it does not wait. */
+/* If the new pod can never start, its own status shows this better: then it does not wait. */
 static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
         int r = 0;
 
@@ -245,8 +245,8 @@ static bool runs_itself(const ApiServerPods *pods, const Pod *desired) {
         return running && objects_are_same(&running->metadata, &desired->metadata);
 }
 
-/* The pod to run for the API server's pod: itself, or the one that it has adopted. 1 with it; 0
- * where another pod has to stop, or to become known, first; -ENOMEM. */
+/* The pod to run for the API server's pod: itself, or the one that it has adopted. 1 with it; 0 if
+ * another pod has to stop, or to become known, first; -ENOMEM. */
 static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired,
                                const Pod **ret_resolved) {
         BoundPod *bound = &pod->bound;
@@ -340,7 +340,7 @@ static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const Daemon
         return NULL;
 }
 
-/* The set may be forgotten before the pod adopts the one that this node has made of it. */
+/* The set may be forgotten before the pod adopts the one that this node has created for it. */
 const Pod *apiserver_pods_controlled_pod(ApiServerPods *pods, const DaemonSet *set) {
         ApiServerPod *pod = find_controlled_pod(pods, set);
 
@@ -360,7 +360,7 @@ void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set,
         pod_status_writer_mark(pods->writer, pod);
 }
 
-/* ---- why a pod is no longer desired ---- */
+/* ---- why a pod is not desired any more ---- */
 
 static char *format_replaced_by(const ApiServerPod *pod) {
         return text_format("replaced by pod %s of the API server", pod->key);
@@ -442,7 +442,7 @@ static void cache_if_terminated(ApiServerPods *pods, ApiServerPod *pod, const Po
         local->is_terminated_cached = true;
 }
 
-/* The pod terminated before this boot; what is left of it on disk does not show how. */
+/* The pod terminated before this boot; its remains on disk do not show how. */
 static bool is_terminated_leftover(const ApiServerPod *pod, const Pod *local_pod) {
         return pod_is_of_api(local_pod) && pod->local.is_api_pod && !pod->local.uid &&
                object_has_uid(&local_pod->metadata, pod->local.final_uid);
@@ -515,7 +515,7 @@ void apiserver_pods_on_pod(ApiServerPods *pods, const Pod *local_pod, bool is_go
         remove_unreferenced_pods(pods);
 }
 
-/* ---- what else changes the reports ---- */
+/* ---- other changes of the reports ---- */
 
 void apiserver_pods_set_synced(ApiServerPods *pods) {
         pod_status_writer_set_synced(pods->writer);

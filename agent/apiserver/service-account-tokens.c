@@ -315,7 +315,7 @@ static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
         return KUBE_WORK_RETRY_LATER;
 }
 
-/* A new pod waits a while, without a word, until the server knows that it is this node's. */
+/* A new pod waits for a while, silently, until the server knows that it belongs to this node. */
 static bool is_token_on_its_way(ServiceAccountToken *token, unsigned status, const char *error) {
         uint64_t now = now_boottime_usec();
 

@@ -3,8 +3,8 @@
 
 /* The certificate that mainstay-api serves with, issued by the API server's signer
  * kubernetes.io/kubelet-serving (kubelet: serverTLSBootstrap). It is kept on disk with its key, and
- * renewed in time, or when it lacks an address of the node. Until the first request is approved
- * there is none. */
+ * renewed in time, or when it does not contain an address of the node. Until the first request is
+ * approved there is none. */
 
 #include "agent/kubeclient/kube-client.h"
 

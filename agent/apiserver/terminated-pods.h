@@ -13,6 +13,6 @@ void terminated_pods_add(ApiServerCache *cache, const char *uid, const char *jso
 void terminated_pods_remove(ApiServerCache *cache, const char *uid);
 
 /* Whether the pod terminated before this boot; 'ret_json' is its final v1.Pod, which the caller
- * frees. The shim knows about a pod of this boot, whose directory is below 'run_dir'. */
+ * frees. The shim has the state of a pod of this boot, whose directory is below 'run_dir'. */
 bool terminated_pods_find(const ApiServerCache *cache, const char *run_dir, const char *uid,
                           char **ret_json);

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 enum {
-        TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, where the projection does not set it */
+        TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, if the projection does not set it */
         TOKEN_REFRESH_MAX_SEC = 24 * 3600,
         TOKEN_REFRESH_MIN_SEC = 10,
-        TOKEN_BINDING_SEC = 20, /* until the API server knows that a new pod is this node's */
+        TOKEN_BINDING_SEC = 20, /* until the API server knows that a new pod belongs to this node */
 };
 
 /* Which token: all that is in a TokenRequest. */
@@ -26,23 +26,23 @@ typedef struct TokenIdentity {
 
 /* How long after 'now' a token that expires at 'expires' (both realtime) is refreshed: at 80 % of
  * its time, at the latest after a day, as in the kubelet. A token that seems to have expired when
- * it arrives shows that the clocks differ: then 'seconds', what was requested, counts. */
+ * it arrives shows that the clocks differ: then 'seconds', the requested lifetime, counts. */
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
 
-/* Whether a refusal says only that the API server does not know yet that the pod is this node's:
- * its Node authorizer and its NodeRestriction follow the pods with a delay. 'message' is that of
- * its Status. */
+/* Whether a refusal only means that the API server does not know yet that the pod belongs to this
+ * node: its Node authorizer and its NodeRestriction follow the pods with a delay. 'message' is that
+ * of its Status. */
 bool token_refusal_may_pass(unsigned status, const char *message);
 
 /* A TokenRequest. The caller frees it; NULL on out of memory. */
 char *token_request_to_json(const TokenIdentity *identity);
 
-/* The token and its expiry in a response. 0; -EBADMSG where there is none; -ENOMEM. */
+/* The token and its expiry in a response. 0; -EBADMSG if there is none; -ENOMEM. */
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires);
 
 /* The cached form: when to refresh it (realtime), and the token. */
 char *token_cache_format(const char *token, uint64_t refresh_at);
 
-/* 0 with the token and how long after 'now' it is refreshed; that is 0 where the time has passed,
- * or is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
+/* 0 with the token and how long after 'now' it is refreshed; that is 0 if the time has passed, or
+ * is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
 int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay);
