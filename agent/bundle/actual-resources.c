@@ -91,7 +91,7 @@ static int64_t shares_to_milli_cpu(int64_t shares) {
         return (shares * 1000 + 1023) / 1024;
 }
 
-/* The weight curve lacks a closed inverse, but it is monotonic: a binary search finds the value. */
+/* The weight curve has no closed inverse, but it is monotonic: a binary search finds the value. */
 static int64_t weight_to_shares(uint64_t weight) {
         uint64_t low = 2, high = 262144;
 

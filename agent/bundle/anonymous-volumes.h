@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The volumes that an image declares (VOLUME of a Dockerfile): directories that each attempt of a
- * container gets its own of, with a copy of what the image has there. They are below its state
+/* The volumes that an image declares (VOLUME in a Dockerfile): a separate directory for each
+ * attempt of a container, with a copy of the image's content at that path. They are below its state
  * directory, so that they count as its storage and are removed with it. Computes only. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
-/* How many there are: none where the shim is too old to copy their content. */
+/* The number of such volumes: 0 if the shim is too old to copy their content. */
 size_t anonymous_volume_count(const RuntimeSpecInput *input);
 
 /* <state directory of the attempt>/volumes, and the nth directory in it; NULL: out of memory. */

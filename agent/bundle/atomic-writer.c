@@ -133,7 +133,7 @@ static int set_group_and_mode(int fd, int64_t group, mode_t mode) {
         return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-/* Opens a directory one level down; creates it where it does not exist. */
+/* Opens a directory one level down; creates it if it does not exist. */
 static int open_or_make_directory(int dir_fd, const char *name, int64_t group) {
         cleanup_close int fd = -EBADF;
         int r;
@@ -242,8 +242,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
         return 0;
 }
 
-/* Made by this writer: an older set, or a link to a file that no longer exists. A directory that a
- * subPath mount created stays, and so does a mount point. */
+/* Created by this writer: an older set, or a link to a file that does not exist any more. A
+ * directory that a subPath mount created stays, and so does a mount point. */
 static bool is_stale_volume_entry(int dir_fd, const VolumePayload *payload, const char *name,
                                   const char *set) {
         char target[sizeof(data_dir_name)];

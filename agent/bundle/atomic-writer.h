@@ -8,7 +8,7 @@
  *     ..data -> ..2026_11_20_14_18_27.004711-<hash>
  *     key -> ..data/key
  *
- * A new set is written beside the old one; "..data" is renamed to it; the old one is removed. */
+ * A new set is written next to the old one; "..data" is renamed to it; the old one is removed. */
 
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -29,12 +29,12 @@ typedef struct VolumePayload {
         int64_t group; /* group that owns the files and may read them; < 0: root */
 } VolumePayload;
 
-/* Adds a copy. Of two files with one path, the later one counts. 0 or -ENOMEM. */
+/* Adds a copy. If two files have one path, the later one counts. 0 or -ENOMEM. */
 int volume_payload_add(VolumePayload *payload, const char *path, const void *bytes, size_t length,
                        mode_t mode);
 void volume_payload_done(VolumePayload *payload);
 
 /* Makes the directory hold exactly these files. 'rewrite': existing content is not trusted to match
- * the hash in its name, as after a power failure. 1 where files were written, 0 where they were up
- * to date, or -errno. */
+ * the hash in its name, for example after a power failure. 1 if files were written, 0 if they were
+ * up to date, or -errno. */
 int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite);

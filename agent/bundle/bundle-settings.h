@@ -18,8 +18,8 @@
  * kubelet. */
 #define BUNDLE_CONFIG_ERROR EBADR
 
-/* What the pod refers to has not been received from the API server yet: likewise, but not a failure
- * that is reported as an event. */
+/* An object to which the pod refers has not been received from the API server yet: the same, but
+ * not a failure that is reported as an event. */
 #define BUNDLE_AWAITED EINPROGRESS
 
 /* A device of the Container Device Interface is unknown, or not there: CreateContainerError, which
@@ -50,11 +50,13 @@ typedef struct BundleConfig {
         int64_t cpu_capacity_milli; /* of the node */
         NodeResources allocatable;  /* for limits of the downward API that are unset */
         int64_t pod_pids_limit;     /* of a pod; < 0: none */
-        NodeReservation reserved;   /* what all pods together cannot have; zero: nothing */
+        NodeReservation reserved;   /* resources that are reserved from all pods together; zero:
+                                     * none */
         int oom_score_adj_min;      /* the lowest value that the agent may set */
         const char *host_ip;        /* NULL: unknown */
         const char *pod_ips[2]; /* in a copy for one pod: its addresses; NULL: none or unknown */
-        pid_t sandbox_pid; /* likewise: the shim, whose mount namespace has the volumes; 0: none */
+        pid_t sandbox_pid;      /* the same, of the shim, whose mount namespace has the volumes; 0:
+                                 * none */
         Image *const
                 *volume_images; /* in a copy for one container: in the order of the pod's volumes;
                                    NULL for volumes that are not images or are not mounted */
@@ -64,15 +66,16 @@ typedef struct BundleConfig {
                              besides those that its pod names; NULL: none */
         const NodeLabelsTaints *node; /* for the node affinity of volumes; NULL: unknown */
         ObjectLookup objects;
-        ServiceLookup services;        /* add_variables is NULL where there is no API server */
-        TokenLookup tokens;            /* find is NULL where there is no API server */
-        const SeccompProfile *seccomp; /* for RuntimeDefault; NULL: the built-in profile */
+        ServiceLookup services;              /* add_variables is NULL if there is no API server */
+        TokenLookup tokens;                  /* find is NULL if there is no API server */
+        const SeccompProfile *seccomp;       /* for RuntimeDefault; NULL: the built-in profile */
         char *const *allowed_unsafe_sysctls; /* names, and prefixes with '*' */
-        uint64_t missing_capabilities;  /* capabilities that the agent itself lacks, as a mask */
+        uint64_t missing_capabilities;  /* capabilities that the agent itself does not have, as a
+                                         * mask */
         char *const *thermal_throttles; /* paths that containers must not see; see masked-paths.h */
         unsigned huge_pages;            /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                   /* the kernel runs programs of the x32 ABI */
-        bool lacks_memory_controller;   /* of cgroups; pods without limits of it start */
+        bool lacks_memory_controller;   /* of cgroups; pods without limits for it start */
         bool lacks_pids_controller;
         bool has_app_armor;                 /* the kernel enforces AppArmor */
         const char *app_armor_default;      /* profile for RuntimeDefault; NULL: none is loaded */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes what the other files of this module compute: the directories, files and cgroups of a pod
+/* Writes the results of the other files of this module: the directories, files and cgroups of a pod
  * and of each attempt of a container. */
 
 #include "agent/bundle/bundle.h"
@@ -90,7 +90,7 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
 
         if (!path)
                 return -ENOMEM;
-        /* Recorded for a later agent that knows nothing else of the pod, so that it can remove the
+        /* Recorded for a later agent that has no other data of the pod, so that it can remove the
          * cgroup. */
         r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
         if (r < 0)
@@ -159,7 +159,7 @@ int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *ret
         return write_pod_object_volumes(config, pod, /* rewrite= */ false, reterr);
 }
 
-/* The content of a file of the node, "" where it does not exist. */
+/* The content of a file of the node, "" if it does not exist. */
 static int read_node_file(const char *path, char **ret, Error *reterr) {
         int r = path[0] ? read_file_at(AT_FDCWD, path, ETC_FILE_MAX, ret, NULL) : -ENOENT;
 
@@ -231,7 +231,7 @@ int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *c
 }
 
 /* The stub resolver of systemd-resolved listens on the node's loopback interface, which a pod with
- * its own network cannot reach. The file of the upstream servers is beside it. */
+ * its own network cannot reach. The file with the upstream servers is next to it. */
 static int read_node_resolv_conf(const BundleConfig *config, const Pod *pod, char **ret,
                                  Error *reterr) {
         static const char real[] = "/run/systemd/resolve/resolv.conf";
@@ -622,7 +622,7 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
         return 0;
 }
 
-/* The group of all pods: what the node does not reserve. */
+/* The group of all pods: the resources that the node does not reserve. */
 static int limit_all_pods(const BundleConfig *config, Error *reterr) {
         cleanup_free char *path = cgroup_of_qos_class(config, QOS_GUARANTEED);
         CgroupValue values[CGROUP_VALUES_MAX];

@@ -5,8 +5,8 @@
  * values.
  *
  * Everything is computed first, by the pure functions of the other headers of this module; then the
- * functions here write it. Writing is idempotent: where an agent died in between, the next one
- * writes the same again. Nothing here decides when a pod or a container runs. */
+ * functions here write it. Writing is idempotent: if an agent died in between, the next one writes
+ * the same again. Nothing here decides when a pod or a container runs. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -15,12 +15,12 @@
  * bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* After it: creates emptyDirs and the volumes that are made of objects, and writes the fstab for
- * the others. -EAGAIN with a message: what a volume needs has not been received yet; -errno with
- * the kubelet's message of a volume that cannot be mounted. */
+/* After it: creates emptyDirs and the volumes that are created from objects, and writes the fstab
+ * for the others. -EAGAIN with a message: an object that a volume needs has not been received yet;
+ * -errno with the kubelet's message of a volume that cannot be mounted. */
 int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* Writes the pod's /etc/hosts: with its own addresses, or, where there are none, a copy of the
+/* Writes the pod's /etc/hosts: with its own addresses, or, if there are none, a copy of the
  * node's. */
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
                        size_t n_addresses, Error *reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes what the cgroups of pods and containers get from resources.requests and .limits:
- * cpu.shares or cpu.weight, cpu.max, memory.max, memory.swap.max, pids.max; and oom_score_adj.
- * memory.high is not set (MemoryQoS). */
+/* Computes the cgroup values of pods and containers from resources.requests and .limits: cpu.shares
+ * or cpu.weight, cpu.max, memory.max, memory.swap.max, pids.max; and oom_score_adj. memory.high is
+ * not set (MemoryQoS). */
 
 #include "agent/bundle/cgroup-resources.h"
 
@@ -168,7 +168,7 @@ int64_t pod_milli_cpu_request(const PodSpec *spec) {
                              spec->overhead.cpu.milli);
 }
 
-/* The sum of the limits of containers that run together, or 0 where one is unlimited. */
+/* The sum of the limits of containers that run together, or 0 if one is unlimited. */
 static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
         const Container *container;
 
@@ -206,7 +206,7 @@ static void set_cgroup_value(CgroupValue *value, const char *controller, const c
         va_end(ap);
 }
 
-/* cpu.max, or what cgroup v1 has for it. Returns the number of values, 0 without a quota. */
+/* cpu.max, or its equivalent on cgroup v1. Returns the number of values, 0 without a quota. */
 static size_t cpu_quota_values(int64_t quota, bool v2, CgroupValue ret[]) {
         if (quota <= 0)
                 return 0;

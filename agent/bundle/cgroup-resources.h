@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's arithmetic of resources: what requests and limits become in the cgroups of pods and
- * containers (CPU shares, weights and quotas, memory limits, pids.max), oom_score_adj, and the
- * names of cgroups. Pure functions. */
+/* The kubelet's arithmetic of resources: the conversion of requests and limits to cgroup values of
+ * pods and containers (CPU shares, weights and quotas, memory limits, pids.max), oom_score_adj, and
+ * the names of cgroups. Pure functions. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/model/containers.h"
@@ -16,7 +16,8 @@ uint64_t cpu_shares(int64_t milli_cpu);
  */
 uint64_t cpu_weight_of_group(uint64_t shares);
 
-/* cpu.weight of a container: the curve of current OCI runtimes, where 1024 shares are weight 100.
+/* cpu.weight of a container: the curve of current OCI runtimes, on which 1024 shares are weight
+ * 100.
  */
 uint64_t cpu_weight_of_container(uint64_t shares);
 
@@ -51,8 +52,8 @@ enum {
         CGROUP_VALUES_MAX = 8
 };
 
-/* The values of the pod's cgroup: CPU shares; quota and memory limit where the pod or every
- * container has one; and the limit of processes. Returns their number. */
+/* The values of the pod's cgroup: CPU shares; quota and memory limit if the pod or every container
+ * has one; and the limit of processes. Returns their number. */
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pod_pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
@@ -66,5 +67,5 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
 int64_t pod_milli_cpu_request(const PodSpec *spec);
 
 /* The memory limit of the pod in bytes, or else the sum of those of its containers, with the
- * overhead; 0: none, as where a container has none. */
+ * overhead; 0: none, for example if a container has none. */
 int64_t pod_memory_limit(const PodSpec *spec);

@@ -117,8 +117,8 @@ static bool cgroup_exists(const char *group) {
         return file && access(file, F_OK) >= 0;
 }
 
-/* Without a record. The QoS class of a pod of which only the UID is known is found by what there
- * is. */
+/* Without a record. If only the UID of a pod is known, its QoS class is found by the cgroup that
+ * exists. */
 static char *derive_cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         for (unsigned i = 0; i < N_QOS_CLASSES; i++) {
                 cleanup_free char *group = cgroup_of_new_pod(config, (QosClass) i, uid);
@@ -152,8 +152,8 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         return derive_cgroup_of_pod(config, qos, uid);
 }
 
-/* The prefix of scopes. Daemons that find containers by their cgroups know those of published
- * runtimes only, and in a pod's slice this one: see mainstay-differences(7). */
+/* The prefix of scopes. Daemons that find containers by their cgroups recognize only those of
+ * published runtimes, and in a pod's slice this one: see mainstay-differences(7). */
 #define SCOPE_PREFIX "cri-containerd"
 
 /* A container that an agent of version 0.2 has started keeps its scope: the next attempt has

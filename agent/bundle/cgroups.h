@@ -17,8 +17,8 @@
 char *cgroup_of_new_pod(const BundleConfig *config, QosClass qos, const char *uid);
 char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos);
 
-/* The recorded cgroup of the pod; without a record, or where it names the cgroup of something else,
- * the one that exists for the UID, or else the one that the pod would start in. */
+/* The recorded cgroup of the pod; without a record, or if it names the cgroup of something else,
+ * the one that exists for the UID, or else the one in which the pod would start. */
 char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid);
 
 /* Whether one is recorded: processes of the pod may be in it. */
@@ -44,14 +44,14 @@ void cgroup_round_values(CgroupValue *values, size_t n);
 size_t cgroup_slice_properties(const CgroupValue *values, size_t n,
                                SliceProperty ret[SLICE_PROPERTIES_MAX]);
 
-/* All values of a pod's cgroup, rounded where it is a slice. Returns their number. */
+/* All values of a pod's cgroup, rounded if it is a slice. Returns their number. */
 enum {
         POD_CGROUP_VALUES_MAX = CGROUP_VALUES_MAX + N_RESOURCE_TYPES
 };
 size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
                              CgroupValue ret[POD_CGROUP_VALUES_MAX]);
 
-/* The limits of the group of all pods: what is not reserved. 0: nothing is. */
+/* The limits of the group of all pods: the resources that are not reserved. 0: none is reserved. */
 size_t all_pods_cgroup_values(const BundleConfig *config, int version,
                               CgroupValue ret[CGROUP_VALUES_MAX]);
 

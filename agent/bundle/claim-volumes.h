@@ -6,8 +6,8 @@
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The directory or file of the node that the claim of a volume is bound to, borrowed from the
- * PersistentVolume. -ENOENT or -EINVAL with the reason; -EAGAIN where claim or volume have not been
+/* The directory or file of the node to which the claim of a volume is bound, borrowed from the
+ * PersistentVolume. -ENOENT or -EINVAL with the reason; -EAGAIN if claim or volume have not been
  * received yet. */
 int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
                            HostPathVolumeSource *ret, Error *reterr);

@@ -9,7 +9,8 @@
 
 #include <inttypes.h>
 
-/* As Go's %q, for what manifests hold: quotes, backslashes and control characters are escaped. */
+/* Like Go's %q, for the content of manifests: quotes, backslashes and control characters are
+ * escaped. */
 static void write_quoted_value(FILE *out, const char *text) {
         static const char escaped[] = "\a\b\f\n\r\t\v\\\"", names[] = "abfnrtv\\\"";
 
@@ -111,7 +112,7 @@ static int64_t divide_up_by_divisor(int64_t value, int64_t divisor) {
         return value / divisor + (value % divisor > 0);
 }
 
-/* A container without a limit may use what the pod may, or all pods together. */
+/* A container without a limit may use as much as the pod, or as all pods together. */
 static int64_t limit_of_pod_or_node(const BundleConfig *config, const Pod *pod, ResourceType type) {
         const ResourceList *limits = &pod->spec.resources.limits;
 

@@ -20,13 +20,13 @@ static const char *skip_characters(const char *text, const char *characters) {
         return text + strspn(text, characters);
 }
 
-/* What one assignment gives; it may span several lines. */
+/* The result of one assignment, which may span several lines. */
 typedef struct EnvFileAssignment {
         const char *name, *value;
         size_t name_length, value_length;
 } EnvFileAssignment;
 
-/* The position after the line, or NULL where it is not an assignment. */
+/* The position after the line, or NULL if it is not an assignment. */
 static const char *parse_assignment(const char *line, EnvFileAssignment *ret) {
         const char *equals, *end;
 
@@ -85,8 +85,8 @@ int env_file_find(const char *text, const char *name, char **ret, Error *reterr)
 
 /* ---- reading ---- */
 
-/* The directory of an emptyDir: on the node, or, for one that is a mount of its own, through the
- * mount namespace of the shim. */
+/* The directory of an emptyDir: on the node, or, if it is a separate mount, through the mount
+ * namespace of the shim. */
 static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume), *through = NULL;
         int fd;

@@ -8,8 +8,8 @@
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/* Where the reference at 'c' ends, or NULL where none starts. 'last' is the last ')' of the text,
- * or NULL: what nothing closes is not searched again and again. */
+/* The end of the reference at 'c', or NULL if none starts there. 'last' is the last ')' of the
+ * text, or NULL: an unclosed reference is not searched repeatedly. */
 static const char *find_reference_end(const char *c, const char *last) {
         return c[0] == '$' && c[1] == '(' && last && last - c > 1 ? strchr(c + 2, ')') : NULL;
 }
@@ -21,7 +21,8 @@ typedef struct Expansion {
         char *missing;
 } Expansion;
 
-/* An unknown reference is passed on whole: one that starts inside of it is not expanded. */
+/* An unknown reference is passed on as a whole: a reference that starts inside of it is not
+ * expanded. */
 static int expand_reference(Expansion *e, const char *start, const char *end) {
         size_t length = (size_t) (end - start - 2);
         const char *value = variable_set_find(e->variables, start + 2, length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container runs and with which environment variables: command and args, env and envFrom,
- * and the expansion of $(NAME). Computes only. */
+/* The command of a container and its environment: command and args, env and envFrom, and the
+ * expansion of $(NAME). Computes only. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/bundle/variable-set.h"
@@ -13,18 +13,18 @@ enum {
 
 /* The command line, by Kubernetes' rule: command replaces the image's entrypoint and its command;
  * args replace its command only. $(NAME) is expanded from the variables of the pod; $$ is a '$'.
- * -BUNDLE_CONFIG_ERROR where what is expanded is too long. */
+ * -BUNDLE_CONFIG_ERROR if the result is too long. */
 int container_argv(const Container *container, const Image *image, const VariableSet *variables,
                    char ***ret, Error *reterr);
 
 /* The variables of the spec: envFrom, then env, in which $(NAME) refers to earlier ones.
- * -BUNDLE_CONFIG_ERROR with the kubelet's message where a referenced object or key does not exist,
- * and where variables are too long. */
+ * -BUNDLE_CONFIG_ERROR with the kubelet's message if a referenced object or key does not exist, or
+ * if variables are too long. */
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
                         VariableSet *ret, Error *reterr);
 
 /* The environment: the variables of the image, then those of the container. 0, -ENOMEM, or
- * -BUNDLE_CONFIG_ERROR where it is too large. */
+ * -BUNDLE_CONFIG_ERROR if it is too large. */
 int container_environment(const Image *image, const char *hostname, const VariableSet *variables,
                           VariableSet *ret, Error *reterr);
 
@@ -32,12 +32,12 @@ int container_environment(const Image *image, const char *hostname, const Variab
 int too_large_environment(Error *reterr);
 
 /* Kubernetes' expansion of "$(NAME)". 'ret_missing' may be NULL; it is set to the first name that
- * is unset or empty, or NULL. 0, -ENOMEM, or -E2BIG where a reference is replaced and the result is
+ * is unset or empty, or NULL. 0, -ENOMEM, or -E2BIG if a reference is replaced and the result is
  * longer than EXPANSION_MAX. */
 int expand_variables(const char *text, const VariableSet *variables, char **ret,
                      char **ret_missing);
 
-/* Likewise, for the words of a command. -E2BIG with the place, such as "args[3]", also where all
+/* The same for the words of a command. -E2BIG with the place, such as "args[3]", also if all
  * together take more than EXEC_BYTES_MAX. */
 int expand_words(const char *field, char *const *words, const VariableSet *variables, char ***ret,
                  Error *reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares paths as they are once the links of the image are resolved. A container that writes to a
- * volume decides what is below it; so it matters whether a volume covers the devices of the
+ * volume controls the content below it; so it matters whether a volume covers the devices of the
  * container, and whether another mount or the working directory is below one. */
 
 #include "agent/bundle/guarded-root.h"
@@ -19,7 +19,8 @@ static bool passes_link_of_image(const LayerDirectories *layers, const char *pat
                 cleanup_close int fd =
                         *path ? open_no_symlinks(layers->fds[i], path, O_PATH, 0) : -ENOENT;
 
-                /* ".." is not where the text says, if a link is in front of it. */
+                /* A path with ".." does not lead to the place that its text shows if a link
+                 * precedes it. */
                 if (fd == -ELOOP || fd == -EXDEV)
                         return true;
         }
@@ -79,7 +80,7 @@ static int resolve_destinations(const json_t *mounts, const LayerDirectories *la
         return 0;
 }
 
-/* Links in a volume lead what is below it elsewhere. */
+/* Links in a volume redirect the paths below it. */
 static bool volume_is_followed(const char *volume, char **followed) {
         if (find_rest(volume, "dev"))
                 return true;

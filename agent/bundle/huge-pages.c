@@ -14,7 +14,7 @@ static bool is_huge_pages_resource(ResourceType type) {
         return resource_infos[type].page_size > 0;
 }
 
-/* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT where the kernel does not support the size. */
+/* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT if the kernel does not support the size. */
 static int read_huge_page_count(const char *directory, ResourceType type, int64_t *ret) {
         cleanup_free char *path = NULL, *text = NULL;
         int r;
@@ -80,7 +80,7 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
         return n;
 }
 
-/* A container without a limit of its own has that of the pod. */
+/* A container without its own limit has that of the pod. */
 static int64_t find_huge_pages_limit(const PodSpec *spec, const Container *container,
                                      ResourceType type) {
         const Quantity *own = resource_quantity(&container->resources.limits, type);

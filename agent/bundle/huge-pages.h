@@ -11,7 +11,7 @@
 
 #define HUGE_PAGES_BIT(type) (1U << (type))
 
-/* Where the kernel lists its sizes. */
+/* The directory in which the kernel lists its sizes. */
 #define HUGE_PAGES_DIRECTORY "/sys/kernel/mm/hugepages"
 
 /* The sizes that the kernel supports and cgroups can limit, as a mask of HUGE_PAGES_BIT(). */

@@ -81,7 +81,7 @@ static int put_image_volume(FILE *out, const RuntimeSpecInput *input, size_t i, 
         return put_image_volume_layers(out, input, image, volume, target);
 }
 
-/* The image of the pod's nth volume, where the container mounts it. */
+/* The image of the pod's nth volume, if the container mounts it. */
 static const Image *mounted_volume_image(const RuntimeSpecInput *input, size_t i) {
         const Volume *volume = &input->pod->spec.volumes.items[i];
 

@@ -6,22 +6,22 @@
 
 #include "agent/bundle/runtime-spec-input.h"
 
-/* Mount options in config.json besides the propagation. */
+/* Mount options in config.json in addition to the propagation. */
 #define IMAGE_VOLUME_OPTIONS "ro,noexec,nosuid,nodev"
 
 /* <bundle>/images/<volume>. NULL: out of memory. */
 char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume);
 
-/* The lines of fstab for the image volumes that the container mounts; "" where there are none. 0;
- * -ENOMEM; -EINVAL where an image is not available. */
+/* The lines of fstab for the image volumes that the container mounts; "" if there are none. 0;
+ * -ENOMEM; -EINVAL if an image is not available. */
 int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* The digests of these images, one a line: the content of a file of the bundle, which a restarted
- * agent reads. "" where there are none. 0 or -ENOMEM. */
+ * agent reads. "" if there are none. 0 or -ENOMEM. */
 int image_volumes_digests(const RuntimeSpecInput *input, char **ret);
 #define IMAGE_VOLUMES_FILE "volume-images"
 
-/* Of an attempt whose bundle is there, in an array that the caller frees; an empty one where it has
- * no image volumes. 0 or -errno. */
+/* The digests of an attempt whose bundle exists, in an array that the caller frees; an empty one if
+ * it has no image volumes. 0 or -errno. */
 int bundle_load_volume_images(const BundleConfig *config, const Pod *pod, const char *container,
                               unsigned attempt, char ***ret);

@@ -16,8 +16,8 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         return directory ? opendir_no_symlinks(directory) : NULL;
 }
 
-/* The attempt of a log file: "3.log" and, where rotated files count too, "3.log.<anything>". -1
- * where the name is not that of a log. */
+/* The attempt of a log file: "3.log" and, if rotated files count too, "3.log.<anything>". -1 if the
+ * name is not that of a log. */
 static int logged_attempt(const char *name, bool with_rotated) {
         char *end;
         long attempt = strtol(name, &end, 10);

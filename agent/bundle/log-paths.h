@@ -18,13 +18,13 @@ bool bundle_has_log(const BundleConfig *config, const Pod *pod, const char *cont
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
                                unsigned attempt);
 
-/* The journal fields of a container's lines, "NAME=value" each, named as other container engines
- * do; NULL where its logs do not go to the journal. The caller frees them. 0 or -ENOMEM. */
+/* The journal fields of a container's lines, "NAME=value" each, named like in other container
+ * engines; NULL if its logs are not written to the journal. The caller frees them. 0 or -ENOMEM. */
 int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Container *container,
                           const char *id, char ***ret);
 
 /* Removes all symlinks to the files of a pod's log directory. */
 void bundle_remove_log_links(const BundleConfig *config, const char *log_dir);
 
-/* The log directory of a pod of which only the UID is known, or NULL. */
+/* The log directory of a pod whose UID alone is known, or NULL. */
 char *bundle_find_log_dir(const BundleConfig *config, const char *uid);

@@ -88,8 +88,8 @@ static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathV
                        volume->name, strna(type));
 }
 
-/* As with the kubelet: the least of what all pods, this pod and the volume may have; 0: not known.
- * The kernel does not limit a tmpfs of size 0. */
+/* Like in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: not
+ * known. The kernel does not limit a tmpfs of size 0. */
 static int64_t memory_volume_size(const BundleConfig *config, const PodSpec *spec,
                                   const Volume *volume) {
         const int64_t limits[] = { config->allocatable.memory, pod_memory_limit(spec),
@@ -138,7 +138,7 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
         (void) fprintf(out, " 0 0\n");
 }
 
-/* fsGroup of what other pods have written. */
+/* fsGroup for files that other pods have written. */
 static void put_fs_group_line(FILE *out, const PodSecurityContext *context, const Volume *volume,
                               const char *path) {
         bool is_once = context->fs_group_change_policy == FS_GROUP_CHANGE_ON_ROOT_MISMATCH;

@@ -38,8 +38,8 @@ void fstab_put_lower(FILE *out, const Image *image, const char *directory, const
 /* Mounts nothing, but gives a directory the content that the path has in a root file system. */
 void fstab_put_copy(FILE *out, const char *path, const char *directory, const char *rootfs);
 
-/* Mounts nothing, but makes what 'source' can be mounted on: a directory or a file at 'path' below
- * a volume's root. */
+/* Mounts nothing, but creates the mount point for 'source': a directory or a file at 'path' below a
+ * volume's root. */
 void fstab_put_mount_point(FILE *out, const char *source, const char *root, const char *path,
                            const char *volume);
 

@@ -29,8 +29,8 @@ static char *pod_short_hostname(const Pod *pod) {
         return strndup(name, n);
 }
 
-/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" without a subdomain, or where
- * hostnameOverride replaces the whole name. */
+/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" without a subdomain, or if hostnameOverride
+ * replaces the whole name. */
 static char *pod_cluster_domain(const BundleConfig *config, const Pod *pod) {
         const char *subdomain = strna(pod->spec.subdomain);
 
@@ -174,8 +174,8 @@ static int add_resolver_option(char ***options, const char *name, const char *va
         return 0;
 }
 
-/* A final dot makes no other domain. Nothing is left of the root, which systemd-resolved writes:
- * the resolver of musl fails for every name because of it. */
+/* A final dot makes no other domain. Nothing is left of the root domain, which systemd-resolved
+ * writes: it makes the resolver of musl fail for every name. */
 static void drop_final_dot(char *domain) {
         size_t length = strlen(domain);
 

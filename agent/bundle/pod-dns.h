@@ -12,12 +12,12 @@ enum {
         ETC_FILE_MAX = 1024 * 1024,
 };
 
-/* The host name of the pod's processes: in the host network the node's; else hostnameOverride as it
- * is, or spec.hostname or the pod's name, cut to a DNS label, with the domain where
- * setHostnameAsFQDN is set. -EINVAL with a message where that is longer than the kernel accepts. */
+/* The host name of the pod's processes: in the host network the node's; else hostnameOverride
+ * unchanged, or spec.hostname or the pod's name, cut to a DNS label, with the domain if
+ * setHostnameAsFQDN is set. -EINVAL with a message if that is longer than the kernel accepts. */
 int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *reterr);
 
-/* /etc/hosts of a pod with addresses of its own, or (n = 0) a copy of the node's, whose content is
+/* /etc/hosts of a pod with its own addresses, or (n = 0) a copy of the node's, whose content is
  * 'node_hosts'. NULL: out of memory. */
 char *compose_hosts_file(const BundleConfig *config, const Pod *pod, const char *const *addresses,
                          size_t n_addresses, const char *node_hosts);

@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-/* Of a pod in which not all containers have a limit, only the runtime would try to set them. */
+/* If not all containers of a pod have a limit, only the runtime would try to set them. */
 static int check_memory_limits(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
         const Container *container;
 
@@ -69,7 +69,7 @@ static int preflight_sub_paths(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *fstab = NULL;
 
         if (has_variables_of_files(input->container))
-                return 0; /* what subPathExpr refers to is not known yet */
+                return 0; /* a value that subPathExpr refers to is not known yet */
         return sub_paths_fstab(input, &fstab, reterr);
 }
 

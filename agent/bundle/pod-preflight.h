@@ -6,8 +6,8 @@
 
 #include "agent/bundle/bundle-settings.h"
 
-/* Whether the node has what the pod needs before anything of it is made: allowed sysctls, huge
- * pages, the controller of its memory limits. 0, or an error with a message. */
+/* Whether the node has everything that the pod needs, before anything of it is created: allowed
+ * sysctls, huge pages, the controller of its memory limits. 0, or an error with a message. */
 int bundle_check_node(const BundleConfig *config, const PodSpec *spec, Error *reterr);
 
 /* 'images' are those of the containers, in the order of pod_nth_container(). 0, or the error that

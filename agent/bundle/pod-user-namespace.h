@@ -18,17 +18,17 @@ enum {
 };
 
 /* The first ID of the pod, that of its root user. 0, with 0 in '*ret' for a pod in the node's user
- * namespace; -ENOENT where none is allocated yet; another -errno. */
+ * namespace; -ENOENT if none is allocated yet; another -errno. */
 int userns_load_ids(const BundleConfig *config, const Pod *pod, unsigned *ret);
 
-/* The same; allocates the lowest free range where the pod has none. -ENOSPC: all are in use. */
+/* The same; allocates the lowest free range if the pod has none. -ENOSPC: all are in use. */
 int userns_allocate_ids(const BundleConfig *config, const Pod *pod, unsigned *ret, Error *reterr);
 
 /* <run-dir>/pods/<uid>/user-namespace, the file of the shim. */
 char *userns_path(const BundleConfig *config, const char *uid);
 
 /* Makes the directories that lead to a bundle, and 'bundle_dir' itself, passable for the pod's root
- * user, which is unprivileged on the node. 0; -EACCES where a directory above the run directory is
+ * user, which is unprivileged on the node. 0; -EACCES if a directory above the run directory is
  * not; another -errno. */
 int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, Error *reterr);
 

@@ -116,7 +116,7 @@ static int write_cgroup_value(const char *group, const char *what, const CgroupV
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
-/* All values are written, even where one fails; the first failure is reported. With 'keeps_memory'
+/* All values are written, even if one fails; the first failure is reported. With 'keeps_memory'
  * no memory limit shrinks. */
 static int write_cgroup_values(const char *group, const char *what, CgroupValue *values, size_t n,
                                bool keeps_memory, Error *reterr) {

@@ -15,11 +15,11 @@ typedef struct RunningContainer {
  * number. */
 size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version);
 
-/* The content of a cgroup file, without the newline; NULL where it cannot be read. */
+/* The content of a cgroup file, without the newline; NULL if it cannot be read. */
 char *cgroup_read_value(const char *group, const char *controller, const char *file);
 
-/* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY where usage exceeds
- * the new memory limit, which then stays as it was. */
+/* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY if usage exceeds the
+ * new memory limit, which then is not changed. */
 int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                       size_t n_running, Error *reterr);
 

@@ -20,7 +20,7 @@ typedef struct ContainerSecurity {
         bool has_read_only_root;
 } ContainerSecurity;
 
-/* 0, -ENOMEM, -BUNDLE_CONFIG_ERROR where the pod contradicts the image, or another -errno. */
+/* 0, -ENOMEM, -BUNDLE_CONFIG_ERROR if the pod contradicts the image, or another -errno. */
 int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity *ret,
                                Error *reterr);
 void container_security_done(ContainerSecurity *security);

@@ -17,5 +17,5 @@ typedef struct RuntimeSpecInput {
         const char *users;    /* the file of the user namespace, or NULL */
         SeLinuxLabels labels; /* see selinux-labels.h */
         int cgroup_version;
-        const char *pod_group; /* see cgroups.h; NULL: where a new pod would be */
+        const char *pod_group; /* see cgroups.h; NULL: the cgroup of a new pod */
 } RuntimeSpecInput;

@@ -48,8 +48,8 @@ static const char *working_directory(const RuntimeSpecInput *input) {
         return input->image->working_dir ? input->image->working_dir : "/";
 }
 
-/* Whether the path enters /proc, read as a text. What leaves it again by ".." counts as well:
- * behind a descriptor, ".." is not where the text says. */
+/* Whether the path enters /proc, read as a text. A path that leaves it again by ".." counts as
+ * well: behind a descriptor, ".." does not lead to the place that the text shows. */
 static bool passes_proc(const char *path) {
         size_t depth = 0, length;
 
@@ -180,7 +180,7 @@ static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, cons
         json_array_append_new(namespaces, json_pack("{s:s, s:s}", "type", type, "path", path));
 }
 
-/* Where the shim binds the namespace of the target container. */
+/* The path at which the shim binds the namespace of the target container. */
 static char *target_pid_namespace(const RuntimeSpecInput *input) {
         cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
                                                          input->container->name, input->attempt);
@@ -290,7 +290,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
         return result;
 }
 
-/* Includes procMount: with Unmasked, nothing of /proc is masked. */
+/* Includes procMount: with Unmasked, nothing in /proc is masked. */
 static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecurity *security) {
         cleanup_free char *group =
                 input->pod_group

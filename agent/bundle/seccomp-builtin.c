@@ -43,7 +43,7 @@ static const SeccompRule allowed[] = {
           "mincore mlock mlock2 mlockall mmap mmap2 mprotect mremap mseal msync munlock munlockall "
           "munmap pkey_alloc pkey_free pkey_mprotect remap_file_pages set_mempolicy "
           "set_mempolicy_home_node" },
-        /* Processes and threads. What makes namespaces is below. */
+        /* Processes and threads. System calls that create namespaces are below. */
         { "execve execveat exit exit_group fork futex futex_requeue futex_time64 "
           "futex_wait futex_waitv futex_wake get_robust_list get_thread_area getcpu getpgid getpgrp "
           "getpid getppid getpriority getrlimit getrusage getsid gettid ioprio_get ioprio_set kill "

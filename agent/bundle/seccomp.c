@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves seccomp profiles. A profile stays a JSON document: the result mostly refers to arrays of
- * it. Resolving walks some forty rules per container, so nothing is cached. */
+/* Resolves seccomp profiles. A profile is kept as a JSON document: the result mostly refers to
+ * arrays of it. Resolving walks some forty rules per container, so nothing is cached. */
 
 #include "agent/bundle/seccomp.h"
 

@@ -15,14 +15,14 @@
 
 typedef struct SeccompProfile SeccompProfile;
 
-/* Reads a profile. 0, -ENOENT where the file does not exist, or another -errno; with a message. */
+/* Reads a profile. 0, -ENOENT if the file does not exist, or another -errno; with a message. */
 int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Error *reterr);
 
 /* The built-in profile. */
 int seccomp_profile_builtin(SeccompProfile **ret);
 
-/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), else, where it is
- * NULL, the distribution's, else the built-in one. 0, or -errno with a message. */
+/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), else, if it is NULL,
+ * the distribution's, else the built-in one. 0, or -errno with a message. */
 int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr);
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Only the level (a pair of categories) is chosen and recorded; everything else is computed from
- * the spec and the policy each time. The first candidate is given by the hash of the pod's UID;
- * where another pod has it already, the next one is tried. */
+ * the spec and the policy each time. The first candidate is given by the hash of the pod's UID; if
+ * another pod already has it, the next one is tried. */
 
 #include "agent/bundle/selinux-labels.h"
 
@@ -26,7 +26,7 @@ static const char level_file[] = "level";
 
 /* ---- the contexts of the policy ---- */
 
-/* The value of a line 'key = "value"', quoted or not; NULL where the line has a different key. */
+/* The value of a line 'key = "value"', quoted or not; NULL if the line has a different key. */
 static char *context_line_value(char *line, const char *key) {
         char *value = strchr(line, '=');
         size_t length;
@@ -183,7 +183,7 @@ static char *pod_level_path(const BundleConfig *config, const char *uid) {
         return directory ? path_join(directory, level_file) : NULL;
 }
 
-/* The recorded level of any pod; -ENOENT where it has none. */
+/* The recorded level of any pod; -ENOENT if it has none. */
 static int load_pod_level(const BundleConfig *config, const char *uid, char **ret) {
         cleanup_free char *path = pod_level_path(config, uid);
         cleanup_free char *text = NULL;
@@ -429,7 +429,7 @@ static bool is_volume_mounted_by_any(const PodSpec *spec, const Volume *volume) 
         return false;
 }
 
-/* Of two labels that differ, the first without its categories, as engines label shared files. */
+/* If two labels differ, the first one without its categories, like engines label shared files. */
 static int merge_shared_label(const BundleConfig *config, char **label, const char *other) {
         cleanup_free char *text = NULL, *policy = NULL;
         SeLinuxLabelParts parts, defaults;

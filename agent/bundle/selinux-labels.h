@@ -8,7 +8,7 @@
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The contexts that the policy defines for containers; NULL where it defines none. */
+/* The contexts that the policy defines for containers; NULL if it defines none. */
 struct SeLinuxLabelDefaults {
         char *process; /* "system_u:system_r:container_t:s0" */
         char *file;    /* "system_u:object_r:container_file_t:s0" */
@@ -20,32 +20,32 @@ typedef struct SeLinuxLabels {
         char *file;    /* NULL: files keep theirs */
 } SeLinuxLabels;
 
-/* Reads the contexts where container engines do: the file that the container policy installs, else
- * "lxc_contexts" of the configured policy, below 'root', which is "" except in tests. 0, -ENOENT
- * where there is none, or another -errno. */
+/* Reads the contexts from the files that container engines use: the file that the container policy
+ * installs, else "lxc_contexts" of the configured policy, below 'root', which is "" except in
+ * tests. 0, -ENOENT if there is none, or another -errno. */
 int selinux_label_defaults_load(const char *root, SeLinuxLabelDefaults *ret);
 void selinux_label_defaults_done(SeLinuxLabelDefaults *defaults);
 
 /* Chooses the level of a pod that starts, a pair of categories that no other pod has, and records
- * it in the run directory, where it stays as long as the pod's sandbox. Does nothing where SELinux
- * is disabled. 0, or -errno with a message. */
+ * it in the run directory, where it stays as long as the pod's sandbox. Does nothing if SELinux is
+ * disabled. 0, or -errno with a message. */
 int selinux_prepare_pod_level(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* The labels of a container's processes and files; both NULL for none, as in a pod that started
  * without SELinux. A privileged container has a label on its files only. A container that sees the
- * node's processes or shares its IPC has a label only where its options set one. -EINVAL for labels
- * that are not in the policy, -ENOTSUP where labels are not possible; each with a message. */
+ * node's processes or shares its IPC has a label only if its options set one. -EINVAL for labels
+ * that are not in the policy, -ENOTSUP if labels are not possible; each with a message. */
 int selinux_container_labels(const BundleConfig *config, const Pod *pod, const Container *container,
                              SeLinuxLabels *ret, Error *reterr);
 void selinux_labels_done(SeLinuxLabels *labels);
 
-/* Whether a container of a pod that would start now could have its labels: what
- * selinux_container_labels() would say then. */
+/* Whether a container of a pod that would start now could have its labels: the result that
+ * selinux_container_labels() would return then. */
 int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
                             Error *reterr);
 
 /* The label of files that containers share: of an object or emptyDir volume, or, with NULL, of the
- * pod's own files. It is the label of the containers that use it, without categories where these
+ * pod's own files. It is the label of the containers that use it, without categories if these
  * differ. '*ret' is NULL for none. 0 or -ENOMEM. */
 int selinux_shared_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          char **ret);

@@ -18,12 +18,12 @@ enum {
         MESSAGES_OF_POD_MAX = 12288,
         LOG_LINES_MAX = 80,
         LOG_BYTES_MAX = 2048,
-        /* Of the log on disk: how much is read to find the last lines. */
+        /* The number of bytes of the log on disk that are read to find the last lines. */
         LOG_READ_MAX = 64 * 1024,
 };
 
 /* The end of a regular file, at most 'max' bytes, with a NUL behind and '?' for each NUL in it;
- * *ret_is_cut says whether the file is longer. NULL where it cannot be read. */
+ * *ret_is_cut is true if the file is longer. NULL if it cannot be read. */
 static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bool *ret_is_cut) {
         cleanup_close int fd =
                 open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -47,7 +47,7 @@ static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bo
         return TAKE_PTR(data);
 }
 
-/* "<time> <stream> <tag> <message>": returns the message, or NULL where the line has a different
+/* "<time> <stream> <tag> <message>": returns the message, or NULL if the line has a different
  * form. */
 static const char *log_line_message(const char *line, bool *ret_is_partial) {
         const char *stream = strchr(line, ' ');

@@ -35,7 +35,7 @@ static int check_env_value(const EnvVarsBuilder *v, const DataObject *object,
                           has_nul ? "contains a NUL byte" : "is not UTF-8 text");
 }
 
-/* 1, or 0 where the object is optional and does not exist. A required one that does not exist is
+/* 1, or 0 if the object is optional and does not exist. A required one that does not exist is
  * -BUNDLE_CONFIG_ERROR. */
 static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char *name,
                            bool optional, const DataObject **ret) {
@@ -104,7 +104,7 @@ static int resolve_key_selector(EnvVarsBuilder *v, ObjectKind kind, const KeySel
         return *ret ? 0 : -ENOMEM;
 }
 
-/* NULL where the variable stays unset. */
+/* NULL if the variable stays unset. */
 static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, char **ret) {
         if (source->config_map_key_ref)
                 return resolve_key_selector(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
@@ -127,7 +127,7 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
 
                 return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
         }
-        *ret = strdup(""); /* of a kind that only a newer API server knows, as with the kubelet */
+        *ret = strdup(""); /* of a kind that only a newer API server knows, like in the kubelet */
         return *ret ? 0 : -ENOMEM;
 }
 

@@ -334,7 +334,7 @@ static bool is_nth_mounted_in_bundle(const RuntimeSpecInput *input, size_t i) {
         return volume && is_mounted_in_bundle(input, mount, volume);
 }
 
-/* The variables, where a subPathExpr refers to them. */
+/* The variables, if a subPathExpr refers to them. */
 static int sub_path_variables(const RuntimeSpecInput *input, VariableSet *ret, Error *reterr) {
         for (size_t i = 0; i < input->container->volume_mounts.n; i++)
                 if (is_nth_mounted_in_bundle(input, i) &&

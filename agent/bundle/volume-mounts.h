@@ -11,8 +11,8 @@ typedef struct MountEntry {
         char *destination; /* absolute and plain: a relative mountPath is below the root */
         char *source;
         const char *options;       /* "rbind,rprivate,ro" */
-        const Volume *data_volume; /* the whole of which it is, if of a ConfigMap, Secret or fields
-                                      of the pod; else NULL. Borrowed */
+        const Volume *data_volume; /* which it contains as a whole, if of a ConfigMap, Secret or
+                                    * fields of the pod; else NULL. Borrowed */
 } MountEntry;
 
 typedef LIST_OF(MountEntry) MountList;
@@ -23,8 +23,8 @@ void mount_list_done(MountList *list);
 int check_container_mounts(const Container *container, Error *reterr);
 
 /* All volume mounts and, unless a volume is mounted there, the pod's /dev/shm and files of /etc,
- * and the volumes that the image declares; sorted by depth, whatever their order in the manifest.
- * Then the file of the termination message. 0 or -ENOMEM. */
+ * and the volumes that the image declares; sorted by depth, regardless of their order in the
+ * manifest. Then the file of the termination message. 0 or -ENOMEM. */
 int container_mounts(const RuntimeSpecInput *input, MountList *ret);
 
 /* subPath or subPathExpr. */
@@ -34,9 +34,9 @@ bool is_part_of_volume(const VolumeMount *mount);
 const char *rootfs_propagation(const Container *container);
 
 /* The lines of fstab by which the shim resolves a subPath beneath its volume and binds it into the
- * bundle, where config.json refers to it; for a pod with its own user namespace also whole volumes.
- * "" where there are none. -EINVAL with the kubelet's message where subPathExpr cannot be expanded;
- * else as container_variables(). */
+ * bundle, to which config.json refers; for a pod with its own user namespace also whole volumes.
+ * "" if there are none. -EINVAL with the kubelet's message if subPathExpr cannot be expanded; else
+ * like container_variables(). */
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* The file behind terminationMessagePath. NULL: out of memory. */

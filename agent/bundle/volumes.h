@@ -7,12 +7,12 @@
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The files of one volume. -ENOENT where an object or key does not exist, with the kubelet's
+/* The files of one volume. -ENOENT if an object or key does not exist, with the kubelet's
  * message. */
 int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          VolumePayload *ret, Error *reterr);
 
-/* Writes all volumes of the pod, also where one fails: 'rewrite' for a pod that starts, else only
+/* Writes all volumes of the pod, even if one fails: 'rewrite' for a pod that starts, else only
  * changes. 0, or the first error: MountVolume.SetUp failed for volume "x" : … */
 int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool rewrite,
                              Error *reterr);
