@@ -10,7 +10,7 @@
 typedef int (*client_data_t)(const char *data, size_t length, void *userdata);
 
 /* Requests a path (with its query) and passes on the body of a successful response. 0 at its end,
- * -EREMOTEIO where the agent returned an error (its message is passed on), or -errno; all with a
+ * -EREMOTEIO if the agent returned an error (its message is passed on), or -errno; all with a
  * message. */
 int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
                   Error *reterr);
@@ -28,8 +28,8 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
 /* Sets the message of a connection that failed with this errno; returns its negative. */
 int client_explain_connection(int code, const char *socket, Error *reterr);
 
-/* Sets the message of an error response: its body, but not what the agent's HTTP library prints
- * where it refuses a request itself. Changes 'text'. -E2BIG where the request is too long,
+/* Sets the message of an error response: its body, but not the text that the agent's HTTP library
+ * prints if it refuses a request itself. Changes 'text'. -E2BIG if the request is too long,
  * -EREMOTEIO. */
 int client_explain_refusal(long status, char *text, Error *reterr);
 

@@ -46,7 +46,7 @@ static bool has_column(const ColumnLine *line, unsigned column) {
         return column + 1 < line->n_cells;
 }
 
-/* Sets a common width for the lines from 'first' on that have the column; returns where they end.
+/* Sets a common width for the lines from 'first' on that have the column; returns their end.
  */
 static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t first,
                           unsigned column) {

@@ -5,7 +5,7 @@
 
 #include "agent/cli/cli.h"
 
-/* The container as the spec and the status of a pod have it, whatever its kind. NULL: none. */
+/* The container in the spec and in the status of a pod, regardless of its kind. NULL: none. */
 const json_t *find_container_spec(const json_t *pod, const char *name);
 const json_t *find_container_status_of(const json_t *pod, const char *name);
 

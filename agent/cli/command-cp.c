@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 
 /* mainstay cp: copies files into and out of a container, as kubectl does: by running tar in the
- * container, so that paths have the container's meaning. The local half is a child process beside
+ * container, so that paths have the container's meaning. The local half is a child process next to
  * the session, connected by a pipe. */
 
 /* "[NAMESPACE/]POD:PATH", or a local path. */
 typedef struct CpFileSpec {
-        char *namespace; /* NULL: as the options say */
+        char *namespace; /* NULL: by the options */
         char *pod;       /* NULL: local */
         char *path;
 } CpFileSpec;
@@ -52,7 +52,7 @@ static int cp_file_spec_parse(const char *word, CpFileSpec *ret) {
         return ret->pod && ret->path ? 0 : -ENOMEM;
 }
 
-/* Splits a path into its parent and its last component. "." and "/" lack a component that can be
+/* Splits a path into its parent and its last component. "." and "/" have no component that can be
  * renamed. */
 static int split_local_path(const char *path, char **ret_parent, char **ret_name) {
         cleanup_free char *for_parent = strdup(path), *for_name = strdup(path);
@@ -202,7 +202,7 @@ static int copy_into_container(CpTransfer *transfer, const CpFileSpec *from, con
         return send_tar(transfer, real, parent, name);
 }
 
-/* ---- out of it ---- */
+/* ---- out of the container ---- */
 
 static _Noreturn void unpack_child(const char *directory, const char *name, const char *target,
                                    int fd) {

@@ -64,7 +64,8 @@ static int on_deleted_pod_event(const char *type, json_t *pod, void *userdata) {
         PodDeletion *deletion = userdata;
         size_t n = json_array_size(deletion->pods);
 
-        if (streq(type, "BOOKMARK")) { /* what was not added has gone meanwhile */
+        if (streq(type, "BOOKMARK")) { /* objects that were not added have disappeared in the
+                                        * meantime */
                 deletion->n_gone += n - deletion->n_asked;
                 deletion->n_asked = n;
                 return deletion->n_gone == n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `mainstay diff`: what changed manifests would do to running pods. */
+/* `mainstay diff`: the effect of changed manifests on running pods. */
 
 #include "agent/cli/cli.h"
 
@@ -118,7 +118,8 @@ static const json_t *find_priority_class(const ManifestDiff *diff, const char *n
         return NULL;
 }
 
-/* As in the agent: values of a class that no longer exists are those of the start of the pod. */
+/* Like in the agent: values of a class that does not exist any more are those of the start of the
+ * pod. */
 static int resolve_diff_priority(const ManifestDiff *diff, PodSpec *spec) {
         const json_t *class = find_priority_class(diff, spec->priority_class_name);
 

@@ -125,7 +125,7 @@ static void print_progress_line(RolloutProgress *progress, const char *format, .
         memcpy(progress->last, line, sizeof(line));
 }
 
-/* 1 where it is complete. */
+/* 1 if it is complete. */
 static int report_rollout_progress(RolloutProgress *progress, const json_t *set) {
         const char *name = progress->target->name;
         const json_t *condition = find_status_condition(set, "Progressing");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `mainstay source`: makes and checks signed indexes of manifests, mainstay-source(5), and shows
- * what a node has of its sources. */
+/* `mainstay source`: creates and checks signed indexes of manifests, mainstay-source(5), and shows
+ * the state of a node's sources. */
 
 #include "agent/cli/cli.h"
 

@@ -14,7 +14,7 @@
 #include <time.h>
 
 /* mainstay top pods: CPU and memory usage. The agent has counters; a rate is the difference of two
- * samples, so it is asked twice. */
+ * samples, so two requests are sent. */
 
 typedef struct PodTop {
         const Options *options;
@@ -56,8 +56,8 @@ static bool find_metric_rate(const PodTop *top, const char *metric, const char *
         return true;
 }
 
-/* Millicores and mebibytes, rounded as in kubectl. A line is printed only where the rate is known;
- * where the kernel lacks the memory controller, the memory of none is. */
+/* Millicores and mebibytes, rounded as in kubectl. A line is printed only if the rate is known; on
+ * a kernel without the memory controller, no memory is known. */
 static void write_resource_usage(const PodTop *top, const char *kind, const char *labels,
                                  const char *head, FILE *out) {
         char cpu[64], memory[64], amount[32] = "<unknown>";

@@ -64,8 +64,8 @@ static const char *find_seen_object(const SeenObjects *seen, const char *label) 
         return NULL;
 }
 
-/* Takes ownership of the label. Appends it to "pod default/web, secret default/web"; reports where
- * an earlier file has the name. */
+/* Takes ownership of the label. Appends it to "pod default/web, secret default/web"; reports an
+ * error if an earlier file has the name. */
 static int add_seen_object_take(const char *file, char *label_taken, SeenObjects *seen, FILE *out) {
         cleanup_free char *label = label_taken;
         const char *other;

@@ -89,7 +89,7 @@ static int check_awaited_pods(PodWait *wait, Error *reterr) {
         return (int) json_object_size(wait->missing);
 }
 
-/* Says what is missing, or what is wrong with the agent. */
+/* Reports what is missing, or the problem of the agent. */
 static int fail_timeout(const PodWait *wait, const Error *error, int r) {
         const char *uid;
         json_t *name;

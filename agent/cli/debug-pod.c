@@ -21,7 +21,7 @@ enum {
 
 /* ---- the container ---- */
 
-/* What a profile adds to the container, as kubectl debug has it. */
+/* The additions of a profile to the container, like in kubectl debug. */
 static const struct {
         const char *name;
         const char *security_context; /* JSON; NULL: none */

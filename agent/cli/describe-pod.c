@@ -15,7 +15,7 @@
 #include "common/clock.h"
 
 enum {
-        ANNOTATION_MAX = 140 /* longer values get lines of their own */
+        ANNOTATION_MAX = 140 /* longer values get separate lines */
 };
 
 static void describe_time(FILE *out, const char *label, const json_t *time) {

@@ -8,6 +8,6 @@
 
 #include <jansson.h>
 
-/* Prints the effect on the pod of the set on a node of that name, given the running pods. 1 where
+/* Prints the effect on the pod of the set on a node of that name, given the running pods. 1 if
  * there is an effect, 0, -ENOMEM. */
 int diff_daemonset(const char *node, const json_t *pods, const DaemonSet *set);

@@ -34,7 +34,7 @@ static bool is_pods_table(const GetPods *get) {
         return format_is_table(get->request->format);
 }
 
-/* Reports a name that was not found; where it exists in a different namespace, that is mentioned.
+/* Reports a name that was not found; if it exists in a different namespace, that is mentioned.
  */
 static int fail_missing_pod(const GetPods *get, const char *name) {
         cleanup_json json_t *elsewhere = NULL;

@@ -245,7 +245,7 @@ static int open_output_file(const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-/* What is incomplete, unless the file is a device or a pipe. */
+/* Removes incomplete output, unless the file is a device or a pipe. */
 static void remove_output_file(int fd, const char *name) {
         struct stat st;
 
@@ -278,8 +278,8 @@ int images_export(const Options *options, char *const *names, size_t n) {
 
 /* ---- diff ---- */
 
-/* Of an image or an archive, as mainstay-image distinguishes them: a path starts with '/' or '.'.
- * 1: it is an archive. */
+/* An image or an archive, as mainstay-image distinguishes them: a path starts with '/' or '.'. 1:
+ * it is an archive. */
 static int qualify_input(const char *word, char **ret) {
         bool is_file = access(word, F_OK) >= 0, is_plain = word[0] != '/' && word[0] != '.';
 

@@ -17,7 +17,7 @@ enum {
         FIRST_LONG = 256 /* getopt's value of an option: this plus its row */
 };
 
-/* The options that a command knows, the global ones last. */
+/* The options of a command, the global ones last. */
 typedef struct OptionSet {
         const Option *rows[OPTIONS_MAX];
         size_t n;

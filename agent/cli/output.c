@@ -28,7 +28,8 @@ bool format_is_table(Format format) {
         return format == FORMAT_TABLE || format == FORMAT_WIDE;
 }
 
-/* What must not reach a terminal stands in strings only, as jansson escapes C0 itself. */
+/* Characters that must not reach a terminal can only be in strings, because jansson escapes C0
+ * itself. */
 static void write_json_text(const char *text, FILE *out) {
         for (size_t left = strlen(text); left > 0;) {
                 size_t n = utf8_printable_length(text, left);

@@ -35,10 +35,10 @@ int pod_filter_init(PodFilter *filter, const Options *options, char *const *name
                     Error *reterr);
 void pod_filter_done(PodFilter *filter);
 
-/* True where 'name' refers to the pod: its name, or its name without the node suffix. */
+/* True if 'name' refers to the pod: its name, or its name without the node suffix. */
 bool pod_is_called(const json_t *pod, const char *name);
 
-/* True where it is Ready, or has succeeded and never becomes Ready again. */
+/* True if it is Ready, or has succeeded and never becomes Ready again. */
 bool pod_json_is_ready_or_done(const json_t *pod);
 
 bool pod_filter_matches(const PodFilter *filter, const json_t *pod);
@@ -53,6 +53,6 @@ const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 /* Reports the name that was not found, an error; or that there are no pods. The exit status. */
 int report_missing_pods(const PodFilter *filter, const json_t *pods);
 
-/* Prints "error: …" and "warning: …" for the manifests of the agent; or one warning where they
- * cannot be requested. */
+/* Prints "error: …" and "warning: …" for the manifests of the agent; or one warning if they cannot
+ * be requested. */
 void print_manifest_errors(const char *socket);

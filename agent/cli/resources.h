@@ -35,10 +35,10 @@ const char *strip_resource_prefix(const char *word);
 /* True for "daemonset/NAME", with any of the resource's words. */
 bool is_daemonset_word(const char *word);
 
-/* True where the first owner of the object (a pod, a revision) is the DaemonSet of that name. */
+/* True if the first owner of the object (a pod, a revision) is the DaemonSet of that name. */
 bool is_owned_by_daemonset(const json_t *object, const char *name);
 
-/* True where the object has one of the names, or no name was given. */
+/* True if the object has one of the names, or no name was given. */
 bool object_is_named(const json_t *object, char *const *names, size_t n_names);
 
 /* The first of the names that none of the objects has, without a prefix; or NULL. */

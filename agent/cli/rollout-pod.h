@@ -7,7 +7,7 @@
 #include "agent/cli/cli.h"
 #include "common/error.h"
 
-/* Waits until the pod is ready. 0; -ETIME where it was rolled back, -ENOENT, or another -errno,
- * with a message. */
+/* Waits until the pod is ready. 0; -ETIME if it was rolled back, -ENOENT, or another -errno, with a
+ * message. */
 int show_pod_rollout_status(const Options *options, const char *namespace, const char *name,
                             Error *reterr);

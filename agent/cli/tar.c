@@ -31,8 +31,8 @@ static int fail_archive(Archive *archive, Error *reterr) {
                           strna(archive_error_string(archive)));
 }
 
-/* The rest of a path after its first component "name", "" where that is all of it; NULL for a
- * different first component. A leading "./" is skipped. */
+/* The rest of a path after its first component "name", "" if there is no rest; NULL for a different
+ * first component. A leading "./" is skipped. */
 static const char *skip_name(const char *path, const char *name) {
         size_t length = strlen(name);
 

@@ -12,6 +12,6 @@ int find_pod(const Options *options, const char *name, json_t **ret, Error *rete
 /* The name of the i-th of containers, or "". */
 const char *container_name(const json_t *containers, size_t i);
 
-/* 'named' where it is not NULL, or the pod's default container, or the first; then the other
+/* 'named' if it is not NULL, or the pod's default container, or the first; then the other
  * containers are mentioned. */
 const char *choose_container(const json_t *pod, const char *named);

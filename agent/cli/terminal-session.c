@@ -30,7 +30,7 @@ typedef struct ExecClientSession {
         int signal_fd; /* SIGWINCH and termination signals; -EBADF without a terminal */
         int error;     /* the error of writing output */
         bool is_input_over;
-        char error_line[ERROR_LINE_MAX + 1]; /* untrusted: what has arrived of it */
+        char error_line[ERROR_LINE_MAX + 1]; /* untrusted: the part of it that has arrived */
         size_t error_line_length;
         char *status; /* the final result from the agent */
         size_t status_length;
@@ -194,7 +194,7 @@ static int poll_exec_client(ExecClientSession *s) {
                 r = on_exec_client_signal(s);
         if (r < 0)
                 return r;
-        /* A write fails where the shim has exited. What it sent before is still to be read. */
+        /* A write fails if the shim has exited. Data that it sent before is still to be read. */
         if (channels_write(s->channels) < 0)
                 r = channels_read(s->channels);
         return r < 0 ? r : s->error;

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 typedef struct SessionStreams {
-        int input_fd; /* each -EBADF where it is not connected */
+        int input_fd; /* each -EBADF if it is not connected */
         int output_fd;
         int error_fd;
         bool is_error_untrusted; /* is written line by line, made printable */
@@ -17,11 +17,11 @@ typedef struct SessionStreams {
                               one */
 } SessionStreams;
 
-/* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a message where it could not
- * be run, or where the connection was lost. */
+/* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a message if it could not be
+ * run, or if the connection was lost. */
 int session_exec(const char *socket, const json_t *pod, const char *container, char *const *argv,
                  const SessionStreams *streams, int *ret_exit_code, Error *reterr);
 
-/* Attaches to the container itself, until it ends. 0 or -errno, likewise. */
+/* Attaches to the container itself, until it ends. 0 or -errno, as above. */
 int session_attach(const char *socket, const json_t *pod, const char *container,
                    const SessionStreams *streams, Error *reterr);

@@ -20,7 +20,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c) {
         return MIN(MIN(a, b), c);
 }
 
-/* The edit distance of two short words, where swapping two neighbours is one edit. */
+/* The edit distance of two short words; swapping two neighbours is one edit. */
 static unsigned word_edit_distance(const char *a, const char *b) {
         unsigned d[WORD_MAX + 1][WORD_MAX + 1];
         size_t n = strlen(a), m = strlen(b);

@@ -15,7 +15,7 @@
 int parse_duration(const char *text, uint64_t *ret_usec);
 
 /* "Fri, 02 Jan 2026 03:04:05 +0000" in the local time zone. Returns the buffer, or the text itself
- * where it is not a time. */
+ * if it is not a time. */
 enum {
         LONG_TIME_SIZE = 64
 };

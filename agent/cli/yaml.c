@@ -72,7 +72,7 @@ static bool is_decimal_number(const char *text) {
         return *text == '\0';
 }
 
-/* "2026-01-02", and what may follow that. */
+/* "2026-01-02", and the optional rest of a timestamp. */
 static bool is_time(const char *text) {
         return strspn(text, "0123456789") == 4 && text[4] == '-' &&
                isdigit((unsigned char) text[5]) && strchr(text + 5, '-');

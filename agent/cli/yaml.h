@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON as YAML, the way kubectl prints it: keys sorted, strings quoted where a reader of YAML would
+/* JSON as YAML, the way kubectl prints it: keys sorted, strings quoted if a reader of YAML would
  * take them for something else. */
 
 #include <jansson.h>
@@ -15,6 +15,6 @@ int yaml_write(json_t *json, FILE *out);
  * NULL: out of memory. */
 const char **yaml_sorted_keys(json_t *object);
 
-/* True where the plain text would be read as a number, boolean, null or time, by YAML 1.1 or 1.2.
+/* True if the plain text would be read as a number, boolean, null or time, by YAML 1.1 or 1.2.
  */
 bool yaml_needs_quotes(const char *text);
