@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The network attachment of one pod, and what its plugins get on stdin and in the environment. It
+/* The network attachment of one pod, and the stdin and environment of its plugins. It
  * is kept in memory as the JSON of its record, so that a record that was read is used as it is;
  * packed, as its text. The plugins are run by the shim. */
 
@@ -235,9 +235,9 @@ static bool has_bandwidth_limit(const json_t *plugin, const json_t *request) {
                json_object_get(plugin, "ingressRate") || json_object_get(plugin, "egressRate");
 }
 
-/* The bandwidth plugin has done nothing for a pod without limits, and some versions of it crash
- * when they are to check that. portmap looks for rules of IPv4 and of IPv6 whatever the pod's
- * addresses are, and fails where it made none. */
+/* The bandwidth plugin has done nothing for a pod without limits, and some versions of it crash in
+ * a check of such a pod. portmap looks for rules of IPv4 and of IPv6 regardless of the pod's
+ * addresses, and fails if it created none. */
 static bool can_be_checked(const CniNetwork *network, const json_t *plugin) {
         const json_t *request = json_object_get(network->root, "request");
         const char *type = get_json_text(plugin, "type");

@@ -6,8 +6,8 @@
  * the IPAM plugin host-local are read; the rest is computed.
  *
  * A CniNetwork is the attachment of one pod: its configuration, the capability arguments, and the
- * results of the plugins. It can be stored as text, so that a later agent runs DEL with what ADD
- * got; between two commands it is packed, which takes a fifth of the memory. */
+ * results of the plugins. It can be stored as text, so that a later agent runs DEL with the input
+ * of ADD; between two commands it is packed, which takes a fifth of the memory. */
 
 #include "agent/cni/config-directory.h"
 #include "agent/cni/limits.h"
@@ -53,7 +53,7 @@ size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
  * stored: DEL skips plugins that are not recorded. */
 void cni_network_record_add_step(CniNetwork *network, size_t n);
 
-/* What the shim runs for one step. It owns its strings, but for the last two. */
+/* The command that the shim runs for one step. It owns its strings, but for the last two. */
 typedef struct CniInvocation {
         char *plugin; /* its type */
         char **argv;

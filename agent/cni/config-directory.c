@@ -59,7 +59,7 @@ static bool is_config_file_name(const char *name) {
         return false;
 }
 
-/* A copy of our own file, under whatever number: a network plugin's file precedes it. */
+/* A copy of our own file, under any number: a network plugin's file precedes it. */
 static bool is_own_file_name(const char *name) {
         static const char suffix[] = "mainstay.conflist";
         size_t length = strlen(name);

@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-/* Where networks are configured and plugins installed. Strings are borrowed. */
+/* The directories of network configurations and plugins. Strings are borrowed. */
 typedef struct CniSettings {
         const char *config_dir;  /* /etc/cni/net.d */
         const char *plugin_path; /* directories separated by ':', as CNI_PATH */
