@@ -10,8 +10,8 @@
 #include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 
-/* When the pod of the current revision became ready. A pod's stamp is realtime, and the machine's
- * clock may be set; 'since' is of the steady clock and does not move with it. */
+/* When the pod of the current revision became ready. A pod's timestamp is realtime, and the
+ * machine's clock may be set; 'since' is from the steady clock and does not move with it. */
 typedef struct PodReadyTime {
         uint64_t stamp;
         uint64_t since;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The list of DaemonSets and its passes: which sets are desired, which are forgotten, when the next
- * pass is due. What a pass does with one set is in daemonset-sync.c; what users request is in
+ * pass is due. The work of a pass on one set is in daemonset-sync.c; requests of users are in
  * requests.c. */
 
 #include "agent/daemonset/controller.h"
@@ -28,7 +28,8 @@ static DaemonSetState *find_daemonset_by_uid(const DaemonSetController *controll
         return NULL;
 }
 
-/* Of several sources, that of the first: a file before what users of the cluster call the same. */
+/* If there are several sources, the first one: a file before objects of the same name by users of
+ * the cluster. */
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name) {
         DaemonSetState *found = NULL;

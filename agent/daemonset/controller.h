@@ -3,10 +3,10 @@
 
 /* The DaemonSet controller of one node. It turns the desired DaemonSets (of files and of an API
  * server) into desired pods of this node, with rolling updates, rollbacks and back-off of failed
- * pods. It asks for a pass when a pod appears, changes or terminates, or at a time.
+ * pods. It requests a pass when a pod appears, changes or terminates, or at a time.
  *
  * It does not decide which DaemonSets are desired (desired/ and apiserver/ do), and it starts and
- * stops no pods (pods/ does). What it decides for one set is computed by rules/. */
+ * stops no pods (pods/ does). Its decisions for one set are computed by rules/. */
 
 #include "agent/daemonset/pod-access.h"
 #include "agent/daemonset/sync-pass.h"
@@ -57,12 +57,12 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
                                   void *userdata);
 
-/* After a pass: why a pod that its set does not want is stopped. The caller frees it; NULL: the pod
- * is not of a known set. */
+/* After a pass: the reason why a pod that its set does not want is stopped. The caller frees it;
+ * NULL: the pod is not of a known set. */
 char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
 
-/* After a pass: a set of that kind of source that is to run here, and of which the revision in its
- * manifest is not available, or was rolled back; NULL: there is none. */
+/* After a pass: a set of that kind of source that is to run here, if the revision in its manifest
+ * is not available, or was rolled back; NULL: there is none. */
 const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *userdata);
 
 /* Prints the sets, their plans and the next pass for `mainstay debug dump`. */
@@ -107,11 +107,11 @@ int daemonset_controller_orphan_pods(DaemonSetController *controller, const char
 void daemonset_controller_readopt_pods(DaemonSetController *controller, const char *namespace,
                                        const char *name);
 
-/* The user deleted an orphan pod: it is no longer desired. */
+/* The user deleted an orphan pod: it is not desired any more. */
 void daemonset_controller_orphan_deleted(DaemonSetController *controller, const char *namespace,
                                          const char *name);
 
-/* Where a set comes from, or NULL with a message. */
+/* The source of a set, or NULL with a message. */
 const PodSource *daemonset_controller_find_source(DaemonSetController *controller,
                                                   const char *namespace, const char *name,
                                                   Error *reterr);

@@ -7,7 +7,7 @@
 #include "agent/daemonset/controller.h"
 #include "agent/manifest/manifest.h"
 
-/* What the actions need; borrowed. */
+/* The dependencies of the actions; borrowed. */
 typedef struct DaemonSetAction {
         DaemonSetController *controller;
         const ManifestDirectory *manifests;
@@ -17,7 +17,7 @@ typedef struct DaemonSetAction {
 } DaemonSetAction;
 
 /* "undo" (to a revision; 0: the previous one), "restart", "delete", "orphan" (delete it and keep
- * its pods). 0; 1: there is nothing to do; -ENOENT, or -EINVAL where the set's file has other
- * objects, with a message. */
+ * its pods). 0; 1: there is nothing to do; -ENOENT, or -EINVAL if the set's file has other objects,
+ * with a message. */
 int daemonset_action_run(const DaemonSetAction *action, const char *namespace, const char *name,
                          const char *verb, int64_t revision, Error *reterr);

@@ -12,13 +12,13 @@
 /* How the pin reason of an automatic rollback starts. */
 #define ROLLED_BACK_PREFIX "Rolled back: "
 
-/* Times are of the steady clock. */
+/* Times are from the steady clock. */
 struct DaemonSetState {
         char *uid;
         PodSource source;
         DaemonSet *set;      /* as it was desired last; NULL: only its pods remain */
         unsigned generation; /* of the pass in which it was desired last */
-        bool is_removed;     /* its source no longer contains it; its pods are stopped */
+        bool is_removed;     /* its source does not contain it any more; its pods are stopped */
         bool has_changed;    /* the set or its source, since the history was updated */
         DaemonSetHistory history;
         DaemonSetDecision decision;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The data of one DaemonSet: what is desired, its status for 'mainstay get', and the rollout
+/* The data of one DaemonSet: its desired state, its status for 'mainstay get', and the rollout
  * requests undo and restart. It starts and stops no pods: daemonset-sync.c does. */
 
 #include "agent/daemonset/daemonset-state.h"
@@ -345,7 +345,7 @@ static const char *describe_daemonset_plan(const DaemonSetPlan *plan) {
                                         : "update under way";
 }
 
-/* Times are of the steady clock. */
+/* Times are from the steady clock. */
 static void dump_steady_due(FILE *out, const char *what, uint64_t at, uint64_t now) {
         char due[DUMP_DURATION_SIZE];
 

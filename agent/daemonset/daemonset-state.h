@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One DaemonSet as the controller knows it: its spec, its revision history, the decision whether it
+/* One DaemonSet as the controller sees it: its spec, its revision history, the decision whether it
  * runs on this node, and the state of its rollout. Opaque but for daemonset-state.c (data, status,
  * requests) and daemonset-sync.c (reconciling). */
 
@@ -16,7 +16,7 @@ int daemonset_state_new(const char *uid, DaemonSetState **ret);
 DaemonSetState *daemonset_state_free(DaemonSetState *state);
 DEFINE_CLEANUP(DaemonSetState *, daemonset_state_free)
 
-/* Takes what a checkpoint had; 'set' may be NULL. */
+/* Takes the content of a checkpoint; 'set' may be NULL. */
 void daemonset_state_restore_take(DaemonSetState *state, DaemonSetHistory *history, DaemonSet *set,
                                   uint64_t now);
 
@@ -76,7 +76,7 @@ bool daemonset_state_is_rolled_out(const DaemonSetState *state);
 /* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
 char *daemonset_state_to_json(const DaemonSetState *state);
 
-/* Prints decision, revision and plan for `mainstay debug dump`. 'now' is of the steady clock. */
+/* Prints decision, revision and plan for `mainstay debug dump`. 'now' is from the steady clock. */
 void daemonset_state_dump(const DaemonSetState *state, uint64_t now, FILE *out);
 
 /* Calls 'each' for the ControllerRevisions, with "<namespace>/<name>". 0, a negative value that

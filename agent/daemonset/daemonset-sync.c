@@ -6,7 +6,7 @@
  *
  * Nothing is remembered of a rolling update under way: each pass derives the plan from the pods
  * that exist and the desired revision. So the agent may die during an update, and the next one
- * continues it. What the plan is, rules/rolling-update.c decides. */
+ * continues it. rules/rolling-update.c decides the plan. */
 
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/daemonset-state-private.h"
@@ -305,7 +305,8 @@ static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, C
 
         claimed_pods_done(ret);
         r = claim_daemonset_pods(&claim, &pass->observed, ret);
-        /* What a pod is during a shutdown, stopped or not ready, says nothing: it is kept. */
+        /* The state of a pod during a shutdown, stopped or not ready, is meaningless: it is
+         * kept. */
         for (size_t i = 0; r >= 0 && i < ret->n && is_node_shutting_down(pass); i++) {
                 ret->pods[i].is_syncing = true;
                 ret->pods[i].is_terminal = false;
@@ -575,7 +576,7 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
                has_pod_terminated(pass, pod);
 }
 
-/* Why a desired set does not want one of its pods. */
+/* The reason why a desired set does not want one of its pods. */
 static char *explain_daemonset_plan(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                     const Pod *pod) {
         const ObjectMeta *set = &state->set->metadata;

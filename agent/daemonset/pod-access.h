@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the DaemonSet controller needs from the pod workers. 'pod_manager_access' is pods/; the unit
- * tests give the controller pods of their own. */
+/* The functions of the pod workers that the DaemonSet controller needs. 'pod_manager_access' is
+ * pods/; the unit tests give the controller simulated pods. */
 
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/pods/manager/successor-preflight.h"

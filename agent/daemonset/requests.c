@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What users request of DaemonSets: lists, rollout undo and restart, deletion with orphan pods. */
+/* Requests of users for DaemonSets: lists, rollout undo and restart, deletion with orphan pods. */
 
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/controller-private.h"
@@ -154,7 +154,7 @@ static int add_orphans_of(DaemonSetController *controller, const DaemonSetState 
         return 0;
 }
 
-/* That the pods are to stay is on the disk before the set's file may be removed. */
+/* The decision to keep the pods is written to disk before the set's file may be removed. */
 int daemonset_controller_orphan_pods(DaemonSetController *controller, const char *namespace,
                                      const char *name, Error *reterr) {
         DaemonSetState *state = find_daemonset_or_error(controller, namespace, name, reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Helpers of a pass; see the header. What a pass decides is in daemonset-sync.c. */
+/* Helpers of a pass; see the header. The decisions of a pass are in daemonset-sync.c. */
 
 #include "agent/daemonset/sync-pass.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One pass of the DaemonSet controller over all sets, and what every part of the controller works
- * with. The controller owns it; controller.c starts and ends each pass. */
+/* One pass of the DaemonSet controller over all sets, and the data that all parts of the controller
+ * share. The controller owns it; controller.c starts and ends each pass. */
 
 #include "agent/daemonset/observed-pods.h"
 #include "agent/daemonset/orphan-pods.h"
@@ -28,13 +28,13 @@ typedef struct DaemonSetSyncPass {
         void (*on_event)(const PodEvent *event, void *userdata);
         admit_daemonset_pod_t admit;           /* or NULL */
         void *event_userdata;                  /* of both */
-        void (*schedule_sync)(void *userdata); /* asks for the next pass */
+        void (*schedule_sync)(void *userdata); /* requests the next pass */
         void *sync_userdata;
 
         OrphanPods *orphans; /* owned */
         AwakeSince awake;
 
-        /* Of the present pass. */
+        /* Data of the current pass. */
         unsigned generation;
         DesiredPods *desired; /* to add to; NULL between passes */
         uint64_t now;
@@ -42,8 +42,8 @@ typedef struct DaemonSetSyncPass {
         ObservedPods observed;
         bool has_changed_sets;  /* since overlaps were looked for */
         bool has_peer_affinity; /* some decision depends on other pods */
-        bool has_failed;        /* out of memory: what is missing from the desired pods must not
-                                 * be stopped */
+        bool has_failed;        /* out of memory: pods that are missing from the desired pods must
+                                 * not be stopped */
 } DaemonSetSyncPass;
 
 /* Takes the snapshot of the pods. 0 or -ENOMEM. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a desired DaemonSet changes in its revision history. Pure: the caller stores the history. */
+/* The changes of a desired DaemonSet to its revision history. Pure: the caller stores the
+ * history. */
 
 #include "agent/daemonset/rules/history.h"
 
@@ -11,12 +12,12 @@ typedef enum SelectorChange {
         SELECTOR_MISMATCH, /* it is immutable while there are pods; the history keeps the old one */
 } SelectorChange;
 
-/* Compares the selector with that of the history, which adopts it where it can. A SelectorChange or
+/* Compares the selector with that of the history, which adopts it if it can. A SelectorChange or
  * -ENOMEM. */
 int daemonset_history_update_selector(DaemonSetHistory *history, const DaemonSet *set,
                                       bool has_pods);
 
-/* Records the set, where it is from, and its template as a revision. 'is_available': the revision
+/* Records the set, its source, and its template as a revision. 'is_available': the revision
  * that is replaced is. 1: the history has changed; 0; -ENOMEM. */
 int daemonset_history_update_set(DaemonSetHistory *history, const DaemonSet *set,
                                  const char *source, bool is_available, uint64_t now);

@@ -19,7 +19,7 @@ typedef struct ControllerRevision {
 typedef struct DaemonSetHistory {
         char *namespace;
         char *name;
-        char *source;      /* where the set was from when it was desired last; or NULL */
+        char *source;      /* the source of the set when it was last desired; or NULL */
         char *set;         /* the set then: JSON; or NULL */
         bool is_orphaning; /* it is deleted with --cascade=orphan: its pods stay */
         char *selector;    /* JSON; it cannot change while there are pods */
@@ -44,7 +44,7 @@ const ControllerRevision *daemonset_history_find_number(const DaemonSetHistory *
 const char *daemonset_history_desired(const DaemonSetHistory *history);
 
 /* The template in the manifest. If it has changed, it becomes the desired revision, and nothing is
- * pinned any longer. 1: the history has changed; 0; -ENOMEM. */
+ * pinned any more. 1: the history has changed; 0; -ENOMEM. */
 int daemonset_history_set_template(DaemonSetHistory *history, const char *hash,
                                    const char *template, const char *cause, uint64_t now_realtime);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The pod that the controller makes of a template: name, hash, owner, tolerations and node
- * affinity. Kubernetes hashes a dump of its own structs and draws names at random; here both are
+ * affinity. Kubernetes hashes a dump of its own structs and draws random names; here both are
  * computed from the manifest, so that a revision is the same pod after each restart of the agent.
  */
 
@@ -194,7 +194,7 @@ static int bind_pod_to_node(Pod *pod, const char *node_name) {
         return pod_set_uid(pod);
 }
 
-/* The kubelet's, which a template cannot know. */
+/* The kubelet's, which a template cannot contain. */
 static void remove_agent_annotations(StringMap *annotations) {
         for (size_t i = annotations->n; i > 0; i--)
                 if (is_agent_annotation(annotations->items[i - 1].key))

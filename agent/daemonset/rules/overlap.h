@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Overlap warnings: two DaemonSets of a namespace of which one selects the pods of the other. Both
+/* Overlap warnings: two DaemonSets of a namespace, one of which selects the pods of the other. Both
  * keep working, because pods are owned by UID, but it is a mistake in the manifests. */
 
 #include "agent/model/daemonset.h"

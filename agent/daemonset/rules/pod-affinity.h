@@ -14,6 +14,6 @@ typedef struct PodAffinityMismatch {
 
 void pod_affinity_mismatch_done(PodAffinityMismatch *mismatch);
 
-/* 1 with the rule that prevents a pod of the set from starting beside these; 0: none; -ENOMEM. */
+/* 1 with the rule that prevents a pod of the set from starting next to these; 0: none; -ENOMEM. */
 int pod_affinity_find_mismatch(const DaemonSet *set, const NodeLabelsTaints *node,
                                const NodePods *node_pods, PodAffinityMismatch *ret);

@@ -64,7 +64,7 @@ static bool has_findings(const Finding *finding) {
         return finding->is_in_pod || finding->containers;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 static FILE *begin_violation(PodSecurityReview *review, const char *reason) {
         fprintf(review->out, "%s%s (", review->n_violations++ > 0 ? ", " : "", reason);
@@ -94,7 +94,7 @@ static void print_subject(FILE *out, const Finding *finding) {
                 print_containers(out, finding->containers);
 }
 
-/* "reason (subject predicate values)"; nothing where there are no findings. */
+/* "reason (subject predicate values)"; nothing if there are no findings. */
 static void report_findings(const Finding *finding, const char *reason, const char *predicate) {
         FILE *out;
 
@@ -442,7 +442,7 @@ void check_windows_host_process(PodSecurityReview *review) {
 
 /* ---- SELinux ---- */
 
-/* Flags beside the types in Finding.values. */
+/* Flags in Finding.values in addition to the types. */
 typedef struct SeLinuxFinding {
         Finding finding;
         bool sets_user, sets_role;

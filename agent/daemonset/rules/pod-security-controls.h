@@ -2,8 +2,8 @@
 #pragma once
 
 /* The controls of the Pod Security Standards: each checks one thing in all containers of a pod
- * (init, main and ephemeral ones), and writes what violates it in the words of an API server. The
- * table in pod-security.c says when a control is in force. */
+ * (init, main and ephemeral ones), and writes the violations in the words of an API server. The
+ * table in pod-security.c determines when a control is in force. */
 
 #include "agent/model/pod.h"
 

@@ -34,7 +34,7 @@ typedef struct DaemonSetPlan {
         uint64_t again_at;     /* when time alone changes the plan; 0: never */
 } DaemonSetPlan;
 
-/* What the plan depends on besides the pods. */
+/* The parameters of the plan in addition to the pods. */
 typedef struct DaemonSetPlanInput {
         DaemonSetVerdict verdict;
         bool is_preflighted; /* images and checks of the new pod are complete */

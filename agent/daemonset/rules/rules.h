@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What Kubernetes' DaemonSet controller would do on this node: whether a DaemonSet runs here, and
- * the pod of a revision. Pure functions: they use no file, no process and no clock. */
+/* The decisions that Kubernetes' DaemonSet controller would make for this node: whether a DaemonSet
+ * runs here, and the pod of a revision. Pure functions: they use no file, no process and no
+ * clock. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/node.h"
@@ -70,10 +71,10 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
 /* Makes the set the only owner of the pod; NULL: an orphan. 0 or -ENOMEM. */
 int daemonset_set_pod_owner(const DaemonSet *set, Pod *pod);
 
-/* The set's selector matches the pod, whatever its owner is. */
+/* The set's selector matches the pod, regardless of its owner. */
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod);
 
-/* The pod is one of the set's: its controller is a DaemonSet of apps/v1 with the set's UID, it is
- * of the set's source and in its namespace, and the selector matches (the controller's ClaimPods).
+/* The pod is one of the set's: its controller is a DaemonSet of apps/v1 with the set's UID, it has
+ * the set's source and namespace, and the selector matches (the controller's ClaimPods).
  * An owner reference alone proves nothing, since everybody who may create a pod may write one. */
 bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod);
