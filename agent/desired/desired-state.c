@@ -32,19 +32,19 @@ struct DesiredState {
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         sd_event_source *drain_timer;   /* while draining */
-        SystemdClient *drained_systemd; /* likewise; NULL: there is none */
+        SystemdClient *drained_systemd; /* the same; NULL: there is none */
         sd_event_source *retry_timer;   /* after an action or a recomputation that failed */
         unsigned data_generation;       /* of the objects when pods were notified last */
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
-        /* Of the last recomputation, for the log and for dumps. */
+        /* Results of the last recomputation, for the log and for dumps. */
         uint64_t computed_at; /* boot time */
         size_t n_desired;
         size_t n_actions[N_POD_WORKER_ACTIONS];
 };
 
-/* ---- what there is ---- */
+/* ---- current state ---- */
 
 static int resolve_desired_classes(const DesiredState *state, DesiredPod *desired,
                                    const Pod *running) {
@@ -101,9 +101,9 @@ static void explain_undesired_pods(const DesiredState *state, const DesiredPods 
         }
 }
 
-/* ---- what follows ---- */
+/* ---- consequences ---- */
 
-/* Nothing else would ask for another recomputation. */
+/* Nothing else would request another recomputation. */
 static void schedule_retry(DesiredState *state) {
         (void) event_timer_arm(state->retry_timer, RETRY_USEC);
 }
@@ -190,7 +190,7 @@ static void notify_changed_objects(DesiredState *state) {
         state->data_generation = generation;
 }
 
-/* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
+/* The collected pods borrow from the sources, so nothing is kept from one pass to the next. */
 static int follow_rollouts(DesiredState *state, DesiredPods *desired, const ActualPods *actual) {
         bool holds = pod_manager_is_shutting_down(state->config.pod_manager);
 

@@ -44,14 +44,13 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret);
 DesiredState *desired_state_free(DesiredState *state);
 DEFINE_CLEANUP(DesiredState *, desired_state_free)
 
-/* For pod_manager_load_records() and the DaemonSet controller: what an earlier agent ran is desired
- * until its source says otherwise; 'userdata' is the
- * DesiredState. 0 or -ENOMEM. */
+/* For pod_manager_load_records() and the DaemonSet controller: pods that an earlier agent ran are
+ * desired until their source reports otherwise; 'userdata' is the DesiredState. 0 or -ENOMEM. */
 int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *userdata);
 int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *userdata);
 
-/* Scans the manifest directory, and watches it, and asks the sources that are fetched; then the
- * desired state is computed first. */
+/* Scans the manifest directory, watches it, and starts the sources that are fetched; then the
+ * desired state is computed for the first time. */
 int desired_state_start(DesiredState *state, Error *reterr);
 
 /* Marks that a recomputation is due: it is made once a turn of the event loop, before pods are
@@ -61,9 +60,9 @@ void desired_state_request_recompute(DesiredState *state);
 /* The agent is about to exit: nothing is recomputed from now on. */
 void desired_state_suspend(DesiredState *state);
 
-/* No pod is desired, whatever the sources want (--drain): those stop that no other one which is
- * left is after. The event loop exits when no pod is left and 'systemd' (NULL: none) is idle. 0 or
- * -errno. */
+/* No pod is desired, regardless of the sources (--drain): pods stop after which none of the
+ * remaining pods comes. The event loop exits when no pod is left and 'systemd' (NULL: none) is
+ * idle. 0 or -errno. */
 int desired_state_start_drain(DesiredState *state, SystemdClient *systemd);
 
 /* The status of a pod may have changed, on which a rollout may depend. NULL is fine. */

@@ -28,7 +28,7 @@ static const Pod *resolved_pod(const DesiredPod *desired) {
         return desired->resolved ? desired->resolved : desired->pod;
 }
 
-/* 1: what runs needs no edit; 0; -ENOMEM. */
+/* 1: the running pod needs no edit; 0; -ENOMEM. */
 static int needs_no_edit(const Pod *running, const Pod *desired) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         int r = running == desired ? 1 : edit_plan_make(running, desired, &plan);

@@ -3,7 +3,7 @@
 
 /* Compares the desired pods with the actual ones: which to start, edit, keep and stop. Pure: it
  * reads no file, process or clock, and does nothing. A pod is stopped only for a reason that its
- * source gave; that no source wants it is not one. */
+ * source gave; that no source wants it is not a reason. */
 
 #include "agent/model/desired-pods.h"
 
@@ -11,7 +11,8 @@ typedef enum PodWorkerActionKind {
         POD_WORKER_ACTION_START, /* there is none, or one that is terminating */
         POD_WORKER_ACTION_EDIT,  /* the one that runs is different */
         POD_WORKER_ACTION_KEEP,  /* it is as desired; its source changed, or nothing follows it */
-        POD_WORKER_ACTION_DROP_SUCCESSOR, /* what has not started yet is no longer desired */
+        POD_WORKER_ACTION_DROP_SUCCESSOR, /* pods that have not started yet are not desired any
+                                           * more */
         POD_WORKER_ACTION_STOP,           /* because of 'reason' */
         N_POD_WORKER_ACTIONS,
 } PodWorkerActionKind;

@@ -13,7 +13,7 @@
 #include "common/message-ids.h"
 #include "common/text.h"
 
-/* One source; 'source' is NULL where it is not configured. */
+/* One source; 'source' is NULL if it is not configured. */
 typedef struct FetchedSource {
         FetchedManifests *fetched;
         const char *prefix; /* of the names of its manifests */
@@ -213,7 +213,7 @@ NodeSources fetched_manifests_status(const FetchedManifests *fetched) {
         return sources;
 }
 
-/* What both sources have. */
+/* Members of both sources. */
 static int add_fetched_source(FetchedSource *one, ManifestSourceConfig *source) {
         const FetchedManifestsConfig *config = &one->fetched->config;
 

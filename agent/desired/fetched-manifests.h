@@ -33,8 +33,8 @@ int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests
 FetchedManifests *fetched_manifests_free(FetchedManifests *fetched);
 DEFINE_CLEANUP(FetchedManifests *, fetched_manifests_free)
 
-/* Before the directory is scanned: what the sources gave last becomes part of it. What is not
- * readable stays as it was restored, and is logged. */
+/* Before the directory is scanned: the last manifests of the sources become part of it. Unreadable
+ * state stays as it was restored, and is logged. */
 void fetched_manifests_load(FetchedManifests *fetched);
 
 /* Asks the sources from now on. 0 or -errno. */

@@ -26,12 +26,12 @@ struct IndexRollout {
         SteadyStamp fetched, ready_since;
 };
 
-/* Of all that the index wants on this node. */
+/* The state of everything that the index wants on this node. */
 typedef struct IndexReadiness {
         const IndexRollout *rollout;
         const ActualPods *actual;
         uint64_t ready_since; /* the latest; realtime */
-        char *unready;        /* what is not ready, and why; NULL: all is */
+        char *unready;        /* the part that is not ready, and why; NULL: everything is */
         bool is_unknown;      /* a new agent has to find out first what runs */
 } IndexReadiness;
 
@@ -65,7 +65,7 @@ void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret) {
                 index_objects_foreach_pod(&rollout->previous, list_previous_images, ret);
 }
 
-/* ---- what it wants ---- */
+/* ---- desired objects ---- */
 
 static void set_index_unready(IndexReadiness *readiness, const char *kind,
                               const ObjectMeta *metadata, const char *why) {
@@ -75,7 +75,7 @@ static void set_index_unready(IndexReadiness *readiness, const char *kind,
                 readiness->unready = strdup("out of memory");
 }
 
-/* Which revision the pod of a DaemonSet is, its controller knows; see check_daemonsets(). */
+/* Only the controller can tell the revision of a DaemonSet's pod; see check_daemonsets(). */
 static bool is_desired_revision(const DesiredPod *desired, const ActualPod *actual) {
         return actual_pod_is_current(actual) && !actual->successor &&
                (object_controller(&desired->pod->metadata) ||
@@ -150,7 +150,7 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
                 .history = &history,
                 .deadline_usec = manifest_source_deadline_usec(rollout->config.source),
                 .is_ready = !readiness->unready,
-                /* What the index did not change was ready before. */
+                /* Pods that the index did not change were ready before. */
                 .ready_since = MAX(ready_since, since),
                 .awake_since = awake_since_usec(&rollout->awake, clock),
                 .now = steady_now_usec(clock),

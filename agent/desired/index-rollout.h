@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rollout of a signed index with a progress deadline: where its pods and DaemonSets are not
- * ready in time, the index before is used again as a whole. The files and their exchange are in
+/* The rollout of a signed index with a progress deadline: if its pods and DaemonSets are not ready
+ * in time, the previous index is used again as a whole. The files and their exchange are in
  * source/; here it is decided, by the rules of rollout-history.h. */
 
 #include "agent/desired/pod-sources.h"
@@ -39,7 +39,7 @@ void index_rollout_begin(IndexRollout *rollout);
 void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
                          const ActualPods *actual);
 
-/* When they are no longer: does what was decided, which may change all manifests of the index. */
+/* When they are done: carries out the decision, which may change all manifests of the index. */
 void index_rollout_act(IndexRollout *rollout);
 
 /* The status of a pod may have changed. */

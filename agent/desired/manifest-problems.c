@@ -12,7 +12,7 @@
 struct ManifestProblems {
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
-        char **reported; /* what was logged, and still holds */
+        char **reported; /* problems that were logged, and still exist */
 };
 
 static void report_manifest_problem(const ManifestProblems *problems, char ***present,
@@ -44,7 +44,8 @@ static void record_broken_object_event(const ManifestProblems *problems, const c
         problems->on_event(event, problems->userdata);
 }
 
-/* Of a file without an object that it could be about, which is of the node. */
+/* The problem of a file without an object that it could be about, which is reported for the
+ * node. */
 static void record_broken_file_event(const ManifestProblems *problems, const Manifest *manifest) {
         cleanup_free char *message = NULL;
 

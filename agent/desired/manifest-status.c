@@ -32,7 +32,7 @@ static char *format_object_key(const DataObject *object) {
                            (int) object->metadata.source);
 }
 
-/* A list of n objects takes n passes over all of them, of which there are few. */
+/* A list of n objects takes n passes over all of them, but there are only few. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json) {
         const Manifest *const *manifests;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each recomputation compares the revision in the manifest with what runs, and decides. A rollback
- * is written before it is made: an agent that dies in between leaves a history by which the next
- * one makes it. */
+/* Each recomputation compares the revision in the manifest with the running pod, and decides. A
+ * rollback is written before it is made: an agent that dies in between leaves a history by which
+ * the next one makes it. */
 
 #include "agent/desired/pod-rollouts.h"
 
@@ -169,7 +169,7 @@ static void use_present_image(PullPolicy *policy) {
                 *policy = PULL_POLICY_IF_NOT_PRESENT;
 }
 
-/* The good image is here, and is not asked for: a rollback needs no registry. */
+/* The good image is present, and is not requested: a rollback needs no registry. */
 static void use_present_images(Pod *pod) {
         const Container *container;
 
@@ -202,7 +202,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
         Pod *pod = NULL;
         int r = pass->rollout->good ? copy_good_pod(pass->rollout, &pod) : 1;
 
-        if (r != 0) /* where there is none the manifest's stays */
+        if (r != 0) /* if there is none the manifest's stays */
                 return MIN(r, 0);
         pod->metadata.source = pod_source_origin(&pass->desired->source);
         pod_free(pass->desired->owned);
@@ -210,9 +210,9 @@ static int replace_by_good_pod(const RolloutPass *pass) {
         return 0;
 }
 
-/* ---- what runs ---- */
+/* ---- running pods ---- */
 
-/* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied.
+/* The running pod has the revision in the manifest, and nothing of it is still to be applied.
  */
 static bool runs_tried_revision(const RolloutPass *pass) {
         return pass->actual && actual_pod_is_current(pass->actual) && !pass->actual->successor &&
@@ -315,7 +315,8 @@ static int judge_rollout(const RolloutPass *pass) {
         return r;
 }
 
-/* What runs when the next revision comes, and none was good for long enough: it is the good one. */
+/* The revision that runs when the next one arrives, if none was good for long enough: it is the
+ * good one. */
 static int keep_running_as_good(const RolloutPass *pass) {
         const char *hash =
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
@@ -329,7 +330,8 @@ static int keep_running_as_good(const RolloutPass *pass) {
         return keep_as_good(pass, pass->actual->pod, hash);
 }
 
-/* A manifest that is broken keeps what ran last, which may be what it was rolled back to. */
+/* A manifest that is broken keeps the last running revision, which may be the target of a
+ * rollback. */
 static bool is_own_copy(const RolloutPass *pass) {
         return own_pod_value(pass->desired->pod, OWN_KEY_ROLLED_BACK) &&
                streq(rollout_hash_of(pass->desired->pod), pass->rollout->history.good);
@@ -386,7 +388,7 @@ static int apply_to_pod(PodRollouts *rollouts, DesiredPod *desired, const Actual
         return follow_rollout(&pass, holds);
 }
 
-/* A pod that is not desired keeps its history as long as there is something of it. */
+/* A pod that is not desired keeps its history as long as any part of it exists. */
 static void forget_undesired_rollouts(PodRollouts *rollouts, const DesiredPods *desired,
                                       const ActualPods *actual) {
         for (size_t i = rollouts->items.n; i-- > 0;) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Rollouts of the pods of manifests that have a progress deadline: what an edit made of a pod is
- * tried, and where it is not Ready in time the last revision that was is desired again, until the
+/* Rollouts of the pods of manifests that have a progress deadline: the result of an edit is tried,
+ * and if it is not Ready in time, the last revision that was Ready is desired again, until the
  * manifest changes. Histories are on disk, <state>/rollouts/<hash of the name>/record, so that a
- * rollback is made once, whatever happens to the agent and the machine. It starts and stops no pod:
- * it only replaces desired pods. The rules are in rollout-history.h. */
+ * rollback is made once, regardless of restarts of the agent and the machine. It starts and stops
+ * no pod: it only replaces desired pods. The rules are in rollout-history.h. */
 
 #include "agent/desired/rollout-images.h"
 #include "agent/model/desired-pods.h"
@@ -43,8 +43,8 @@ DEFINE_CLEANUP(PodRollouts *, pod_rollouts_free)
 int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
                        bool holds);
 
-/* The status of a pod may have changed, or it is gone: where its rollout is under way, or the pod
- * is not desired, a recomputation is requested. */
+/* The status of a pod may have changed, or it is gone: if its rollout is in progress, or the pod is
+ * not desired, a recomputation is requested. */
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
 
 /* Adds the images that a rollback would need. */

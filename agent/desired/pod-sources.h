@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The sources of desired pods beside the manifest directory, as functions that the wiring plugs in:
- * this module does not see the DaemonSet controller or the API server. */
+/* The sources of desired pods in addition to the manifest directory, as functions that the wiring
+ * connects: this module does not see the DaemonSet controller or the API server. */
 
 #include "agent/model/desired-pods.h"
 
@@ -12,17 +12,19 @@ typedef struct DaemonSetPodSource {
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
         /* Conflicts between DaemonSets, one message each. */
         char *const *(*warnings)(void *userdata);
-        /* Why it does not want this pod, which the caller frees; NULL: not known, or not its. */
+        /* The reason why it does not want this pod, which the caller frees; NULL: not known, or not
+         * its pod. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
-        /* A record of an earlier agent. 1: it is of a known DaemonSet, or an orphan; 0; -ENOMEM. */
+        /* A record of an earlier agent. 1: it belongs to a known DaemonSet, or is an orphan; 0;
+         * -ENOMEM. */
         int (*claim_record)(const PodSource *source, const Pod *pod, void *userdata);
-        /* A DaemonSet of that kind of source that is to run here, and of which the pod of the
-         * revision in its manifest is not available; NULL: there is none. */
+        /* A DaemonSet of that kind of source that is to run here, if the pod of the revision in its
+         * manifest is not available; NULL: there is none. */
         const DaemonSet *(*find_unready)(PodSourceKind kind, void *userdata);
         void *userdata;
 } DaemonSetPodSource;
 
-/* The API server; all NULL where there is no kubeconfig. */
+/* The API server; all NULL if there is no kubeconfig. */
 typedef struct ApiServerPodSource {
         int (*add_daemonsets)(DesiredDaemonSets *sets, void *userdata); /* 0 or -ENOMEM */
         int (*add_pods)(DesiredPods *desired, void *userdata);          /* likewise */

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-/* The key of what a pod sees by this one. A shared object takes the place of one of the pod's own
- * source, so that whether that one exists decides nothing. */
+/* The key of the objects that a pod sees by this one. A shared object takes the place of one of the
+ * pod's own source, so that whether that one exists decides nothing. */
 static ObjectKey find_visible_key(const Resolvers *resolvers, const ObjectKey *key) {
         ObjectKey visible = *key;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where pods find what they refer to: ConfigMaps, Secrets and classes of their own source, and
- * those of another one that the configuration shares by name; tokens and services of the API server
- * for its pods only. */
+/* Where pods find the objects to which they refer: ConfigMaps, Secrets and classes of their own
+ * source, and those of another one that the configuration shares by name; tokens and services of
+ * the API server for its pods only. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/manifest/manifest.h"
@@ -12,7 +12,7 @@
 typedef struct Resolvers {
         const SharedObjects *shared;
         const ManifestDirectory *manifests;
-        ObjectLookup apiserver_objects; /* its functions are NULL where there is no API server */
+        ObjectLookup apiserver_objects; /* its functions are NULL if there is no API server */
         ServiceLookup apiserver_services;
         TokenLookup apiserver_tokens;
 } Resolvers;

@@ -211,7 +211,7 @@ int rollout_history_parse(const char *text, RolloutHistory *ret) {
         if (r < 0)
                 return r;
         r = take_optional_line(&text, &history.reason);
-        if (r >= 0 && *text) /* of a version that knows images */
+        if (r >= 0 && *text) /* of a version that supports images */
                 r = take_optional_line(&text, &history.good_images);
         if (r < 0)
                 return r;

@@ -50,8 +50,8 @@ bool rollout_history_is_settled(const RolloutHistory *history);
 typedef struct RolloutInput {
         const RolloutHistory *history;
         uint64_t deadline_usec;
-        bool is_ready;        /* the pod is of the revision in the manifest, and Ready, */
-        uint64_t ready_since; /* since then; 0 where it has succeeded */
+        bool is_ready;        /* the pod has the revision in the manifest, and is Ready, */
+        uint64_t ready_since; /* since then; 0 if it has succeeded */
         uint64_t awake_since; /* agent and machine; by the clock of 'now' and of the history */
         uint64_t now;
 } RolloutInput;
@@ -62,7 +62,7 @@ typedef enum RolloutDecision {
         ROLLOUT_GOES_BACK,
 } RolloutDecision;
 
-/* What follows for the revision in the manifest, at the times of rollout-deadline.h.
+/* The decision for the revision in the manifest, at the times of rollout-deadline.h.
  * '*ret_again_at' is the time when that changes by itself, or 0. */
 RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at);
 

@@ -12,8 +12,8 @@
  * store, or NULL. */
 typedef const char *(*image_digest_of_t)(const char *reference, void *userdata);
 
-/* The digests of the pod's containers in their order, and of its volumes that are images; "-" where
- * it is not known. Memory that the caller frees; NULL: out of memory. */
+/* The digests of the pod's containers in their order, and of its volumes that are images; "-" if it
+ * is not known. Memory that the caller frees; NULL: out of memory. */
 char *rollout_images_format(const Pod *pod, const PodStatus *status, image_digest_of_t digest_of,
                             void *userdata);
 

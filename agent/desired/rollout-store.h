@@ -2,7 +2,7 @@
 #pragma once
 
 /* The histories of rollouts on the disk: a checksummed file <state>/rollouts/<hash of the pod's
- * name>/record for each, which a child syncs. Nothing is made where no pod has a progress deadline.
+ * name>/record for each, which a child syncs. Nothing is created if no pod has a progress deadline.
  */
 
 #include "agent/desired/rollout-history.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which source is asked why a pod is stopped, and what the manifest directory answers. */
+/* Which source is asked why a pod is stopped, and the answer of the manifest directory. */
 
 #include "agent/desired/stop-reason.h"
 

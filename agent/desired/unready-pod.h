@@ -6,5 +6,5 @@
 #include "agent/model/status.h"
 
 /* "container main: CrashLoopBackOff: back-off …", of the first container that has a reason; else
- * what the conditions of the pod say. One line, which the caller frees; NULL: out of memory. */
+ * the message of the pod's conditions. One line, which the caller frees; NULL: out of memory. */
 char *explain_unready_pod(const PodStatus *status);
