@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One synchronization: observe the signals, compare them with the thresholds, reclaim one thing,
  * and set the time of the next one. That is a second while a resource is short; otherwise as long
- * as no resource can become short (monitoring-interval.h); never where nothing runs and no
- * condition has to end. */
+ * as no resource can become short (monitoring-interval.h); never if nothing runs and no condition
+ * has to end. */
 
 #include "agent/eviction/eviction-manager.h"
 
@@ -18,8 +18,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The interval while a resource is short. Where nothing can be reclaimed it is doubled from
- * RETRY_MIN to RETRY_MAX. */
+/* The interval while a resource is short. If nothing can be reclaimed it is doubled from RETRY_MIN
+ * to RETRY_MAX. */
 #define RECLAIM_INTERVAL_USEC  (1 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MIN_USEC (10 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC)
@@ -30,7 +30,7 @@
 #define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2) /* how long observations are used */
 
 enum {
-        HARD_GRACE_SECONDS = 1, /* as with the kubelet */
+        HARD_GRACE_SECONDS = 1, /* like in the kubelet */
 };
 
 struct EvictionManager {
@@ -44,7 +44,7 @@ struct EvictionManager {
         ThresholdState state;
         NodeConditions conditions;
         EvictionSignal
-                reclaimed_signal; /* what is short, as it was reported; N_EVICTION_SIGNALS: none */
+                reclaimed_signal; /* the shortage that was reported; N_EVICTION_SIGNALS: none */
         uint64_t retry_usec;      /* back-off while no pod can be evicted; 0: there is none */
 };
 
@@ -255,7 +255,7 @@ static int64_t memory_above_threshold(const EvictionManager *manager) {
         return least;
 }
 
-/* When to observe again, where nothing is short. */
+/* When to observe again, if nothing is short. */
 static uint64_t next_idle_interval(EvictionManager *manager, const SignalObservations *before) {
         if (!manager->config.callbacks->has_active_pods(manager->config.userdata)) {
                 manager->interval = 0;
@@ -270,7 +270,7 @@ static uint64_t next_idle_interval(EvictionManager *manager, const SignalObserva
         return manager->interval;
 }
 
-/* Does what is due; returns when to observe again. */
+/* Does all due work; returns when to observe again. */
 static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObservations *before,
                                       uint64_t now) {
         const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
@@ -287,7 +287,7 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
                 return MIN(next, later);
         }
         manager->interval = 0;
-        /* What images do not help does not wait for their removal. */
+        /* A shortage that removing images cannot relieve does not wait for their removal. */
         if (callbacks->is_reclaiming(due && frees_by_image_gc(manager, due->signal),
                                      manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);

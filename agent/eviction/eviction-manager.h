@@ -2,8 +2,8 @@
 #pragma once
 
 /* The eviction manager: observes the node's memory, disks and process IDs while pods run, sets the
- * node's conditions (MemoryPressure, …, ReadonlyFilesystem), and when a threshold is met reclaims:
- * unused images first where it is a disk, then one pod at a time (pod-evictor.h). */
+ * node's conditions (MemoryPressure, …, ReadonlyFilesystem), and reclaims when a threshold is met:
+ * for a disk, unused images first, then one pod at a time (pod-evictor.h). */
 
 #include "agent/eviction/eviction-message.h"
 #include "agent/eviction/signal-observations.h"
@@ -52,7 +52,7 @@ void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition 
 /* Observes now, unless that was just done. For decisions that need the present conditions. */
 void eviction_manager_synchronize(EvictionManager *manager);
 
-/* A pod has started: monitoring starts where it does not run yet. */
+/* A pod has started: monitoring starts if it does not run yet. */
 void eviction_manager_wake(EvictionManager *manager);
 
 /* Prints signals, thresholds and the next observation for `mainstay debug dump`. */

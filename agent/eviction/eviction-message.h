@@ -5,7 +5,7 @@
 
 #include "agent/model/eviction.h"
 
-/* What the node is short of. */
+/* The resource that the node is short of. */
 typedef struct ResourceShortage {
         EvictionSignal signal;
         int64_t quantity; /* of the threshold */
@@ -25,5 +25,6 @@ typedef struct ContainerUsage {
 char *format_eviction_message(const ResourceShortage *shortage, const ContainerUsage *containers,
                               size_t n);
 
-/* That resources are reclaimed, as the kubelet's event EvictionThresholdMet has it. Likewise. */
+/* The message that resources are reclaimed, like in the kubelet's event EvictionThresholdMet.
+ * Likewise. */
 char *format_reclaim_message(const ResourceShortage *shortage);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Notifications of the kernel about memory: pressure stall information (PSI), when tasks stall for
- * a tenth of two seconds; and with cgroup v1, where it is configured (kernelMemcgNotification),
- * when the memory in use has grown by an amount. A notification does not mean a shortage: the
+ * a tenth of two seconds; and with cgroup v1, if it is configured (kernelMemcgNotification), when
+ * the memory in use has grown by an amount. A notification does not mean a shortage: the
  * eviction manager observes the memory then. */
 
 #include "common/error.h"

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 
 #define EVICTION_TIMEOUT_USEC                                               \
-        (30 * USEC_PER_SEC) /* beyond the grace period, as with the kubelet \
+        (30 * USEC_PER_SEC) /* beyond the grace period, like in the kubelet \
                              */
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
 
-/* Pods whose files cannot be counted in their share of this are ranked by what was counted. */
+/* Pods whose files cannot be counted in their share of this are ranked by the counted part. */
 #define MEASURE_WALK_OPTION "--seconds=60"
 
 /* How long a measurement is used: the eviction manager calls again within seconds. */
@@ -28,7 +28,7 @@ typedef struct EvictionCandidates {
 
 struct PodEvictor {
         PodEvictorConfig config;
-        Child *measure_child;           /* measures what was written by … */
+        Child *measure_child;           /* measures the disk usage by … */
         EvictionCandidates measured;    /* … these … */
         EvictionSignal measured_signal; /* … for this; the result … */
         char *output;                   /* … is not used yet, and is there … */
@@ -106,7 +106,7 @@ static bool evict_candidate(PodEvictor *evictor, const EvictionCandidate *candid
         return true;
 }
 
-/* 'written' has an array for each candidate; NULL: their cgroups are asked. A candidate whose array
+/* 'written' has an array for each candidate; NULL: their cgroups are read. A candidate whose array
  * is NULL is left out. */
 static bool evict_first_ranked(PodEvictor *evictor, const EvictionCandidates *candidates,
                                const uint64_t *const *written, const ResourceShortage *shortage) {
@@ -136,7 +136,7 @@ static bool evict_by_cgroup_usage(PodEvictor *evictor, const ResourceShortage *s
                evict_first_ranked(evictor, &candidates, NULL, shortage);
 }
 
-/* ---- disk: what pods have written is measured by a child ---- */
+/* ---- disk: a child measures what pods have written ---- */
 
 static size_t count_measured_paths(const EvictionCandidates *candidates) {
         size_t n = 0;
@@ -158,7 +158,7 @@ static bool parse_measured_numbers(const char *text, uint64_t *numbers, size_t n
         return true;
 }
 
-/* The numbers of one candidate, or NULL where it was not measured or has other paths since. */
+/* The numbers of one candidate, or NULL if it was not measured or has other paths since. */
 static const uint64_t *find_measured_numbers(const EvictionCandidates *measured,
                                              const uint64_t *numbers,
                                              const EvictionCandidate *candidate) {
@@ -190,7 +190,7 @@ static bool evict_by_measured_usage(PodEvictor *evictor, const ResourceShortage 
 }
 
 /* No pod is evicted before the signals are observed again: measuring takes up to two minutes, in
- * which space may have become free. The next call has what is short then. */
+ * which space may have become free. The next call has the shortage of that time. */
 static void on_pods_measured(const ChildResult *result, void *userdata) {
         PodEvictor *evictor = userdata;
 

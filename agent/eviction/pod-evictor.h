@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Evicts one pod at a time for node pressure: measures what the candidates use, ranks them
- * (pod-ranking.h), has the first one fail, and waits until it has stopped. Unlike the kubelet it
+/* Evicts one pod at a time for node pressure: measures the usage of the candidates, ranks them
+ * (pod-ranking.h), fails the first one, and waits until it has stopped. Unlike the kubelet it
  * also evicts static pods: on a node without a cluster there are no others. */
 
 #include "agent/eviction/eviction-message.h"
@@ -41,7 +41,7 @@ DEFINE_CLEANUP(PodEvictor *, pod_evictor_free)
 bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage);
 
 /* True until nothing of the evicted pod runs or is mounted, at most half a minute longer than its
- * grace period; where the disk is short also while it is being measured. */
+ * grace period; for a shortage of disk also while it is being measured. */
 bool pod_evictor_is_busy(const PodEvictor *evictor, bool of_disk);
 
 /* How many pods were evicted, by signal. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-        MIN_FREED_PART = 100, /* a hundredth of what is missing */
+        MIN_FREED_PART = 100, /* a hundredth of the missing space */
 };
 
 static int compare_int64(int64_t a, int64_t b) {

@@ -9,7 +9,7 @@
 typedef struct PodUsage {
         size_t index; /* the caller's */
         int64_t priority;
-        bool is_known;     /* what it uses: */
+        bool is_known;     /* its usage: */
         int64_t used;      /* bytes, inodes or processes */
         int64_t requested; /* 0 of inodes and processes */
 } PodUsage;
@@ -20,6 +20,6 @@ typedef struct PodUsage {
  * are last. */
 void rank_pods_for_eviction(EvictionSignal signal, PodUsage *usages, size_t n);
 
-/* Whether the eviction would help, where 'missing' is to be reclaimed: a disk is often filled by
+/* Whether the eviction would help, if 'missing' is to be reclaimed: a disk is often filled by
  * something else, and evicting all pods for it would be useless. True for memory and processes. */
 bool eviction_frees_enough(EvictionSignal signal, const PodUsage *usage, int64_t missing);

@@ -13,10 +13,10 @@ typedef struct ObservedPaths {
         const char *images_dir; /* on imagefs */
 } ObservedPaths;
 
-/* Reads some files of /proc and asks two file systems; does not block. */
+/* Reads some files of /proc and queries two file systems; does not block. */
 void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *ret);
 
-/* Whether images have a file system of their own, which pods do not write to. */
+/* Whether images have a separate file system, which pods do not write to. */
 bool has_dedicated_image_fs(const ObservedPaths *paths);
 
 /* The file systems and process IDs in observations, for /stats/summary. */

@@ -6,7 +6,7 @@
 
 #include "agent/model/eviction.h"
 
-/* Of one signal; unknown where it cannot be read. */
+/* The value of one signal; unknown if it cannot be read. */
 typedef struct SignalObservation {
         bool is_known;
         int64_t available;
@@ -28,7 +28,7 @@ typedef struct ThresholdState {
         unsigned conditions;                           /* the set of those that are true */
 } ThresholdState;
 
-/* Adds what was observed at 'now' (boot time). A threshold that was due stays met until its minimum
+/* Adds the observations of 'now' (boot time). A threshold that was due stays met until its minimum
  * reclaim is reached as well; a condition stays true until it was not observed for the transition
  * period. */
 void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
