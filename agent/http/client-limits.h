@@ -34,7 +34,7 @@ typedef struct ClientLimits {
 /* Whether a client of the user can be served now. */
 bool client_limits_allow(const ClientLimits *limits, uid_t uid);
 
-/* A client is served, or no longer. */
+/* A client is served, or is not served any more. */
 void client_limits_add(ClientLimits *limits, uid_t uid);
 void client_limits_remove(ClientLimits *limits, uid_t uid);
 
@@ -46,5 +46,5 @@ bool client_limits_wait_take(ClientLimits *limits, uid_t uid, int fd);
  * -EAGAIN: there is none. */
 int client_limits_next(ClientLimits *limits);
 
-/* Closes what waits. */
+/* Closes the waiting connections. */
 void client_limits_done(ClientLimits *limits);

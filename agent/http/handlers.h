@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The handlers of the routes (see routes.c), and what they get from the server. 'rest' is the part
- * of the path after the route's. */
+/* The handlers of the routes (see routes.c), and the data that they get from the server. 'rest' is
+ * the part of the path after the route's. */
 
 #include "agent/http/http-reply.h"
 #include "agent/http/log-process.h"
@@ -25,7 +25,7 @@ bool http_is_api_peer(const HttpServer *server, struct MHD_Connection *http);
 /* The first of the requests that wait for access. */
 HttpAccess **http_accesses_of(HttpServer *server);
 
-/* serve-access.c: lets all of those go on, to be refused. */
+/* serve-access.c: lets all of those continue, to be refused. */
 void http_abort_accesses(HttpServer *server);
 
 /* Whether the node has joined no API server, so that mainstay-api answers kubectl. */
@@ -36,8 +36,8 @@ bool http_is_alone(const HttpServer *server);
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
                            enum MHD_Result *ret);
 
-/* The same for what changes pods: the user of mainstay-api may do so only on a node without an API
- * server, where kubectl asks it to. */
+/* The same for requests that change pods: the user of mainstay-api may make them only on a node
+ * without an API server, on behalf of kubectl. */
 bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
                          enum MHD_Result *ret);
 

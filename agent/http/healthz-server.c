@@ -111,8 +111,8 @@ static int open_healthz_socket(const char *text, uint16_t port) {
         return TAKE_FD(fd);
 }
 
-/* The timeout of libmicrohttpd starts again with every byte; it ends what got no deadline for lack
- * of memory. */
+/* The timeout of libmicrohttpd starts again with every byte; it ends connections that got no
+ * deadline for lack of memory. */
 static struct MHD_Daemon *start_healthz_daemon(HealthzServer *server, int fd) {
         return MHD_start_daemon(
                 MHD_USE_EPOLL, 0, NULL, NULL, on_healthz_request, server, MHD_OPTION_LISTEN_SOCKET,

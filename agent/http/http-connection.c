@@ -35,7 +35,8 @@ HttpConnection *http_connection_new(sd_event *event, int fd, uint64_t timeout_us
                 return NULL;
         connection->fd = fd;
         connection->timeout_usec = timeout_usec;
-        /* The loop may have had other work all the while: what the client has sent comes first. */
+        /* The loop may have been busy in the meantime: the data that the client has sent comes
+         * first. */
         if (sd_event_add_time_relative(event, &connection->deadline, CLOCK_MONOTONIC, timeout_usec,
                                        0, on_http_connection_deadline, connection) < 0 ||
             sd_event_source_set_priority(connection->deadline, HTTP_PRIORITY + 1) < 0)

@@ -11,8 +11,8 @@
 #include <systemd/sd-event.h>
 
 enum {
-        /* Of the event sources of the servers. Pods come first: no number of requests keeps a pod
-         * from its start, or a container from its restart. */
+        /* The priority of the event sources of the servers. Pods come first: no number of requests
+         * keeps a pod from its start, or a container from its restart. */
         HTTP_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
 };
 
@@ -32,13 +32,13 @@ int http_connection_fd(const HttpConnection *connection);
 void http_connection_set_deadline(HttpConnection *connection);
 void http_connection_clear_deadline(HttpConnection *connection);
 
-/* What the connection is upgraded to (exec), until the upgrade takes it. It is freed with the
- * connection if the client disconnects before. */
+/* The protocol to which the connection is upgraded (exec), until the upgrade takes it. It is freed
+ * with the connection if the client disconnects before. */
 void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
                                       void (*free_upgrade)(void *upgrade));
 void *http_connection_take_upgrade(HttpConnection *connection);
 
-/* What is known of the client's access, for one request: see serve-access.h. It is the
+/* The state of the client's access, for one request: see serve-access.h. It is the
  * connection's. */
 HttpAccess *http_connection_access(const HttpConnection *connection);
 void http_connection_set_access_take(HttpConnection *connection, HttpAccess *access,

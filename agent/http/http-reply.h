@@ -16,11 +16,11 @@ enum MHD_Result http_reply_text(struct MHD_Connection *http, unsigned status, co
 enum MHD_Result http_reply_text_consume(struct MHD_Connection *http, const char *type, char *text);
 enum MHD_Result http_reply_json_consume(struct MHD_Connection *http, char *json);
 
-/* The status of a container that a log or a session is asked for: 404 for -ENOENT, 400 for -EINVAL
+/* The status for a container whose log or session is requested: 404 for -ENOENT, 400 for -EINVAL
  * and -EAGAIN (it does not run), else 500. */
 unsigned http_status_of_error(int r);
 
-/* Replies with the error of what the agent was asked for, or with the reason of 'r'. */
+/* Replies with the error of the agent, or with the reason of 'r'. */
 enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error *error);
 
 /* Replies with an error message of one line. */
@@ -37,8 +37,7 @@ enum MHD_Result http_reply_method_not_allowed(struct MHD_Connection *http, const
 /* The HTTP status of an errno. */
 unsigned http_status_from_errno(int r);
 
-/* A parameter of the query, or NULL. A flag is true as in Go's ParseBool, and when it lacks a
- * value.
+/* A parameter of the query, or NULL. A flag is true like in Go's ParseBool, and if it has no value.
  */
 const char *http_query_parameter(struct MHD_Connection *http, const char *name);
 bool http_query_flag(struct MHD_Connection *http, const char *name);

@@ -27,7 +27,7 @@ typedef struct HttpContainerLog {
 typedef struct HttpManifestStatus {
         const char *file;
         char *const *pods;       /* "namespace/name" each */
-        char *const *daemonsets; /* likewise; their pods are among the pods */
+        char *const *daemonsets; /* the same; their pods are among the pods */
         char *const *warnings;
         const char *error;    /* NULL: the file is valid */
         uint64_t error_since; /* realtime, microseconds */
@@ -36,8 +36,8 @@ typedef struct HttpManifestStatus {
 /* The reply to /manifests, which the agent fills in. */
 typedef struct HttpManifestReport HttpManifestReport;
 
-/* 'error' is why the directory as a whole cannot be read, 'warning' what else is wrong with it; or
- * NULL. */
+/* 'error' is the reason why the directory as a whole cannot be read, 'warning' another problem of
+ * it; or NULL. */
 void http_report_manifest_directory(HttpManifestReport *report, const char *directory,
                                     const char *error, const char *warning);
 void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *manifest);
@@ -56,7 +56,7 @@ typedef struct HttpExecOptions {
 typedef struct HttpAccessQuestion {
         const char *ticket, *token;
         const char *method, *path; /* of the agent's request, or of the kubelet's */
-        bool is_session;           /* a command, a port: "create", whatever the method */
+        bool is_session;           /* a command, a port: "create", regardless of the method */
 } HttpAccessQuestion;
 
 typedef struct HttpAccess HttpAccess;
@@ -67,8 +67,8 @@ void http_access_done(HttpAccess *access, unsigned status, const char *message, 
 
 typedef int (*http_each_object_t)(const char *key, const char *json, void *context);
 
-/* What the server needs from the agent. All functions are called from the loop, return at once, and
- * get the 'userdata' of http_server_new(). */
+/* The functions of the agent that the server needs. All functions are called from the loop, return
+ * at once, and get the 'userdata' of http_server_new(). */
 typedef struct HttpServerHandlers {
         /* The first pod whose key is greater (by strcmp) than 'after'; NULL: the very first. The
          * pod of 'after' may be gone. Keys are unique and opaque to the server, for example
@@ -76,7 +76,7 @@ typedef struct HttpServerHandlers {
          * the server frees; 0 if there is none; -ENOMEM.
          *
          * A list is sent pod by pod, over many turns of the loop if the client is slow, so that it
-         * never lies in memory as a whole. */
+         * is never completely in memory. */
         int (*next_pod)(void *userdata, const char *after, char **ret_key, char **ret_json);
 
         /* The first event after the one with this number; 0: the oldest. 1 with its number and the
@@ -111,8 +111,8 @@ typedef struct HttpServerHandlers {
         int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
                     const HttpExecOptions *exec, int socket_fd, Error *reterr);
 
-        /* Attaches a client to the container itself, likewise. -ENOTSUP (501): its shim cannot. The
-         * terminal is the container's, whatever the options say. */
+        /* Attaches a client to the container itself, in the same way. -ENOTSUP (501): its shim
+         * cannot. The terminal is the container's, regardless of the options. */
         int (*attach)(void *userdata, const char *namespace, const char *pod, const char *container,
                       const HttpExecOptions *attach, int socket_fd, Error *reterr);
 
@@ -133,22 +133,22 @@ typedef struct HttpServerHandlers {
                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
         /* Opens a file below /var/log, or the list of a directory as HTML; or, with a query, starts
-         * it. A descriptor, with the type of its content; -EPERM (405): the configuration turns it
-         * off; -EISDIR (301): a directory lacks its slash; -ENOENT (404); -EAGAIN (429): there are
-         * too many queries; with a message. */
+         * it. A descriptor, with the type of its content; -EPERM (405): the configuration disables
+         * it; -EISDIR (301): the path of a directory does not end in a slash; -ENOENT (404);
+         * -EAGAIN (429): there are too many queries; with a message. */
         int (*open_system_log)(void *userdata, const char *path, const SystemLogQuery *query,
                                const char **ret_type, Error *reterr);
 
-        /* The settings of mainstay-api as JSON, which the server frees; the signer gets what is
-         * secret. 0, or -errno with a message. */
+        /* The settings of mainstay-api as JSON, which the server frees; secret settings go to the
+         * signer. 0, or -errno with a message. */
         int (*node_api_settings)(void *userdata, char **ret_json, Error *reterr);
 
         /* A connection to the signer, for mainstay-api. A descriptor, or -errno with a message. */
         int (*connect_signer)(void *userdata, Error *reterr);
 
-        /* What a kubeconfig for mainstay-api is made of, as JSON that the server frees: "nodeName",
-         * and in PEM "certificateAuthority", "clientCertificate", "clientKey". -EINVAL (400) with a
-         * message where the node has joined an API server. */
+        /* The data of a kubeconfig for mainstay-api, as JSON that the server frees: "nodeName", and
+         * in PEM "certificateAuthority", "clientCertificate", "clientKey". -EINVAL (400) with a
+         * message if the node has joined an API server. */
         int (*make_kubeconfig)(void *userdata, char **ret_json, Error *reterr);
 
         /* Decides about a client's request, and calls http_access_done() once, before or after it
@@ -250,7 +250,7 @@ void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const
 /* next_event() has a new event, for the watches of events. */
 void http_server_notify_event(HttpServer *server);
 
-/* Objects that are compared with what a watch has sent. */
+/* Objects that are compared with those that a watch has sent. */
 typedef enum HttpObjects {
         HTTP_DAEMONSETS,   /* of foreach_daemonset() */
         HTTP_NODE,         /* of node() */

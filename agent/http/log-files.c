@@ -62,7 +62,7 @@ static int append_log_file(int dir_fd, const char *name, LogFiles *files) {
         return 0;
 }
 
-/* With a descriptor of its own, because the position of a duplicate is shared. NULL and errno. */
+/* With a separate descriptor, because the position of a duplicate is shared. NULL and errno. */
 static DIR *reopen_log_directory(int dir_fd) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -119,7 +119,7 @@ static bool was_written_before(const struct timespec *a, const struct timespec *
         return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The index after the one of 'from'. If 'from' does not exist any longer, it was the oldest and was
+/* The index after the one of 'from'. If 'from' does not exist any more, it was the oldest and was
  * removed, or it was removed by hand: the next one is the first that was written later. */
 static size_t index_after_log_file(const LogFiles *files, const struct stat *from) {
         size_t i;

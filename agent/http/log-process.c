@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process for a log; see the header. It waits where the agent must not: for its client to read,
- * and for inotify to report more. SIGTERM says that the attempt has ended; so does the agent's
- * end, since nothing is known of the attempt from then on. */
+/* One process for a log; see the header. It waits in the agent's place: for its client to read, and
+ * for inotify to report more. SIGTERM means that the attempt has ended; so does the agent's end,
+ * because nothing is known about the attempt from then on. */
 
 #include "agent/http/log-process.h"
 
@@ -39,7 +39,7 @@ typedef struct LogWork {
         pid_t agent;
 } LogWork;
 
-/* What a follower waits for. */
+/* The events that a follower waits for. */
 typedef struct LogWatch {
         int written_fd; /* inotify; -EBADF: none is left, or the log is not followed */
         int ended_fd;   /* SIGTERM */
@@ -59,7 +59,7 @@ static int open_end_signal(const LogWork *work) {
 }
 
 /* Before the first byte is read, so that no write is missed. The kernel has 128 instances for all
- * processes of root, unless fs.inotify.max_user_instances says otherwise. */
+ * processes of root, unless fs.inotify.max_user_instances is set otherwise. */
 static int watch_log_files(const LogReader *reader) {
         char path[sizeof("/proc/self/fd/2147483647")];
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -196,7 +196,7 @@ static unsigned count_log_processes(const LogProcesses *processes, const char *d
         return n;
 }
 
-/* Of a directory …/<namespace>_<pod>_<uid>/<container>. */
+/* From a directory …/<namespace>_<pod>_<uid>/<container>. */
 static int check_log_limits(const LogProcesses *processes, const char *directory, Error *reterr) {
         const char *container = strrchr(directory, '/');
         const char *pod =

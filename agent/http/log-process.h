@@ -24,7 +24,7 @@ typedef struct LogProcesses {
 } LogProcesses;
 
 /* Starts one. A descriptor to read the log from, O_CLOEXEC and O_NONBLOCK, which the caller closes;
- * or what log_reader_new() returns; -EBUSY: as many as may run do. */
+ * or the error of log_reader_new(); -EBUSY: the maximum number is running. */
 int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reterr);
 
 /* The attempt has ended: clients that follow its log get the rest, and then the end. */

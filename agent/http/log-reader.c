@@ -31,7 +31,8 @@ struct LogReader {
         int dir_fd;
 
         int fd;             /* the file that is being read; -EBADF: none yet */
-        ino_t last_inode;   /* not following: the newest file at the start, where reading stops */
+        ino_t last_inode;   /* not following: the newest file at the start, at which reading
+                             * stops */
         bool is_superseded; /* the name refers to a newer file: this one is complete */
         LogTail *tail;      /* not NULL while the first line is searched for */
 
@@ -133,8 +134,8 @@ static int push_log_record(LogReader *reader, const LogRecord *record) {
         return is_record_since(reader, record) ? log_joiner_push(&reader->joiner, record) : 0;
 }
 
-/* A whole line, or a part of it without its newline. What is not a record is skipped, as the
- * kubelet does. */
+/* A complete line, or a part of it without its newline. Lines that are not records are skipped,
+ * like in the kubelet. */
 static int push_log_line(LogReader *reader, const char *line, size_t length, bool is_whole) {
         LogRecord record;
 

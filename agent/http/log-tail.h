@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Finds the position where the last lines of a log start (tailLines), reading its files backwards,
- * with a bounded amount of work at a time. */
+/* Finds the position at which the last lines of a log start (tailLines), reading its files
+ * backwards, with a bounded amount of work at a time. */
 
 #include "common/macros.h"
 

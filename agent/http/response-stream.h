@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Responses that are streams: lists, watches and logs. A stream is pulled: libmicrohttpd asks for
+/* Responses that are streams: lists, watches and logs. A stream is pulled: libmicrohttpd requests
  * bytes when the client has space for them, so a slow client costs no memory. */
 
 #include "agent/http/http-connection.h"
@@ -24,7 +24,7 @@ typedef struct ResponseStreams {
         unsigned n_unbounded; /* streams that last as long as the client wants */
 } ResponseStreams;
 
-/* Where the bytes of a stream come from. */
+/* The source of the bytes of a stream. */
 typedef struct ResponseStreamKind {
         const char *content_type;
         bool is_unbounded; /* counts against UNBOUNDED_STREAMS_MAX, without a deadline */
@@ -38,7 +38,7 @@ typedef struct ResponseStreamKind {
         void (*free)(void *source);
 } ResponseStreamKind;
 
-/* Replies with what the kind reads from the source, which is freed in any case. */
+/* Replies with the data that the kind reads from the source, which is freed in any case. */
 enum MHD_Result response_stream_start(ResponseStreams *streams, struct MHD_Connection *http,
                                       const ResponseStreamKind *kind, void *source_consume,
                                       ResponseStream **ret);
@@ -51,7 +51,7 @@ void *response_stream_source(const ResponseStream *stream);
 /* There is something to read. */
 void response_stream_wake(ResponseStream *stream);
 
-/* Ends the connection, whatever its state. */
+/* Ends the connection, regardless of its state. */
 void response_stream_abort(ResponseStream *stream);
 
 /* Resumes the streams that paused for a turn. */

@@ -78,12 +78,12 @@ static enum MHD_Result http_handle_schemas(HttpServer *server, struct MHD_Connec
         return http_reply_json_consume(http, openapi_schemas_to_json());
 }
 
-/* Who may use it besides root and the socket's group, which the handlers look after. */
+/* Who may use it in addition to root and the socket's group, which the handlers check. */
 typedef enum RouteAccess {
         ROUTE_LOCAL,   /* no client of mainstay-api */
         ROUTE_CLIENT,  /* clients that may use the path, as one of the kubelet, by this method */
         ROUTE_SESSION, /* clients that may create something by it */
-        ROUTE_ALONE,   /* likewise, if the node has joined no API server */
+        ROUTE_ALONE,   /* the same, if the node has not joined an API server */
         ROUTE_OPEN,    /* mainstay-api itself: it grants nothing */
 } RouteAccess;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Requests of mainstay-api: it sends each on behalf of a client, with what that client has shown,
- * and the agent decides about each by itself. */
+/* Requests of mainstay-api: it sends each one on behalf of a client, with that client's proof, and
+ * the agent decides about each separately. */
 
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"
 
-/* Whether the request is a client's: all of mainstay-api's user are, and others that say so. */
+/* Whether the request is a client's: all requests of mainstay-api's user are, and others that
+ * declare it. */
 bool http_is_clients_request(const HttpServer *server, struct MHD_Connection *http);
 
 typedef enum HttpAccessResult {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /containerLogs/<namespace>/<pod>/<container> with the kubelet's parameters: the log of a
- * container. A client that asks for a descriptor gets that of a process (log-process.h); to others
+ * container. A client that requests a descriptor gets that of a process (log-process.h); to others
  * it is streamed. A stream that follows sleeps until inotify reports a write or rename in the
  * container's directory. Reading the files is in log-reader.c. */
 

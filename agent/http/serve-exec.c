@@ -87,7 +87,7 @@ static int open_requested_session(const ExecUpgrade *upgrade, int socket_fd, Err
                 upgrade->names[2], &upgrade->exec, socket_fd, reterr);
 }
 
-/* A client may say which instance of the pod it means. */
+/* A client may specify an instance of the pod. */
 static int check_requested_uid(const ExecUpgrade *upgrade, struct MHD_Connection *http,
                                Error *reterr) {
         const char *uid = http_query_parameter(http, "uid");

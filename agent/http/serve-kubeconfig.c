@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /kubeconfig: what `mainstay kubeconfig` prints is made of, with a new client certificate
- * each time. For root. */
+/* POST /kubeconfig: the data for `mainstay kubeconfig`, with a new client certificate each time.
+ * For root. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

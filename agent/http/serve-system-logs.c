@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /logs/<path> and /logs/?unit=…: mainstay-api gets a descriptor of what the node has logged. It
- * has checked the query as the kubelet does; here it is checked for what the agent must not do. */
+/* /logs/<path> and /logs/?unit=…: mainstay-api gets a descriptor of the node's logs. It has checked
+ * the query like the kubelet; here it is checked for things that the agent must not do. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text of a response that is made piece by piece: a list or a watch never lies in memory as a
- * whole. */
+/* The text of a response that is created piece by piece: a list or a watch is never completely in
+ * memory. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,13 +16,13 @@ typedef struct StreamText {
 /* Sets the next piece. 1, or -ENOMEM. */
 int stream_text_format(StreamText *text, const char *before, const char *json, const char *after);
 
-/* Fills the buffer from the pieces that 'next' sets by stream_text_format(). 'next' returns 1, or
- * what a ResponseStreamKind's read() returns. */
+/* Fills the buffer from the pieces that 'next' sets by stream_text_format(). 'next' returns 1, or a
+ * return value of a ResponseStreamKind's read(). */
 ssize_t stream_text_read(StreamText *text, int (*next)(void *), void *userdata, char *buffer,
                          size_t size);
 void stream_text_done(StreamText *text);
 
-/* A watch that was asked for it says once when it has sent what exists: {"type":"BOOKMARK"}. */
+/* On request, a watch marks once that it has sent all existing objects: {"type":"BOOKMARK"}. */
 typedef struct WatchBookmark {
         bool is_due;
 } WatchBookmark;
