@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the signature policy lets an image of the store run. mainstay-image verifies it when
- * it arrives, and records in verified/<digest>.json where it came from and which policies it has
- * passed; at a start only that is compared. */
+/* Whether the signature policy permits an image of the store to run. mainstay-image verifies it
+ * when it arrives, and records in verified/<digest>.json its origin and the policies that it has
+ * passed; at a start only that record is compared. */
 
 #include "agent/image/image-store-private.h"
 
@@ -20,11 +20,11 @@ enum {
         VERIFIED_PATH_SIZE = 96
 };
 
-/* Where an image is from, with what the strings belong to. */
+/* The origin of an image, with the owners of the strings. */
 typedef struct FoundOrigin {
         ImageOrigin origin;
         char *path;       /* of an archive that is there */
-        json_t *verified; /* what mainstay-image recorded; NULL: nothing */
+        json_t *verified; /* the record of mainstay-image; NULL: nothing */
 } FoundOrigin;
 
 static void found_origin_done(FoundOrigin *found) {
@@ -56,7 +56,7 @@ static char *resolve_archive_path(const ImageStore *store, const char *file) {
         return resolved ? resolved : TAKE_PTR(path);
 }
 
-/* The archive that has it; where it came from when it was brought; a registry. */
+/* The archive that has it; the origin when it arrived; a registry. */
 static int find_image_origin(const ImageStore *store, const char *reference, const char *digest,
                              FoundOrigin *ret) {
         const Archive *archive = NULL;

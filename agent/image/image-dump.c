@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `mainstay debug dump` prints of the image store: jobs, requests and what is being removed.
+/* Prints the image store for `mainstay debug dump`: jobs, requests and removals.
  * Credentials of pulls are not printed. */
 
 #include "agent/image/image-store-private.h"

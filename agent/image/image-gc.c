@@ -131,7 +131,7 @@ typedef struct AgedImages {
         ImageSet used;
 } AgedImages;
 
-/* An image that is no longer in use was used until now: the end of a pod is a reason to look. */
+/* An image that is not in use any more was used until now: the end of a pod is a reason to look. */
 static int check_image_age(ImageStore *store, const char *digest, void *userdata) {
         AgedImages *aged = userdata;
         uint64_t age;
@@ -162,7 +162,7 @@ static int on_image_age_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* What desired pods need is not known at the start of the agent. */
+/* The images that desired pods need are not known at the start of the agent. */
 static bool is_image_age_due(const ImageStore *store) {
         return store->gc.max_age_usec > 0 && store->gc.is_age_due &&
                now_boottime_usec() - store->gc.started_at >= store->gc.max_age_usec;

@@ -182,7 +182,8 @@ static void take_secret_problem(ImageJob *job, const json_t *message, const char
                 job->secret_problems[i] = strdup(problem);
 }
 
-/* Of one of its pull Secrets, or of the image's deltas: {"info":"…"} or {"warning":"…"}. */
+/* A line about one of its pull Secrets, or about the image's deltas: {"info":"…"} or
+ * {"warning":"…"}. */
 static void take_pull_message(ImageJob *job, const char *line) {
         cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         const char *info = json_text(message, "info");

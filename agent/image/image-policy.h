@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The policy file, and what it demands of an image. The file is read again when it has changed; the
- * keys that it names are read each time. */
+/* The policy file, and its requirements for an image. The file is read again when it has changed;
+ * the keys that it names are read each time. */
 
 #include "agent/image/signature-policy.h"
 
@@ -19,9 +19,9 @@ typedef struct ImagePolicy {
 
 void image_policy_done(ImagePolicy *policy);
 
-/* What an image must meet under the name that a pod gives it. 0 with a document for mainstay-image
- * (image-helper/signature/signature-check.h), which the caller frees, or with NULL if any image is
- * accepted; -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no image is, or the
- * policy cannot be read; -ENOMEM. */
+/* The requirements for an image under the name that a pod gives it. 0 with a document for
+ * mainstay-image (image-helper/signature/signature-check.h), which the caller frees, or with NULL
+ * if any image is accepted; -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no
+ * image is, or the policy cannot be read; -ENOMEM. */
 int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
                         json_t **ret, Error *reterr);

@@ -10,8 +10,8 @@
 
 /* Reads records/<digest>.json below 'images_fd', whose path is 'images_path', and checks that all
  * layers of the image exist. 0 with a new Image with the name 'reference'; -ENOENT if the image is
- * incomplete (a damaged record is set aside); -ENOMEM, -EMFILE, -EIO, …, which say nothing about
- * the image. */
+ * incomplete (a damaged record is set aside); -ENOMEM, -EMFILE, -EIO, …, which do not depend on the
+ * image. */
 int image_record_load(int images_fd, const char *images_path, const char *reference,
                       const char *digest, Image **ret, Error *reterr);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* A set of images, each by its normalised reference or by its digest, for image garbage collection:
- * where memory does not suffice it is the set of all images. */
+ * if memory is insufficient it is the set of all images. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
  *   pulled-credentials.c  changes nothing
  *   image-dump.c    changes nothing
  *
- * What they need of one another is a function below. Image names (image-names.h) are set by a job
+ * Functions that they need of one another are below. Image names (image-names.h) are set by a job
  * and removed with the image. */
 
 #include "agent/image/image-names.h"
@@ -126,13 +126,13 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
 /* Resolves the requests of a job again, which could not serve them and is gone. */
 void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job);
 
-/* Reports progress to all requests of a job that asked for it. */
+/* Reports progress to all requests of a job that requested it. */
 void image_store_report_progress(ImageStore *store, const ImageJob *job);
 
 /* Looks again at the requests that wait for archives. */
 void image_store_settle_requests(ImageStore *store);
 
-/* Schedules one look at the directory and the jobs, however many ask for it. */
+/* Schedules one look at the directory and the jobs, regardless of the number of requests. */
 int image_store_schedule_work(ImageStore *store);
 
 /* ---- image-jobs.c ---- */
@@ -179,7 +179,7 @@ int image_admission_check_source(ImageStore *store, const char *reference, const
                                  const char *fleet, Error *reterr);
 
 /* The record of an image that mainstay-image has verified, which the caller frees. 0; also with
- * NULL where there is none. -errno: it is damaged or cannot be read, and what it said is unknown.
+ * NULL if there is none. -errno: it is damaged or cannot be read, and its content is unknown.
  */
 int image_verified_load(const ImageStore *store, const char *digest, json_t **ret);
 
@@ -193,7 +193,7 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
 
 /* ---- pulled-credentials.c ---- */
 
-/* Whether a pod with these documents of imagePullSecrets may use the image without asking the
+/* Whether a pod with these documents of imagePullSecrets may use the image without contacting the
  * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
 bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
                           bool is_archived);

@@ -101,7 +101,7 @@ void image_store_touch_record(const ImageStore *store, const char *digest) {
                 (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Removed by hand: it is made again, and with it what is needed. */
+/* Removed by hand: it is created again, and with it the necessary content. */
 static int reopen_images_directory(ImageStore *store) {
         struct stat st;
         int fd;
@@ -172,9 +172,9 @@ int image_store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
 }
 
-/* The image that imagePullPolicy allows to use without a registry; -ENOENT if one must be asked. An
- * archive was placed by the administrator, and a digest cannot refer to a different image: neither
- * is requested again. */
+/* The image that imagePullPolicy allows to use without a registry; -ENOENT if a registry must be
+ * contacted. An archive was placed by the administrator, and a digest cannot refer to a different
+ * image: neither is requested again. */
 static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *request, Image **ret,
                                      Error *reterr) {
         const char *named = image_reference_digest(request->reference), *digest = named;
@@ -209,8 +209,8 @@ static int admit_image(ImageStore *store, const ImageRequest *request, const Ima
         return image_job_for_check(store, request, image->digest, ret_job);
 }
 
-/* Of a job that has succeeded. 1 with the image; 0 with another job to wait for: a job is shared by
- * requests with different names, and the policy may have changed; or -errno. */
+/* The result of a job that has succeeded. 1 with the image; 0 with another job to wait for: a job
+ * is shared by requests with different names, and the policy may have changed; or -errno. */
 static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJob *job,
                           Image **ret_image, Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;

@@ -27,7 +27,7 @@ typedef struct ImageStoreConfig {
         const char *state_dir;   /* <state-dir>: images/ and preload/ are created below it */
         const MainstayConfig
                 *config; /* registries; NULL: defaults. Borrowed, and outlives the store */
-        const Config *node_config;       /* imagePullCredentialsVerificationPolicy; likewise */
+        const Config *node_config;       /* imagePullCredentialsVerificationPolicy, as above */
         image_list_wanted_t list_wanted; /* NULL: there are none */
         unsigned gc_high_percent;        /* disk usage above which images are removed … */
         unsigned gc_low_percent;         /* … until it is below this. 0: never */
@@ -74,8 +74,8 @@ typedef struct ImageRequestOptions {
  * because it is for a different machine or its user is unknown. Requests for one image share the
  * work.
  *
- * Pull policy Always asks the registry each time, like the kubelet; except for an image that an
- * archive in preload/ has, and for a present one that is named by digest. */
+ * Pull policy Always contacts the registry each time, like in the kubelet; except for an image that
+ * an archive in preload/ has, and for a present one that is named by digest. */
 int image_store_request(ImageStore *store, const ImageRequestOptions *options, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr);

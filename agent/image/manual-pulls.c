@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Manual pulls, requested at the command line. The last few results are kept, because the client
- * asks for them later. */
+ * requests them later. */
 
 #include "agent/image/manual-pulls.h"
 

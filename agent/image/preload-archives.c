@@ -358,7 +358,7 @@ void archive_mark_broken(Archive *archive, const char *message) {
         archive->is_transient = false;
 }
 
-/* An index that an earlier version has saved lacks them: its archives are read again. */
+/* An index that an earlier version has saved does not have them: its archives are read again. */
 static bool has_transports(const json_t *images) {
         const json_t *image;
         size_t i;

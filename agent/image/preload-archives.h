@@ -17,7 +17,7 @@ typedef struct ArchivedImage {
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
         int64_t size_bytes; /* of its layers as the archive has them; 0: not known */
-        bool is_delta;      /* the archive has only what differs from another image */
+        bool is_delta;      /* the archive contains only the differences from another image */
         char *failure;      /* why that could not be applied, or NULL: the image is elsewhere */
 } ArchivedImage;
 
@@ -72,7 +72,7 @@ bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const ch
 /* Why a delta of that image could not be applied; NULL if there is none. */
 const char *archive_set_find_failure(const ArchiveSet *set, const char *reference);
 
-/* There are other images now: they may be what a delta is based on. */
+/* There are other images now: they may be the base of a delta. */
 void archive_set_retry_deltas(const ArchiveSet *set);
 
 /* Whether some are not indexed yet. */

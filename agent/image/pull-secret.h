@@ -21,7 +21,7 @@ typedef struct PullSecretList {
 int pull_secret_list_add(PullSecretList *list, const PullSecret *secret);
 int pull_secret_list_extend(PullSecretList *list, const PullSecretList *from);
 
-/* Whether they have the same values, whatever their names. */
+/* Whether they have the same values, regardless of their names. */
 bool pull_secret_list_equal(const PullSecretList *a, const PullSecretList *b);
 
 void pull_secret_list_done(PullSecretList *list);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What mainstay-image is given for a pull: imagePullSecrets, mirrors, proxies, and what the
- * signatures of the image must meet. */
+/* The settings of mainstay-image for a pull: imagePullSecrets, mirrors, proxies, and the
+ * requirements for the signatures of the image. */
 
 #include "agent/image/pull-secret.h"
 #include "agent/image/signature-policy.h"
@@ -13,7 +13,7 @@ typedef struct PullDemand {
         const ImageOrigin *origin;
         json_t *source;  /* of a signed index that has the image; NULL: a registry has it */
         json_t *access;  /* of image_access_to_json(); NULL: nothing is pulled */
-        bool is_offline; /* no registry is asked for signatures */
+        bool is_offline; /* no registry is queried for signatures */
 } PullDemand;
 
 /* The source for mainstay-image: where the index is from, and the directory in which it lies. NULL:

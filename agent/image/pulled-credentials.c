@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A private image that was pulled for one pod is not given to another pod without credentials for
- * it, as the kubelet's image pull manager has it (imagePullCredentialsVerificationPolicy,
- * preloadedImagesVerificationAllowlist): neither whole, nor as layers of another image.
- * mainstay-image records of each repository of an image which Secret its registry accepted, by a
- * hash, or that it asked for none (common/image-access.h). */
+ * it, like in the kubelet's image pull manager (imagePullCredentialsVerificationPolicy,
+ * preloadedImagesVerificationAllowlist): neither as a whole, nor as layers of another image.
+ * mainstay-image records for each repository of an image which Secret its registry accepted, by a
+ * hash, or that it required none (common/image-access.h). */
 
 #include "agent/image/image-store-private.h"
 
@@ -74,8 +74,8 @@ static bool is_archived_in_repository(const ArchivedImage *image, const char *re
         return false;
 }
 
-/* A reference with a digest finds the image under any repository: only one that the image has come
- * from, or is named by, says something about it. */
+/* A reference with a digest finds the image under any repository: only a repository from which the
+ * image has come, or by which it is named, is relevant. */
 static bool is_image_of_repository(const ImageStore *store, const char *digest,
                                    const char *repository, const json_t *access) {
         if (image_access_find(access, repository))

@@ -66,7 +66,7 @@ static const PolicyKind requirement_kinds[] = {
         KIND("sigstoreSigned", sigstore_members, true),
 };
 
-/* What is marked as a key is required here. */
+/* Members that are marked as a key are required here. */
 static const PolicyMember reference_members[] = { { "type", MEMBER_STRING, false },
                                                   { "dockerReference", MEMBER_STRING, true } };
 static const PolicyMember repository_members[] = { { "type", MEMBER_STRING, false },
@@ -354,7 +354,7 @@ static int normalise_image_scope(const char *scope, char **ret, Error *reterr) {
 
         if (r < 0)
                 return r;
-        if (image.digest) /* a tag beside a digest says nothing */
+        if (image.digest) /* a tag next to a digest has no meaning */
                 free(TAKE_PTR(image.tag));
         *ret = image_reference_format(&image);
         return *ret ? 0 : -ENOMEM;
@@ -550,7 +550,7 @@ int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const
 
 /* ---- other names of a server ---- */
 
-/* "80" where there is none or that of https; "" for that; NULL for any other port. */
+/* "80" if there is none or that of https; "" for that; NULL for any other port. */
 static const char *plain_port_alias(const char *port) {
         if (!port[0] || streq(port, "443"))
                 return "80";

@@ -2,18 +2,18 @@
 #pragma once
 
 /* The signature policy of the node, containers-policy.json(5): which images may run, and by which
- * keys they must be signed. The policy is the administrator's; signatures are foreign and are read
- * by mainstay-image only. */
+ * keys they must be signed. The policy is the administrator's; signatures are untrusted and are
+ * read only by mainstay-image. */
 
 #include "common/error.h"
 
 #include <jansson.h>
 
-/* Reads a policy, strictly: what is unknown, missing or there twice makes it invalid. 0, or -EINVAL
+/* Reads a policy strictly: an unknown, missing or duplicate member makes it invalid. 0, or -EINVAL
  * with a message that names the place; the caller frees the document. Pure. */
 int signature_policy_parse(const char *text, size_t length, json_t **ret, Error *reterr);
 
-/* Where an image comes from. */
+/* The origin of an image. */
 typedef struct ImageOrigin {
         const char *transport; /* "docker", "docker-archive", "oci-archive" */
         const char *path;      /* of the archive; NULL for "docker" */
