@@ -124,7 +124,7 @@ static int unpack_chosen(const ImageArchive *archive, Catalog *catalog,
         return unpack_image(image, &source, NULL, store, arg_names, reterr);
 }
 
-/* Unpacks what it is to, with settings; or lists all. */
+/* Unpacks the requested archive, with settings; or lists all. */
 static int read_archive(Store *store, const PullSettings *unpacking, Error *reterr) {
         cleanup_with(image_archive_freep) ImageArchive *source = NULL;
         cleanup_with(catalog_freep) Catalog *catalog = NULL;
@@ -429,7 +429,7 @@ static int run_report(void) {
         return report_outcome(r, &error);
 }
 
-/* The process is confined by now, and what libraries do at exit may not be allowed in it. */
+/* The process is confined by now, and the exit handlers of libraries may not be allowed in it. */
 static _Noreturn void verb_report(void) {
         _exit(run_report());
 }

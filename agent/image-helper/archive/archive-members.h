@@ -20,8 +20,8 @@ typedef struct ImageArchive ImageArchive;
  * an unnamed file in the directory 'spool_fd'. 0, or -errno with a message. */
 int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr);
 
-/* The regular member of that name, following links. NULL if there is none. Of several with one name
- * the last counts, as it would after unpacking. */
+/* The regular member of that name, following links. NULL if there is none. If several have one
+ * name, the last counts, like after unpacking. */
 const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name);
 
 /* The member that follows 'previous' in the order of names, or the first one for NULL. NULL after

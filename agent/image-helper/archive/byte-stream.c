@@ -3,8 +3,8 @@
 /* Only libarchive's readers of formats are used here: raw with gzip and zstd, and tar. A layer
  * passes through three of them, stacked: the outer tar gives the blob (its hash is the blob's
  * digest), the raw reader decompresses it (its hash is the DiffID), the tar reader gives the
- * entries. Each level keeps only one block in memory. gunzip.h replaces the raw reader for gzip,
- * where it is built in. */
+ * entries. Each level keeps only one block in memory. gunzip.h replaces the raw reader for gzip, if
+ * it is built in. */
 
 #include "agent/image-helper/archive/byte-stream.h"
 
@@ -30,7 +30,7 @@ struct ByteStream {
         ByteStream *below;
         Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
         TarPatch *patch;    /* applies 'below', the operations of a delta, to its base */
-        const char *header; /* 'below' starts with it, and what follows is read; or NULL */
+        const char *header; /* 'below' starts with it, and the bytes after it are read; or NULL */
         size_t header_length;
         size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;
@@ -379,7 +379,7 @@ static int check_limits(const ByteStream *stream, Error *reterr) {
         if (stream->length > stream->length_max)
                 return error_setf(reterr, EFBIG, "is larger than %llu bytes",
                                   (unsigned long long) stream->length_max);
-        /* A delta copies as much as it likes: its output has a limit of its own. */
+        /* A delta may copy any amount: its output has a separate limit. */
         if (stream->below && !stream->patch && stream->length > RATIO_FREE_BYTES &&
             stream->length / RATIO_MAX > stream->below->length)
                 return error_setf(reterr, EFBIG, "decompresses to more than %d times its size",
@@ -532,7 +532,7 @@ void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]) {
         sha256_finish(stream->hash, ret + strlen(DIGEST_PREFIX));
 }
 
-/* Of a delta, behind the operations and the header. */
+/* The data of a delta, after the operations and the header. */
 ByteStream *byte_stream_packed(ByteStream *stream) {
         return stream->patch ? stream->below->below->below : stream->below;
 }

@@ -44,7 +44,7 @@ int byte_stream_new_patched_take(ByteStream *below, const LayerView *base, ByteS
  * reader. */
 int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr);
 
-/* -ENOMEM or -EIO where the machine is the cause of the reader's error; else -EBADMSG. */
+/* -ENOMEM or -EIO if the machine is the cause of the reader's error; else -EBADMSG. */
 int archive_reader_error(struct archive *archive);
 
 /* Limits the stream to 'length_max' bytes and, after the first GiB, to RATIO_MAX times the

@@ -19,7 +19,7 @@ typedef struct CatalogBlob {
         char *member;             /* name in the archive */
         char *media_type;         /* NULL if no manifest has it */
         uint64_t size;            /* as in the archive; verified together with a digest only */
-        char digest[DIGEST_SIZE]; /* "" if the archive does not say, as in docker archives */
+        char digest[DIGEST_SIZE]; /* "" if the archive has none, like docker archives */
 } CatalogBlob;
 
 typedef struct CatalogImage {
@@ -32,8 +32,8 @@ typedef struct CatalogImage {
         CatalogBlob config;
         ImageConfig *settings;
         CatalogBlob *layers; /* lowest first, as many as DiffIDs */
-        CatalogBlob *delta;  /* as many, what a delta has instead; without a digest where it has
-                                nothing. NULL: it is not from a delta (image-delta.h) */
+        CatalogBlob *delta;  /* as many, the alternatives of a delta; without a digest if it has
+                              * none. NULL: it is not from a delta (image-delta.h) */
         char base_config[DIGEST_SIZE]; /* of a delta: the configuration of the image it is based on
                                         */
 } CatalogImage;
@@ -71,7 +71,7 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);
 
-/* What containers-policy.json(5) calls its format: "oci-archive" or "docker-archive". */
+/* The name of its format in containers-policy.json(5): "oci-archive" or "docker-archive". */
 const char *catalog_image_transport(const CatalogImage *image);
 
 /* The blob that layer 'i' is read from: that of the delta, or the layer's own. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, where most time of unpacking is
- * spent. Without it libarchive reads gzip. */
+/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, which takes most of the time of
+ * unpacking. Without it libarchive reads gzip. */
 
 #include "common/error.h"
 

@@ -30,7 +30,7 @@ enum {
         PREFIX_LENGTH = 155
 };
 
-/* What extended headers say of the next entry. */
+/* The values of extended headers for the next entry. */
 typedef struct Extension {
         char *name, *link;
         uint64_t size;

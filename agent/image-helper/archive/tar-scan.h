@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the files of a tar are in its bytes, which libarchive does not say: for making deltas.
- * Pure. What it does not understand ends the list, and then fewer files are compared. */
+/* The positions of the files in the bytes of a tar, which libarchive does not report: for making
+ * deltas. Pure. An entry that it does not understand ends the list, and then fewer files are
+ * compared. */
 
 #include "common/macros.h"
 

@@ -138,7 +138,7 @@ static int match_all_blocks(const BlockTable *table, Matching *matching) {
         return 0;
 }
 
-/* Files of equal length often differ in a few places only, even where no block is equal. */
+/* Files of equal length often differ only in a few places, even if no block is equal. */
 static int report_rest(Matching *matching) {
         bool ends_alike = matching->is_behind &&
                           matching->n_old - matching->behind == matching->n_new - matching->done;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Finds what two versions of a file have in common, as rsync does: blocks of the old one are found
- * in the new one by a rolling hash, and each match is extended as far as it goes. Pure. */
+/* Finds the common parts of two versions of a file, like rsync: blocks of the old one are found in
+ * the new one by a rolling hash, and each match is extended as far as possible. Pure. */
 
 #include "common/macros.h"
 
@@ -19,6 +19,7 @@ typedef enum ByteMatchKind {
 typedef int (*byte_match_t)(ByteMatchKind kind, uint64_t start, uint64_t size, uint64_t position,
                             void *userdata);
 
-/* Calls 'each' for all parts, which add up to the new file. 0, -ENOMEM, or what 'each' returned. */
+/* Calls 'each' for all parts, which add up to the new file. 0, -ENOMEM, or the return value of
+ * 'each'. */
 int byte_match(const uint8_t *old, uint64_t n_old, const uint8_t *new, uint64_t n_new,
                byte_match_t each, void *userdata);

@@ -17,7 +17,7 @@ enum {
 };
 
 typedef enum ClaimKind {
-        CLAIM_OPAQUE, /* hides what lower layers have below it */
+        CLAIM_OPAQUE, /* hides the content of lower layers below it */
         CLAIM_HIDDEN, /* it is not there: a whiteout */
         CLAIM_DIRECTORY,
         CLAIM_FILE,
@@ -93,7 +93,7 @@ static int add_claim(Claims *claims, const DeltaLayer *layer, size_t number, siz
         return 0;
 }
 
-/* Of directories that a layer has several times the last counts: a name has few claims then. */
+/* If a layer has a directory several times, the last counts, so a name has only few claims. */
 static void remove_repeated_claims(Claims *claims) {
         size_t n = 0;
 
@@ -142,8 +142,8 @@ static const Claim *find_claims(const Claims *claims, const char *name) {
         return ARRAY_FIND(name, claims->items, claims->n, compare_claimed_name);
 }
 
-/* Whether a claim on the directory hides what a layer has below it: one of a higher layer, which
- * precedes those of lower ones. */
+/* Whether a claim on the directory hides the content of a layer below it: a claim of a higher
+ * layer, which precedes those of lower ones. */
 static bool directory_hides(const Claims *claims, const char *directory, size_t layer) {
         const Claim *claim = find_claims(claims, directory);
 

@@ -49,7 +49,7 @@ typedef struct DeltaBase {
 } DeltaBase;
 
 /* Opens those of the image whose configuration has that digest. 0; -ENOENT with a message if the
- * store lacks it or one of its layers; or -errno. */
+ * image or one of its layers is not in the store; or -errno. */
 int delta_base_open(const Store *store, const char *config_digest, DeltaBase *ret, Error *reterr);
 void delta_base_done(DeltaBase *base);
 

@@ -23,10 +23,10 @@ int tar_diff_writer_copy(TarDiffWriter *writer, const char *path, uint64_t posit
 int tar_diff_writer_add(TarDiffWriter *writer, const char *path, uint64_t position,
                         const uint8_t *from, const uint8_t *to, uint64_t size, Error *reterr);
 
-/* Writes what is pending. */
+/* Writes pending data. */
 int tar_diff_writer_finish(TarDiffWriter *writer, Error *reterr);
 
-/* After that, and only once: the digest and the size of what was written. */
+/* After that, and only once: the digest and the size of the output. */
 void tar_diff_writer_result(TarDiffWriter *writer, char ret[DIGEST_SIZE], uint64_t *ret_size);
 
 TarDiffWriter *tar_diff_writer_free(TarDiffWriter *writer);

@@ -145,10 +145,10 @@ static int open_base_resolved(const LayerView *view, const char *path) {
         return open_base_regular(view, whole);
 }
 
-/* Nearly always the highest layer that has the path has the file, without a link on its way: that
- * takes one call for each layer, where a look-up takes four for each component. Where a layer hides
- * the path or leads it through a link, this fails, and not with -ENOENT. A file below an opaque
- * directory is found as well, as the one that a layer hides. */
+/* In nearly all cases the highest layer that has the path has the file, without a link on its way:
+ * that takes one call for each layer, while a look-up takes four for each component. If a layer
+ * hides the path or leads it through a link, this fails, and not with -ENOENT. A file below an
+ * opaque directory is found as well, as the one that a layer hides. */
 static int open_base_directly(const LayerView *view, const char *path) {
         int fd = -ENOENT;
 

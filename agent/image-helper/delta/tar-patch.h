@@ -18,15 +18,15 @@
  * emits the sums, and advances in the source 4 Seek     the source is read from the position 'size'
  * on
  *
- * What is emitted is the new tar, bit by bit: headers and padding are Data. Only regular files are
- * sources, by their contents; of several old tars they are those of the directory into which the
- * tars were unpacked one after the other. Older versions of tar-diff ignore whiteouts, newer ones
- * heed them; so a file that a layer hides is a source where no visible file has its path. A hard
+ * The output is the new tar, bit by bit: headers and padding are Data. Only regular files are
+ * sources, by their contents; several old tars are represented by the directory into which they
+ * were unpacked one after the other. Older versions of tar-diff ignore whiteouts, newer ones heed
+ * them; so a file that a layer hides is a source if no visible file has its path. A hard
  * link is the file that it links to.
  *
  * The delta is untrusted: paths are searched for in the layers' directories only, without following
- * a link of the host; numbers, paths and the output have limits. Whether the output is right, only
- * its DiffID says. */
+ * a link of the host; numbers, paths and the output have limits. Only the DiffID of the output can
+ * show whether it is right. */
 
 #include "common/error.h"
 #include "common/layer-view.h"
@@ -60,8 +60,8 @@ typedef ssize_t (*tar_patch_source_t)(void *userdata, const void **ret, Error *r
 TarPatch *tar_patch_new(const LayerView *base, tar_patch_source_t source, void *userdata);
 
 /* Fills 'block' with bytes of the new tar; fewer only at its end, 0 after it. -errno with a
- * message: -ENOENT if the base lacks a file, -EBADMSG if the delta is damaged, -E2BIG or -EFBIG
- * beyond a limit. */
+ * message: -ENOENT if the base does not have a file, -EBADMSG if the delta is damaged, -E2BIG or
+ * -EFBIG beyond a limit. */
 ssize_t tar_patch_read(TarPatch *patch, void *block, size_t size, Error *reterr);
 
 TarPatch *tar_patch_free(TarPatch *patch);

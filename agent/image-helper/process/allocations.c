@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Of the program mainstay-image alone: it ends where an allocation fails, and is started again
- * later. Libraries that parse untrusted bytes do not all survive a failed allocation: libarchive
+/* Only for the program mainstay-image: it exits if an allocation fails, and is started again later.
+ * Libraries that parse untrusted bytes do not all survive a failed allocation: libarchive
  * (3.6) writes through a pointer that it has not checked, or gives an entry without its name,
  * libcurl answers with less. There is a limit of memory, so that an image can bring this about.
  *
- * What a program defines under these names is also called by its libraries. A sanitizer has
- * allocators of its own; where allocations are to fail in tests, failing-allocations.c calls
+ * Functions that a program defines under these names are also called by its libraries. A sanitizer
+ * has its own allocators; if allocations are to fail in tests, failing-allocations.c calls
  * end_for_lack_of_memory(). */
 
 #include "agent/image-helper/process/parent-check.h"
@@ -23,7 +23,7 @@ void end_for_lack_of_memory(void);
 
 static const char complaint[] = "mainstay-image: Cannot allocate memory\n";
 
-/* Allocates nothing, and no handler runs on what is half made. A child leaves the message to its
+/* Allocates nothing, and no handler runs on incomplete objects. A child leaves the message to its
  * parent. */
 void end_for_lack_of_memory(void) {
         if (!parent_check_is_child())

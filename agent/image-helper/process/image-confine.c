@@ -21,7 +21,7 @@
 #define OWN_USER       "mainstay-image"
 #define NOBODY         65534
 #define FILE_BYTES_MAX (UINT64_C(256) << 30)
-/* Of a parser: shared memory is no data. */
+/* The limit of a parser: shared memory is not data. */
 #define ADDRESS_BYTES_MAX (2 * DATA_BYTES_MAX)
 
 #define CAPABILITY(name) (UINT64_C(1) << (name))
@@ -60,8 +60,8 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }
 
-/* Landlock knows no owners, modes and attributes: they could be changed by an absolute path. Where
- * this is not permitted, the agent's unit makes the system read-only. */
+/* Landlock does not restrict owners, modes and attributes: they could be changed by an absolute
+ * path. If this is not permitted, the agent's unit makes the system read-only. */
 static void enter_store(int store_fd) {
         if (HAS_SANITIZER || fchdir(store_fd) < 0 || chroot(".") < 0)
                 return;

@@ -15,8 +15,8 @@ void confine_process(void);
  * -errno. */
 int confine_parser(bool unpacking, int store_fd, Error *reterr);
 
-/* For what reads and verifies manifests that were fetched: likewise, without any capability. Writes
- * below 'store_fd', reads below 'stick_fd' too, unless that is negative. */
+/* For the process that reads and verifies fetched manifests: the same, without any capability.
+ * Writes below 'store_fd', reads below 'stick_fd' too, unless that is negative. */
 int confine_source_reader(int store_fd, int stick_fd, Error *reterr);
 
 /* For what fetches an image from a signed index's place: as the parser that unpacks, and reads

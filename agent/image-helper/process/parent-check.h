@@ -2,8 +2,8 @@
 #pragma once
 
 /* Children that end with the process that forked them. PR_SET_PDEATHSIG does not kill a process of
- * another user if the parent lacks CAP_KILL. So such a process checks its parent itself, at least
- * once a second. */
+ * another user if the parent does not have CAP_KILL. So such a process checks its parent itself, at
+ * least once a second. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,7 +21,7 @@ void parent_check_kill(int pidfd);
 /* Whether this process was forked so. */
 bool parent_check_is_child(void);
 
-/* Of the status of such a child: -ENOMEM if it has ended for lack of memory, -EIO else. */
+/* From the status of such a child: -ENOMEM if it has ended for lack of memory, -EIO else. */
 int parent_check_error_of_status(int status);
 
 /* Remembers the current parent. */

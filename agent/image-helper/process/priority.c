@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* In a file of its own, because the kernel's header and <sched.h> conflict. */
+/* In a separate file, because the kernel's header and <sched.h> conflict. */
 
 #include "agent/image-helper/process/priority.h"
 
@@ -21,7 +21,7 @@ enum {
 
 /* If the kernel distributes the processors among sessions first (sched_autogroup), a niceness only
  * counts within its session: the session's own niceness counts against a shim and its runtime,
- * which have a session of their own. A job leader of a terminal stays in its session and leaves
+ * which have a separate session. A job leader of a terminal stays in its session and leaves
  * that unchanged. */
 static void lower_session_priority(void) {
         cleanup_close int fd = -EBADF;

@@ -2,6 +2,6 @@
 #pragma once
 
 /* Gives the handling of images a lower priority than containers, on the processors and on the disk.
- * For this process and its children, in a session of their own unless this process leads a process
+ * For this process and its children, in a separate session unless this process leads a process
  * group. */
 void lower_process_priority(void);

@@ -6,7 +6,7 @@
 
 #define OCI_LAYER_PREFIX "application/vnd.oci.image.layer."
 
-/* jansson quotes what it could not read; the document may consist of passwords. */
+/* jansson quotes text that it could not read; the document may consist of passwords. */
 static int length_before_quotation(const char *text) {
         static const char *const starts[] = { " near ", " Unicode " };
         const char *end = text + strlen(text);
@@ -119,7 +119,7 @@ bool media_type_is_config(const char *media_type) {
         return is_media_type_among(media_type, types);
 }
 
-/* As containerd: suffixes say how a layer is packed, which its bytes say as well. */
+/* Like in containerd: suffixes give the compression of a layer, which its bytes also show. */
 bool media_type_is_layer(const char *media_type) {
         static const char *const docker[] = {
                 "application/vnd.docker.image.rootfs.diff.tar",

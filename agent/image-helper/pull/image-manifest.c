@@ -128,7 +128,7 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
         return parse_manifest_layers(source, image, manifest, reterr);
 }
 
-/* Attestations and the like, which are listed beside the images that they describe. */
+/* Attestations and the like, which are listed next to the images that they describe. */
 bool oci_descriptor_is_attestation(const json_t *descriptor) {
         return json_object_get(json_object_get(descriptor, "annotations"),
                                "vnd.docker.reference.type");
@@ -144,7 +144,7 @@ typedef struct IndexSearch {
         Error refusal;   /* why the last one is not for this machine */
 } IndexSearch;
 
-/* An entry without a platform is decided by what it refers to. */
+/* An entry without a platform is decided by the document to which it refers. */
 static bool has_platform(const json_t *entry) {
         return document_string(json_object_get(entry, "platform"), "architecture");
 }
@@ -183,7 +183,7 @@ static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         return search->refusal.message ? 1 : -ENOMEM;
 }
 
-/* Empties the image, except for what the caller has set. */
+/* Empties the image, except for the members that the caller has set. */
 static void reset_image(CatalogImage *image) {
         CatalogImage kept = *image;
 

@@ -45,10 +45,10 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
                         CatalogImage *image, Error *reterr);
 
 /* The same for an index, whose manifest for this machine is chosen; the image gets that digest. The
- * best of the platforms that it names is preferred; of an entry without one its configuration
- * decides. 1: what is chosen is not an image. */
+ * best of the platforms that it names is preferred; for an entry without one its configuration
+ * decides. 1: the chosen document is not an image. */
 int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *descriptor,
                               CatalogImage *image, Error *reterr);
 
-/* Whether the entry is an attestation or the like, listed beside the images that it describes. */
+/* Whether the entry is an attestation or the like, listed next to the images that it describes. */
 bool oci_descriptor_is_attestation(const json_t *descriptor);

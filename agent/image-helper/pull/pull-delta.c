@@ -3,7 +3,7 @@
 /* Looks for a delta in the registry: it refers to the image with its 'subject', so it is among the
  * image's referrers (OCI distribution specification, "Listing Referrers"); in registries without
  * that API, in the index with the tag "sha256-<hex>" ("Referrers Tag Schema"). The registry is
- * asked only if the store has another image of the repository, so a node's first pull asks for
+ * queried only if the store has another image of the repository, so a node's first pull requests
  * nothing more. */
 
 #include "agent/image-helper/delta/image-delta.h"
@@ -21,7 +21,7 @@ enum {
         DELTAS_MAX = 8 /* that are looked at */
 };
 
-/* ---- whether to ask ---- */
+/* ---- whether to query the registry ---- */
 
 /* Up to the tag or the digest. */
 static size_t repository_length(const char *reference) {
@@ -41,7 +41,7 @@ static bool is_other_image_of_repository(const json_t *item, const char *referen
                strncmp(name, reference, n) == 0;
 }
 
-/* Only an image that the pull may see is a reason to ask for a delta. */
+/* Only an image that the pull may see is a reason to request a delta. */
 static bool may_be_base(const RegistryPull *pull, const json_t *item) {
         const char *digest =
                 document_string(json_object_get(item, "annotations"), ANNOTATION_DIGEST);
@@ -158,7 +158,7 @@ static int choose_delta(RegistryPull *pull, const json_t *referrers, Error *rete
         return error_setf(reterr, ENOENT, "the image that it is based on is not in the store");
 }
 
-/* ---- what of it ---- */
+/* ---- which parts of it ---- */
 
 static void report_delta(const CatalogImage *image, uint64_t delta, uint64_t layers) {
         char text[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What pull.c and pull-delta.c share. */
+/* Declarations that pull.c and pull-delta.c share. */
 
 #include "agent/image-helper/process/fetcher-pool.h"
 #include "agent/image-helper/pull/image-manifest.h"
@@ -32,8 +32,8 @@ typedef struct LayerDownload {
 typedef struct RegistryPull {
         const ImageReference *reference;
         Store *store;
-        StoreView *view;  /* what the pull may see of the store */
-        unsigned n_asked; /* images of the store that the registry was asked for */
+        StoreView *view;  /* the part of the store that the pull may see */
+        unsigned n_asked; /* images of the store that were requested from the registry */
         FetcherPool fetchers;
         uint32_t endpoint; /* that had the manifest */
         int secret;        /* whose credentials it took */
@@ -58,6 +58,6 @@ void pull_print_message(const char *level, const char *text);
 int pull_ask_for_image_with(RegistryPull *pull, const char *chain_id, const char *blob);
 
 /* pull-delta.c: whether the image can be made from a delta that the registry has. Then the image
- * gets the blobs of the delta that are smaller than the layers. 'missing' says which layers are
- * needed. Failures are none: then the layers are pulled. 0 or -ENOMEM. */
+ * gets the blobs of the delta that are smaller than the layers. 'missing' contains the layers that
+ * are needed. Failures are none: then the layers are pulled. 0 or -ENOMEM. */
 int pull_find_delta(RegistryPull *pull, const char *reference, const bool *missing);

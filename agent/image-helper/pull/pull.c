@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Pulls an image. This process reads the image's documents and directs the others: fetchers
- * (fetcher-pool.c) have access to the network only; a process for each layer (layer-workers.c)
- * unpacks what arrives. The bytes of a blob pass through a file: the fetcher writes it, the
- * unpacker reads behind it, and a byte in a pipe announces more. The file is trusted only when its
- * digest is right. */
+ * (fetcher-pool.c) have access only to the network; a process for each layer (layer-workers.c)
+ * unpacks the data that arrives. The bytes of a blob pass through a file: the fetcher writes it,
+ * the unpacker reads behind it, and a byte in a pipe announces more. The file is trusted only when
+ * its digest is right. */
 
 #include "agent/image-helper/pull/pull.h"
 
@@ -136,7 +136,7 @@ static int find_document_type(const PulledDocument *document, const char *media_
         return 0;
 }
 
-/* Requests what the reference refers to, and remembers its digest. */
+/* Requests the document to which the reference refers, and remembers its digest. */
 static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   char media_type[static 128], Error *reterr) {
         const ImageReference *reference = pull->reference;
@@ -184,9 +184,9 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
         return r;
 }
 
-/* ---- images of the store that the registry is asked for ---- */
+/* ---- images of the store that are requested from the registry ---- */
 
-/* 1: it has sent the manifest. What is wrong otherwise is no failure: the layers are fetched. */
+/* 1: it has sent the manifest. Any other problem is not a failure: the layers are fetched. */
 static int ask_for_stored_image(RegistryPull *pull, const char *digest) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         int r;
@@ -303,7 +303,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
         pull->n_requested--;
-        /* Of a delta that was given up: its file is closed. */
+        /* The state of a delta that was given up: its file is closed. */
         if (reply.id != fetch_id(pull->blobs[i].attempt, i))
                 return request_layer_blobs(pull, reterr);
         if (!pull->blobs[i].is_requested)
@@ -400,8 +400,8 @@ static int on_layer_finished(void *userdata, size_t i, int r, Error *reterr) {
         return r;
 }
 
-/* The store keeps layers, but no delta. Of a layer that a different pull has published meanwhile
- * the blob may be incomplete. */
+/* The store keeps layers, but no delta. The blob of a layer that a different pull has published in
+ * the meantime may be incomplete. */
 static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
         const LayerDownload *blob = &pull->blobs[i];
@@ -414,9 +414,9 @@ static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         return 0;
 }
 
-/* Which pods may use the image without asking the registry: known only now that the registry, or
- * what the pull may see of the store, had all of it; and on the disk before the record of the
- * image, which would be open to all without it. */
+/* Which pods may use the image without contacting the registry: known only now that the registry,
+ * or the visible part of the store, had all of it; and on the disk before the record of the image,
+ * which would be open to all without it. */
 static int record_pull_access(RegistryPull *pull, Error *reterr) {
         cleanup_free char *repository = NULL;
         const json_t *hash = pull->secret < 0 ? NULL
@@ -529,8 +529,8 @@ static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Er
         return open_layer_downloads(pull, missing, reterr);
 }
 
-/* What was fetched of the layers themselves is kept; a fetcher that is busy with the delta
- * continues, and its reply is ignored. */
+/* Fetched data of the layers themselves is kept; a fetcher that is busy with the delta continues,
+ * and its reply is ignored. */
 static int replace_delta_downloads(RegistryPull *pull, Error *reterr) {
         int r = 0;
 
@@ -579,7 +579,7 @@ static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, 
         return r < 0 ? r : unpack_image(&pull->image, source, &feed, pull->store, names, reterr);
 }
 
-/* The delta is untrusted and optional: whatever is wrong with it, the layers are pulled. */
+/* The delta is untrusted and optional: whatever its problem is, the layers are pulled. */
 static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source, char *const *names,
                                 int why, const Error *error, Error *reterr) {
         cleanup_free char *message = format_safe_message(error, why), *text = NULL;

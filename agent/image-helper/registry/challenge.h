@@ -21,7 +21,7 @@ typedef struct Challenge {
 } Challenge;
 
 /* Adds the challenges in the value of one header; Bearer is preferred over other schemes. Parsing
- * stops at the first error, and what was parsed before counts. 0 or -ENOMEM. */
+ * stops at the first error, and the parameters before it count. 0 or -ENOMEM. */
 int challenge_read(Challenge *challenge, const char *value);
 
 void challenge_done(Challenge *challenge);

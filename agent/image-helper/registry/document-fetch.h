@@ -15,7 +15,7 @@ typedef struct FetchedDocument {
 
 void fetched_document_done(FetchedDocument *document);
 
-/* 0, or -EBADMSG with a message where its digest differs. */
+/* 0, or -EBADMSG with a message if its digest differs. */
 int fetched_document_check(const FetchedDocument *document, const char *digest, Error *reterr);
 
 /* Fetches a document of at most 'max_bytes'; no layer may be under way. '*endpoint' is the one to

@@ -31,7 +31,7 @@ typedef struct Endpoints {
         Endpoint *items; /* in the order in which they are tried */
         size_t n;
         const char *proxy_http, *proxy_https, *proxy_none_for; /* borrowed from the settings */
-        const json_t *pull_secrets; /* whose credentials a fetcher adds; borrowed likewise */
+        const json_t *pull_secrets; /* whose credentials a fetcher adds; also borrowed */
         unsigned stall_seconds;
 } Endpoints;
 

@@ -38,7 +38,7 @@ typedef struct TransportExchange {
         uint64_t position;        /* of the next byte */
         uint64_t body_started_at; /* boot time */
         uint64_t range_start;     /* of Content-Range; UINT64_MAX: none */
-        bool is_connected;        /* and may ask for credentials */
+        bool is_connected;        /* and may require credentials */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
 } TransportExchange;
@@ -145,8 +145,8 @@ static int start_transport_body(TransportExchange *exchange) {
         return 0;
 }
 
-/* libcurl's own limit does not hold back what has arrived already (7.88). While we wait, TCP makes
- * the server wait. */
+/* libcurl's own limit does not hold back data that has already arrived (7.88). While we wait, TCP
+ * makes the server wait. */
 static void wait_for_rate(const TransportExchange *exchange) {
         uint64_t rate = exchange->request->rate_max, now = now_boottime_usec(), due;
         struct timespec rest;

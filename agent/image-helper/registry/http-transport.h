@@ -23,7 +23,7 @@ typedef struct TransportRequest {
         const char *const *headers;  /* further ones, "Name: value"; or NULL */
         const char *etag;            /* only a body with another one is wanted; or NULL */
         uint64_t rate_max;           /* bytes a second; 0: no limit */
-        uint64_t timeout_sec;        /* for all of it; 0: as long as bytes arrive */
+        uint64_t timeout_sec;        /* for the whole transfer; 0: as long as bytes arrive */
         const char *form;            /* a body to POST, or NULL for GET */
         uint64_t from;               /* bytes that we have already: requested by Range … */
         bool without_range;          /* … or skipped, if the server does not support that */
@@ -61,7 +61,7 @@ typedef enum TransportFault {
         TRANSPORT_UNREACHABLE,  /* no address, or no connection */
         TRANSPORT_TLS_FAILED,   /* the handshake failed */
         TRANSPORT_UNTRUSTED,    /* the certificate is not that of a trusted authority */
-        TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or no longer */
+        TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or has expired */
         TRANSPORT_INTERRUPTED,  /* closed or stalled: a retry may succeed */
         TRANSPORT_NOT_HTTP,     /* the server speaks something else */
         TRANSPORT_BAD_RESPONSE, /* not a valid response, or too large */

@@ -45,7 +45,7 @@ static const struct {
                               "list of deltas of" },
 };
 
-/* What is known of an endpoint. */
+/* The state of an endpoint. */
 typedef struct EndpointSession {
         size_t credential; /* index into its credentials; beyond them: none */
         bool uses_basic;
@@ -97,7 +97,7 @@ static const char *bearer_of(const RegistryTransfer *transfer) {
         return credential ? credential->registry_token : NULL;
 }
 
-/* A registry that asks for nothing is given nothing. */
+/* A registry that requires no credentials gets none. */
 static int used_secret(const RegistryTransfer *transfer) {
         const Credential *credential = credential_of(transfer);
 

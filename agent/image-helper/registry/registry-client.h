@@ -21,7 +21,7 @@ DEFINE_CLEANUP(RegistryClient *, registry_client_free)
 typedef enum RegistryObjectKind {
         REGISTRY_MANIFEST,
         REGISTRY_BLOB,
-        REGISTRY_REFERRERS, /* the index of what refers to a manifest */
+        REGISTRY_REFERRERS, /* the index of the referrers of a manifest */
         REGISTRY_DELTAS,    /* of its deltas only; optional, so not retried */
 } RegistryObjectKind;
 
@@ -39,7 +39,7 @@ typedef struct RegistryObject {
 
 /* 0 with the media type of the response, the endpoint that sent it, and the number of the Secret
  * whose credentials it was given for (-1: none, or those of the node); -ENOENT if no endpoint has
- * it, -EACCES, -EHOSTUNREACH, or another -errno, all with a message that says what to do. */
+ * it, -EACCES, -EHOSTUNREACH, or another -errno, all with a message that contains the remedy. */
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         char media_type[static 128], size_t *ret_endpoint, int *ret_secret,
                         Error *reterr);

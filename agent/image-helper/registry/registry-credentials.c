@@ -252,7 +252,7 @@ static int add_entries(Credentials *credentials, const json_t *auths, const char
         return 0;
 }
 
-/* The helper of a registry, whose key is what the helper knows the registry by. */
+/* The helper of a registry, under the key that the helper uses for the registry. */
 static const char *find_credential_helper(const json_t *document, const char *registry,
                                           const char **server) {
         const json_t *helpers = json_object_get(document, "credHelpers"), *helper;

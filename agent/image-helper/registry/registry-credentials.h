@@ -38,6 +38,6 @@ unsigned credentials_match(const char *key, const char *registry, const char *re
 void credentials_done(Credentials *credentials);
 void credential_done(Credential *credential);
 
-/* credential-helper.c: runs docker-credential-<name>. 0; -ENOENT if it lacks credentials for the
+/* credential-helper.c: runs docker-credential-<name>. 0; -ENOENT if it has no credentials for the
  * server; or -errno with a message. */
 int credential_ask_helper(const char *name, const char *server, Credential *ret, Error *reterr);

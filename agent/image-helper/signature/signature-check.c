@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A signature counts for a requirement if one of the rule's keys has made it, and what it signs is
- * the image, under a name that the rule accepts. Nothing of a payload is read before a key has
+/* A signature counts for a requirement if one of the rule's keys has made it, and it signs the
+ * image, under a name that the rule accepts. Nothing of a payload is read before a key has
  * verified it. */
 
 #include "agent/image-helper/signature/signature-check.h"
@@ -79,7 +79,7 @@ static bool is_signed_by_key(const RequirementCheck *check, const SignedContent 
         return false;
 }
 
-/* What a key of the rule has signed. 0: it counts. */
+/* Checks the payload that a key of the rule has signed. 0: it counts. */
 static int check_signed_claims(const RequirementCheck *check, const SignedContent *content,
                                SignatureProgress *ret_progress, Error *reterr) {
         cleanup_with(signature_claims_done) SignatureClaims claims = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Compares the signatures of an image with what the policy demands. The agent has chosen the rules
- * of the policy that apply, and sends them with their keys (agent/image/signature-policy.h):
+/* Compares the signatures of an image with the requirements of the policy. The agent has chosen the
+ * rules of the policy that apply, and sends them with their keys (agent/image/signature-policy.h):
  *
  *     {"fingerprint": "…", "reference": "example.com/app:1", "requirements":
  *      [{"rule": "…", "keys": [{"name": "/etc/app.pub", "pem": "…"}], "identity": {"type": "…"}}]}

@@ -10,7 +10,7 @@ enum {
         REFERRERS_MAX = 256, /* of one list, that are looked at */
         REFERRER_SIZE_MAX = 64 * 1024,
         ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are looked at */
-        FETCHED_DOCUMENTS_MAX = 512,   /* that a registry is asked for */
+        FETCHED_DOCUMENTS_MAX = 512,   /* for which a registry is queried */
         ARCHIVED_DOCUMENTS_MAX = 2 * ARCHIVED_REFERRERS_MAX,
         TAG_SIZE = 96
 };
@@ -19,7 +19,7 @@ enum {
 #define ARTIFACT_SIGNATURE   "application/vnd.dev.cosign.artifact.sig.v1+json"
 #define EMPTY_CONFIG         "application/vnd.oci.empty.v1+json"
 
-/* Where the documents are, and what was found. */
+/* The locations of the documents, and the findings. */
 typedef struct SignatureCollection {
         FetcherPool *fetchers; /* NULL: they are in the archive */
         uint32_t endpoint;
@@ -40,7 +40,8 @@ static int read_archived_document(const ImageArchive *archive, const char *name,
         return image_archive_read(archive, member, max_bytes, &ret->text, &ret->length, reterr);
 }
 
-/* What is not a signature of the image counts, too: a list may name a million other payloads. */
+/* Documents that are not signatures of the image count, too: a list may name a million other
+ * payloads. */
 static bool may_read_document(SignatureCollection *collection) {
         size_t max = collection->fetchers ? FETCHED_DOCUMENTS_MAX : ARCHIVED_DOCUMENTS_MAX;
 
@@ -77,7 +78,7 @@ static int read_signature_json(SignatureCollection *collection, RegistryObjectKi
         return r < 0 ? r : document_parse(document.text, document.length, ret, reterr);
 }
 
-/* What is missing is not recorded. */
+/* Missing documents are not recorded. */
 static int record_unreadable(SignatureCollection *collection, const char *what, int r,
                              Error *error) {
         if (r == -ENOMEM)
@@ -99,7 +100,8 @@ static bool is_bundle_type(const char *type) {
         return type && strncmp(type, SIGSTORE_BUNDLE_PREFIX, strlen(SIGSTORE_BUNDLE_PREFIX)) == 0;
 }
 
-/* Of an entry in a list of referrers. Some programs write the type of the configuration, or none.
+/* The type of an entry in a list of referrers. Some programs write the type of the configuration,
+ * or none.
  */
 static bool may_have_signatures(const char *artifact_type) {
         return !artifact_type || !artifact_type[0] || is_payload_type(artifact_type) ||
@@ -136,8 +138,8 @@ static bool mentions_image(const SignatureCollection *collection, const FetchedD
         return false;
 }
 
-/* An annotation of the registry's, which is stored as it is: what cannot be a signature would only
- * make the file longer. */
+/* An annotation from the registry, which is stored unchanged: a text that cannot be a signature
+ * would only make the file longer. */
 static int check_signature_annotation(const char *signature, Error *reterr) {
         cleanup_free char *data = NULL;
         size_t length;
@@ -209,7 +211,7 @@ static int add_named_manifest(SignatureCollection *collection, const char *name)
                      : add_manifest_signatures(collection, manifest);
 }
 
-/* Entries of another type are attestations, lists of what is in the image, and the like. */
+/* Entries of another type are attestations, lists of the image's content, and the like. */
 static int add_referrers(SignatureCollection *collection, const json_t *index) {
         const json_t *item;
         size_t i, n = 0;
@@ -283,7 +285,7 @@ int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const c
 
 /* ---- archives ---- */
 
-/* What refers to an image is found without a list. */
+/* The referrers of an image are found without a list. */
 static int add_listed_manifest(SignatureCollection *collection, const json_t *item) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *manifest = NULL;
@@ -323,7 +325,8 @@ static bool may_be_referrer(const ArchiveMember *member, char ret_digest[static 
         return digest_is_valid(ret_digest);
 }
 
-/* "cosign save" of version 3 adds what refers to the image to the blobs, but not to index.json. */
+/* "cosign save" of version 3 adds the referrers of the image to the blobs, but not to
+ * index.json. */
 static int add_archived_referrers(SignatureCollection *collection) {
         const ArchiveMember *member = NULL;
         char digest[DIGEST_SIZE];

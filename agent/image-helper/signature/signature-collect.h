@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Finds the signatures of an image where cosign puts them: an image with the tag
+/* Finds the signatures of an image where cosign stores them: an image with the tag
  * "sha256-<hex>.sig", and manifests that refer to the image, in the referrers API of the OCI
- * distribution specification or in an index with the tag "sha256-<hex>"; in an OCI layout, the
- * same beside the image. */
+ * distribution specification or in an index with the tag "sha256-<hex>"; in an OCI layout, the same
+ * next to the image. */
 
 #include "agent/image-helper/archive/catalog.h"
 #include "agent/image-helper/process/fetcher-pool.h"
@@ -12,13 +12,13 @@
 
 #include <jansson.h>
 
-/* Of what the registry has. 'digests' are those of the image and of the index that led to it, NULL
- * at the end. What cannot be read is left out, and the first reason is in 'ret_unreadable'. 0 or
- * -ENOMEM. */
+/* Collects them from a registry. 'digests' are those of the image and of the index that led to it,
+ * NULL at the end. Unreadable documents are skipped, and the first reason is in 'ret_unreadable'. 0
+ * or -ENOMEM. */
 int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const char *const *digests,
                                SignatureSet *set, Error *ret_unreadable);
 
-/* Of what an OCI layout in an archive has. Likewise. */
+/* Collects them from an OCI layout in an archive. Likewise. */
 int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
                                 SignatureSet *set, Error *ret_unreadable);
 

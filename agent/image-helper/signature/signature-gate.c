@@ -9,7 +9,7 @@
 #include "agent/image-helper/signature/signature-collect.h"
 #include "agent/image-helper/signature/signature-store.h"
 
-/* The image that is to be let in, and what was found of it. */
+/* The image that is to be admitted, and its documents. */
 typedef struct SignatureGate {
         const PullSettings *settings;
         Store *store;
@@ -47,7 +47,7 @@ static int signature_gate_init(SignatureGate *gate, const char *digest, const ch
         return 0;
 }
 
-/* With what could not be read, which may be the reason. */
+/* With the documents that could not be read, which may be the reason. */
 static int refuse_gate_image(const SignatureGate *gate, Error *why, Error *reterr) {
         if (gate->unreadable.message)
                 return error_setf(reterr, EKEYREJECTED, "%s (%s)", strna(why->message),
@@ -67,7 +67,7 @@ static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
         return r;
 }
 
-/* The signatures are stored before what they prove. */
+/* The signatures are stored before the result that they prove. */
 static int record_passed_image(const SignatureGate *gate, Error *reterr) {
         const char *fingerprint = document_string(gate->settings->signature_policy, "fingerprint");
         int r = 0;
@@ -143,7 +143,7 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
 
 /* ---- of the store ---- */
 
-/* An image of the store, and the registry that is asked if its signatures do not suffice. */
+/* An image of the store, and the registry that is queried if its signatures are not sufficient. */
 typedef struct StoredCheck {
         SignatureGate gate;
         ImageReference reference;
@@ -189,7 +189,7 @@ static int check_fetched_signatures(StoredCheck *check, Error *reterr) {
         return r < 0 ? r : check_gate_signatures(gate, reterr);
 }
 
-/* As an image, not as what describes one. */
+/* As an image, not as a document that describes one. */
 static bool index_lists_image(const FetchedDocument *document, const char *digest) {
         cleanup_json json_t *index = NULL;
         const char *type;
@@ -233,7 +233,7 @@ static bool reference_names_known_digest(const StoredCheck *check) {
                (streq(named, check->gate.digests[0]) || streq(named, check->gate.index_digest));
 }
 
-/* The index that the reference names, where it lists the image: earlier versions have recorded the
+/* The index that the reference names, if it lists the image: earlier versions have recorded the
  * index only together with signatures, and the tag may name a newer one. 1: its signatures count
  * instead of those of the recorded one; 0; -ENOMEM. */
 static int find_referenced_index(StoredCheck *check) {
@@ -268,7 +268,7 @@ static int check_signatures_at_registry(StoredCheck *check, Error *reterr) {
         return found < 0 ? found : r;
 }
 
-/* A registry that has nothing to say does not hide why the stored signatures do not suffice. */
+/* A registry without signatures does not hide why the stored signatures are not sufficient. */
 static int check_signatures_again(StoredCheck *check, Error *reterr) {
         SignatureGate *gate = &check->gate;
         cleanup_error Error stored = ERROR_NULL, fetched = ERROR_NULL;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Accepts the images that meet the signature policy: when they arrive, and again when the policy
- * has changed. What was found is kept in the store (signature-store.h). */
+ * has changed. The results are kept in the store (signature-store.h). */
 
 #include "agent/image-helper/archive/catalog.h"
 #include "agent/image-helper/process/fetcher-pool.h"

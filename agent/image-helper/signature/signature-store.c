@@ -11,7 +11,7 @@
 #include <sys/file.h>
 
 enum {
-        /* What is read, and what is written without its checksum. */
+        /* The content that is read, and that is written without its checksum. */
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
         SIGNATURES_TEXT_MAX = SIGNATURES_BYTES_MAX - 1024,
         VERIFIED_BYTES_MAX = 64 * 1024,
@@ -82,7 +82,7 @@ static int append_stored_signatures(const Store *store, const char *path, json_t
         return 0;
 }
 
-/* The text is what can be read again: signatures are dropped from the last one on. NULL: out of
+/* The text must be readable again: signatures are dropped from the last one on. NULL: out of
  * memory. */
 static char *format_signatures(const json_t *json) {
         json_t *items = json_object_get(json, "signatures");
@@ -171,7 +171,7 @@ int signature_store_read_index(const Store *store, const char *digest, char ret[
                        : r;
 }
 
-/* ---- what was verified ---- */
+/* ---- verified images ---- */
 
 /* The newest is the last. */
 static json_t *add_fingerprint(const json_t *before, const char *fingerprint) {
@@ -229,8 +229,8 @@ static json_t *update_verified(const json_t *before, bool was_damaged,
                          add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
 }
 
-/* The text is what can be read again: repositories are dropped from the first one on, and their
- * users have to show their credentials again. NULL: out of memory. */
+/* The text must be readable again: repositories are dropped from the first one on, and their users
+ * have to show their credentials again. NULL: out of memory. */
 static char *format_verified(json_t *verified) {
         json_t *access = json_object_get(verified, "access");
         char *text = json_to_text(verified, JSON_COMPACT);
@@ -243,7 +243,7 @@ static char *format_verified(json_t *verified) {
         return text;
 }
 
-/* 1: what was recorded; 0: nothing was, or it is damaged. */
+/* 1: the recorded data; 0: nothing was recorded, or it is damaged. */
 static int read_verified(const Store *store, const char *path, json_t **ret,
                          bool *ret_was_damaged) {
         cleanup_free char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the store keeps of an image beside its layers:
+/* The data of an image in the store in addition to its layers:
  *
  *     signatures/<digest>.json   its signatures, to check them again without a network, and the
  *                                 index that some of them are of
@@ -13,8 +13,8 @@
 #include "agent/image-helper/signature/sigstore-signature.h"
 #include "agent/image-helper/store/store.h"
 
-/* Puts the signatures before those that are stored; the last ones are left out where they are too
- * many to be read again. 'index_digest' is that of the index that led to the image; NULL: none is
+/* Puts the signatures before those that are stored; the last ones are omitted if they are too many
+ * to be read again. 'index_digest' is that of the index that led to the image; NULL: none is
  * known. 0 or -errno. */
 int signature_store_write(Store *store, const char *digest, const char *index_digest,
                           const SignatureSet *set, Error *reterr);
@@ -26,7 +26,7 @@ int signature_store_read(const Store *store, const char *digest, SignatureSet *r
  * -ENOMEM. */
 int signature_store_read_index(const Store *store, const char *digest, char ret[DIGEST_SIZE]);
 
-/* What is added to the record of an image. */
+/* The additions to the record of an image. */
 typedef struct VerifiedUpdate {
         const json_t *origin;     /* the archive that it came from; NULL: a registry */
         const char *index_digest; /* of the index that led to it; NULL: the one that is recorded */

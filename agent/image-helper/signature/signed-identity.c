@@ -24,7 +24,7 @@ static bool matches_exactly(const ImageReference *image, const ImageReference *s
                is_same_reference(image, signed_name);
 }
 
-/* The digest in a name was compared with what is signed already. */
+/* The digest in a name has already been compared with the signed one. */
 static bool matches_digest_or_exactly(const ImageReference *image,
                                       const ImageReference *signed_name) {
         if (is_name_only(signed_name))
@@ -70,7 +70,7 @@ static int remap_name(const json_t *identity, ImageReference *image, Error *rete
         return image_reference_parse(remapped, image, reterr);
 }
 
-/* What the policy compares with: the image, or what it names itself. */
+/* The subject of the policy's comparison: the image, or the name that it claims. */
 static int find_expected_name(const json_t *identity, const char *kind, const char *image,
                               ImageReference *ret, Error *reterr) {
         const char *text = image;
@@ -83,7 +83,7 @@ static int find_expected_name(const json_t *identity, const char *kind, const ch
         r = image_reference_parse(strna(text), ret, reterr);
         if (r < 0)
                 return r;
-        if (ret->digest) { /* a tag beside a digest says nothing */
+        if (ret->digest) { /* a tag next to a digest has no meaning */
                 free(ret->tag);
                 ret->tag = NULL;
         }
@@ -112,7 +112,7 @@ static int check_without_name(const char *kind, const ImageReference *image, Err
                 kind);
 }
 
-/* A name that is none, in the policy or in what was signed, is not accepted. */
+/* An invalid name, in the policy or in the signed payload, is not accepted. */
 static int refuse_signed_name(int r) {
         return r == -ENOMEM ? r : -EKEYREJECTED;
 }

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 /* 'identity' is the object of the policy, valid as the agent has checked it; 'image' the complete
- * reference that the pod names; 'reference' what was signed, NULL if the signature names no image.
+ * reference that the pod names; 'reference' the signed one, NULL if the signature names no image.
  * 0; -EKEYREJECTED with a message; -ENOMEM.
  *
  * A signature without a name (cosign 3 signs only a digest) is accepted by matchRepository, and by

@@ -45,7 +45,7 @@ int signature_set_add(SignatureSet *set, const char *document, size_t length,
         return 0;
 }
 
-/* ---- what is signed ---- */
+/* ---- signed payload ---- */
 
 void signed_content_done(SignedContent *content) {
         free(content->bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Signatures of images as cosign makes them: a payload of "simple signing" with a signature beside
- * it (cosign 2), and a bundle of sigstore with an in-toto statement in a DSSE envelope (cosign 3).
- * All of it is untrusted until a key has verified it. */
+/* Signatures of images in the formats of cosign: a payload of "simple signing" with a signature
+ * next to it (cosign 2), and a bundle of sigstore with an in-toto statement in a DSSE envelope
+ * (cosign 3). All of it is untrusted until a key has verified it. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "common/error.h"
@@ -39,10 +39,10 @@ int signature_set_add(SignatureSet *set, const char *document, size_t length,
                       const char *signature);
 void signature_set_done(SignatureSet *set);
 
-/* A signature taken apart: what was signed, and by which bytes. */
+/* A signature taken apart: the signed bytes, and the signature's bytes. */
 typedef struct SignedContent {
         bool is_bundle;
-        char *bytes; /* what the key signs */
+        char *bytes; /* the bytes that the key signs */
         size_t length;
         char *payload; /* the document in it; NULL: it is 'bytes' */
         size_t payload_length;
@@ -54,12 +54,12 @@ typedef struct SignedContent {
 int sigstore_signature_open(const SigstoreSignature *signature, SignedContent *ret, Error *reterr);
 void signed_content_done(SignedContent *content);
 
-/* What a signature is of. */
+/* The subject of a signature. */
 typedef struct SignatureClaims {
         char digest[DIGEST_SIZE]; /* of the manifest or the index */
         char *reference;          /* "example.com/app", "example.com/app:1"; NULL: not signed */
 } SignatureClaims;
 
-/* Reads the payload of what a key has verified. 0, or -EBADMSG with a message. */
+/* Reads a payload that a key has verified. 0, or -EBADMSG with a message. */
 int signature_claims_parse(const SignedContent *content, SignatureClaims *ret, Error *reterr);
 void signature_claims_done(SignatureClaims *claims);

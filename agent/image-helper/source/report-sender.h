@@ -2,7 +2,7 @@
 #pragma once
 
 /* Sends a report: one POST of 'settings->body'. The process has access to nothing but the network
- * while it does. What the server answers is read for its status only. */
+ * while it does. Only the status of the server's response is read. */
 
 #include "agent/image-helper/source/source-settings.h"
 

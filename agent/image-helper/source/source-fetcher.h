@@ -21,7 +21,7 @@ typedef struct SourceFetcher {
 
 typedef struct SourceRequest {
         char url[SOURCE_URL_SIZE];
-        char etag[TRANSPORT_ETAG_SIZE]; /* "": whatever the server has is wanted */
+        char etag[TRANSPORT_ETAG_SIZE]; /* "": any response of the server is wanted */
         uint64_t from;                  /* bytes that the descriptor has already */
         uint64_t size_max;
         uint64_t timeout_sec; /* 0: as long as bytes arrive */
@@ -29,7 +29,7 @@ typedef struct SourceRequest {
 
 typedef struct SourceReply {
         int r;                /* 0, or -errno with 'message' */
-        bool is_unchanged;    /* the server has what the ETag is of */
+        bool is_unchanged;    /* the server has the content of the ETag */
         bool was_interrupted; /* a part has arrived: another request may get the rest */
         uint64_t received;    /* bytes that were written to the descriptor */
         unsigned n_requests;  /* with those that redirects led to */
@@ -47,7 +47,7 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr);
 
-/* Copies the authorities of a file, where there is one, for a process that cannot read it: a memory
+/* Copies the authorities of a file, if there is one, for a process that cannot read it: a memory
  * file in '*ret_fd', which is otherwise unchanged. 0 or -errno with the path. */
 int copy_authorities(const char *path, int *ret_fd, Error *reterr);
 

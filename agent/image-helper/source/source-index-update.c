@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The signature is verified before anything is parsed, and every file by its digest before it is
- * offered. What is in use already, by its digest, is not fetched again; what broke off is
- * continued. Keys and the highest number are trust of their own (source-trust.h). */
+ * offered. Content that is already in use, by its digest, is not fetched again; interrupted
+ * downloads are resumed. Keys and the highest number are separate from it (source-trust.h). */
 
 #include "agent/image-helper/source/source-index-update.h"
 
@@ -18,7 +18,7 @@ enum {
         SIBLING_SIZE = sizeof("sha256/") + SHA256_HEX_SIZE
 };
 
-/* An index that was verified, and what goes with it. */
+/* An index that was verified, and its metadata. */
 typedef struct IndexUpdate {
         SourceTransfer *transfer;
         const SourceSettings *settings;
@@ -40,7 +40,7 @@ static void index_update_done(IndexUpdate *update) {
         source_index_done(&update->index);
 }
 
-/* ---- what is in use ---- */
+/* ---- manifests in use ---- */
 
 /* Whether an index was judged by the fleet and the keys that the configuration has now. */
 static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *state) {
@@ -93,7 +93,7 @@ static int check_index(IndexUpdate *update, Error *reterr) {
                                     reterr);
 }
 
-/* A node from which newer indexes are kept away says so, when the one that it has expires. */
+/* If newer indexes are kept away from a node, it reports this when its index expires. */
 static int check_known_expiry(const json_t *state, Error *reterr) {
         const char *expires = strna(document_string(state, "expires"));
         uint64_t time, now = now_realtime_usec();
@@ -243,7 +243,7 @@ static int offer_index(IndexUpdate *update, Error *reterr) {
         return 0;
 }
 
-/* What is known, under its present ETag. */
+/* The known content, under its current ETag. */
 static int keep_index(const IndexUpdate *update, const char *which, json_t *known, Error *reterr) {
         if (!update->body.is_unchanged &&
             !streq_ptr(document_string(known, "etag"), update->body.etag)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent wants to know of a source of manifests: a JSON object on standard input, because
+/* The settings of the agent for a source of manifests: a JSON object on standard input, because
  * headers may contain passwords. */
 
 #include "agent/image-helper/pull/document.h"
@@ -19,7 +19,7 @@ typedef struct SourceSettings {
         uint64_t rate_max;      /* bytes a second; 0: no limit */
         uint64_t file_max;      /* bytes of a manifest */
         unsigned stall_seconds; /* 0: the usual */
-        bool was_refused; /* the agent could not use the last new content, which lies in "next" */
+        bool was_refused; /* the agent could not use the last new content, which is in "next" */
 } SourceSettings;
 
 /* Takes the document over. NULL is not an object. 0, or -errno with a message. */

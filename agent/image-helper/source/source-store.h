@@ -19,7 +19,7 @@ typedef struct SourceStore {
 
 #define SOURCE_STORE_NULL ((SourceStore){ -EBADF, -EBADF, -EBADF })
 
-/* Makes it where it does not exist. 0, or -errno with a message. */
+/* Creates it if it does not exist. 0, or -errno with a message. */
 int source_store_open(const char *path, SourceStore *ret, Error *reterr);
 void source_store_done(SourceStore *store);
 
@@ -33,16 +33,16 @@ int source_store_write_state(const SourceStore *store, const char *which, const 
 /* Starts an empty "next". 0 or -errno. */
 int source_store_begin(SourceStore *store, Error *reterr);
 
-/* Adds a file to "next", or, where 'is_manifest', to its manifests. It is synced. 0 or -errno. */
+/* Adds a file to "next", or, if 'is_manifest', to its manifests. It is synced. 0 or -errno. */
 int source_store_add(const SourceStore *store, bool is_manifest, const char *name, const void *data,
                      size_t length, Error *reterr);
 
-/* Reads a file of at most 'size_max' bytes that "current" has, or, where 'is_manifest', its
+/* Reads a file of at most 'size_max' bytes from "current", or, if 'is_manifest', from its
  * manifests. 0 or -errno; the caller frees it. */
 int source_store_read(const SourceStore *store, bool is_manifest, const char *name,
                       uint64_t size_max, char **ret_data, size_t *ret_length);
 
-/* A download, of which some bytes may be there already: a descriptor, or -errno. */
+/* A download, some bytes of which may already exist: a descriptor, or -errno. */
 int source_store_open_part(const SourceStore *store, const char *sha256, Error *reterr);
 void source_store_remove_part(const SourceStore *store, const char *sha256);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a source of manifests has: by HTTP, or in the directory of an index on a disk ("file:"),
- * such as a USB stick. */
+/* The content of a source of manifests: by HTTP, or in the directory of an index on a disk
+ * ("file:"), such as a USB stick. */
 
 #include "agent/image-helper/source/source-fetcher.h"
 #include "agent/image-helper/source/source-settings.h"
 
-/* What was asked of a source in one run. */
+/* The requests to a source in one run. */
 typedef struct SourceTransfer {
         const SourceSettings *settings;
         SourceFetcher fetcher;
@@ -38,9 +38,9 @@ typedef struct SourceBody {
 
 void source_body_done(SourceBody *body);
 
-/* A document of at most 'size_max' bytes: what the URL is of, or with a suffix to its path.
- * 'known' is the state of what is there: its ETag is sent if it is of the same URL; NULL: none. 0;
- * -EAGAIN or another -errno with a message. */
+/* A document of at most 'size_max' bytes: that of the URL, or with a suffix to its path.
+ * 'known' is the state of the existing content: its ETag is sent if it is for the same URL; NULL:
+ * none. 0; -EAGAIN or another -errno with a message. */
 int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json_t *known,
                         uint64_t size_max, SourceBody *ret, Error *reterr);
 

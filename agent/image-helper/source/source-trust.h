@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node has learned from the verified indexes of a fleet: the keys that must sign the next
+/* The knowledge of a node from the verified indexes of a fleet: the keys that must sign the next
  * one, and the highest number. It is kept apart from the indexes, in trust/<fleet> of the source's
  * directory, because it only grows: no rollback, refused manifest, failed download or damaged
  * "current" makes an older key or a lower number good again. Only the keys of the configuration,
@@ -16,12 +16,12 @@ typedef struct SourceTrust {
         char sha256[SHA256_HEX_SIZE];     /* of the index with that number */
         char **keys;                      /* one of them must sign the next index */
         char configured[SHA256_HEX_SIZE]; /* of the keys of the configuration */
-        bool is_recorded;                 /* trust/<fleet> says the same */
+        bool is_recorded;                 /* trust/<fleet> contains the same */
 } SourceTrust;
 
-/* Reads what is known of the fleet of the settings. 'current' is source.json of the index in use,
- * or NULL: it stands in for a record that earlier versions did not write. -EBADMSG with a message
- * if the record is damaged or has gone: nothing may be accepted then. 0 or -errno. */
+/* Reads the state of the fleet in the settings. 'current' is source.json of the index in use, or
+ * NULL: it replaces a record that earlier versions did not write. -EBADMSG with a message if the
+ * record is damaged or has gone: nothing may be accepted then. 0 or -errno. */
 int source_trust_load(const SourceStore *store, const SourceSettings *settings,
                       const json_t *current, SourceTrust *ret, Error *reterr);
 void source_trust_done(SourceTrust *trust);

@@ -46,7 +46,8 @@ static int offer_url_body(SourceStore *store, const SourceBody *body, const json
         return r < 0 ? r : source_store_finish(store, state, reterr);
 }
 
-/* A server that repeats what is known under a new ETag is not asked with the old one again. */
+/* If a server repeats the known content under a new ETag, the next request does not contain the old
+ * ETag. */
 static int keep_url_state(const SourceStore *store, const char *which, const json_t *known,
                           const json_t *state) {
         if (streq_ptr(document_string(known, "etag"), document_string(state, "etag")))

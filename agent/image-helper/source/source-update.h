@@ -7,7 +7,7 @@
 
 #include "agent/image-helper/source/source-settings.h"
 
-/* 'directory' is that of source-store.h. A line of JSON on standard output says what came of it:
+/* 'directory' is that of source-store.h. A line of JSON on standard output contains the result:
  * {"result": "unchanged" or "new", "requests": …, "bytes": …}. 0; or -errno with a message, which
  * is -EAGAIN where the source cannot be reached or fails, and -ENOMEDIUM where there is no stick.
  */

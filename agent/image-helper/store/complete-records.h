@@ -6,5 +6,5 @@
 
 #include "agent/image-helper/store/store.h"
 
-/* Adds the volumes that the images declare. What cannot be read stays as it is. 0 or -errno. */
+/* Adds the volumes that the images declare. Unreadable records are not changed. 0 or -errno. */
 int complete_records(Store *store, Error *reterr);

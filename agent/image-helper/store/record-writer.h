@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Writes the record of an unpacked image: what is needed to run it, as JSON. The agent reads it
- * with agent/image/image-record.h. */
+/* Writes the record of an unpacked image: the data that is needed to run it, as JSON. The agent
+ * reads it with agent/image/image-record.h. */
 
 #include "agent/image-helper/archive/catalog.h"
 #include "common/image-user.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Blobs of layers while they arrive from a registry. An interrupted one stays under partial/, so
- * that a retry requests only the rest; a download holds its lock. Its name has the domain of the
- * pull: how much of a blob is here would tell a registry about the images of others. */
+ * that a retry requests only the rest; a download holds its lock. Its name contains the domain of
+ * the pull: the size of an existing part would tell a registry about the images of others. */
 
 #include "agent/image-helper/archive/byte-stream.h"
 #include "agent/image-helper/store/store-private.h"
@@ -97,7 +97,7 @@ void store_sweep_partial_blob(const Store *store, const char *name) {
                 return;
         partial_path(name, path);
         /* Without a domain it is of an earlier version, and no pull resumes it. Whether others have
-         * the whole blob makes no difference: the registry sees what is resumed. */
+         * the whole blob makes no difference: the registry sees which part is resumed. */
         if (!strchr(name, '.') ||
             (fstat(fd, &st) >= 0 && st.st_mtime <= time(NULL) - PARTIAL_AGE_SEC))
                 (void) unlinkat(store->fd, path, 0);
@@ -173,7 +173,7 @@ int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, E
         return 0;
 }
 
-/* Of other images, too: what one of them says about it proves nothing. */
+/* Includes other images: their data about the blob proves nothing. */
 static bool is_blob_damaged(const char *digest, const StoreBlob *blob) {
         cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
         char actual[DIGEST_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the image store share. */
+/* Declarations that the files of the image store share. */
 
 #include "agent/image-helper/store/store.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Mark and sweep: every record marks its layers, every manifest in index.json marks its blobs; the
- * rest is removed. A damaged record marks nothing, because it cannot be used; but where one cannot
- * be read for another reason, or a directory cannot be listed, nothing is removed. */
+ * rest is removed. A damaged record marks nothing, because it cannot be used; but if one cannot be
+ * read for another reason, or if a directory cannot be listed, nothing is removed. */
 
 #include "agent/image-helper/store/store-remove.h"
 
@@ -130,7 +130,7 @@ static int mark_index(const Store *store, const json_t *index, char ***marks) {
 
 /* ---- sweep ---- */
 
-/* A layer is renamed away whole, so that a part of it is never visible. */
+/* A layer is renamed as a whole, so that a part of it is never visible. */
 static int sweep_layer(const Store *store, const char *name, void *userdata) {
         char from[PATH_SIZE], to[PATH_SIZE];
         char *const *marks = userdata;
@@ -181,7 +181,7 @@ static int sweep_partial(const Store *store, const char *name, void *userdata) {
         return 0;
 }
 
-/* Of an image without a record: it was removed, or never came. */
+/* The state of an image without a record: it was removed, or never arrived. */
 static int sweep_image_file(const Store *store, const char *directory, const char *name) {
         cleanup_free char *record = path_join("records", name), *path = path_join(directory, name);
 

@@ -62,7 +62,7 @@ static int set_add(json_t *set, const char *key) {
         return json_object_set_new(set, key, json_true()) < 0 ? -ENOMEM : 0;
 }
 
-/* ---- what an image has ---- */
+/* ---- contents of an image ---- */
 
 static int read_viewed_layers(int store_fd, const char *record, json_t *ret_layers) {
         cleanup_free char *text = NULL, *path = path_join("records", record);
@@ -93,8 +93,8 @@ static int add_blob(json_t *blobs, const json_t *descriptor) {
         return digest && digest_is_valid(digest) ? set_add(blobs, digest) : 0;
 }
 
-/* The manifest and what it names, as far as they are in the store: an image without a name loses
- * its blobs before its layers. */
+/* The manifest and the documents that it names, as far as they are in the store: an image without a
+ * name loses its blobs before its layers. */
 static int add_manifest_blobs(int store_fd, const char *digest, json_t *blobs) {
         cleanup_json json_t *manifest = NULL;
         cleanup_free char *text = NULL;
@@ -226,7 +226,7 @@ static int read_viewed_image(const ViewReader *reader, const char *record, Viewe
         return r < 0 ? r : read_image_blobs(reader, image);
 }
 
-/* 0 also for what is no record, or of an image that cannot be seen. */
+/* 0 also for a file that is not a record, or if the image cannot be seen. */
 static int add_viewed_image(ViewReader *reader, const char *record) {
         cleanup_with(viewed_image_done) ViewedImage image = { 0 };
         StoreView *view = reader->view;
@@ -334,7 +334,7 @@ StoreView *store_view_free(StoreView *view) {
         return NULL;
 }
 
-/* ---- what is seen ---- */
+/* ---- visible images ---- */
 
 bool store_view_has_layer(const StoreView *view, const char *chain_id) {
         for (size_t i = 0; i < view->n; i++)

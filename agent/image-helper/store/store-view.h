@@ -2,10 +2,10 @@
 #pragma once
 
 /* The part of the image store that a pull may see: the images that its pod may use without their
- * registry (common/image-access.h), and those that the registry has given to it. Nothing else of
- * the store, neither layers, blobs, documents nor the begun downloads of others, becomes part of
+ * registry (common/image-access.h), and those that the registry has given to it. Nothing else in
+ * the store, neither layers, blobs, documents nor interrupted downloads of others, becomes part of
  * the pulled image or decides what is fetched: otherwise an image made for it, or a delta, would
- * reveal what is in the private images of others. */
+ * reveal the content of others' private images. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "common/json-text.h"
@@ -20,9 +20,9 @@ typedef struct StoreViewer {
                                  that were not pulled are open to all */
 } StoreViewer;
 
-/* Reads what the store 'store_fd' has recorded of its images. What appears later is not seen. 0,
- * -ENOMEM, or another -errno if the store cannot be read; an image of which something is damaged is
- * not seen. */
+/* Reads the records of the images in the store 'store_fd'. Images that appear later are not seen.
+ * 0, -ENOMEM, or another -errno if the store cannot be read; an image with any damage is not
+ * seen. */
 int store_view_new(int store_fd, const StoreViewer *viewer, StoreView **ret);
 StoreView *store_view_free(StoreView *view);
 DEFINE_CLEANUP(StoreView *, store_view_free)
@@ -32,17 +32,18 @@ DEFINE_CLEANUP(StoreView *, store_view_free)
 bool store_view_has_layer(const StoreView *view, const char *chain_id);
 bool store_view_has_blob(const StoreView *view, const char *digest);
 
-/* Whether the image is seen, or the registry may be asked for it. */
+/* Whether the image is seen, or may be requested from the registry. */
 bool store_view_may_show_image(const StoreView *view, const char *digest);
 
 /* The registry has given the manifest with that digest to the pull, from its repository: an image
  * that was pulled from there before is seen from now on. */
 void store_view_admit(StoreView *view, const char *digest);
 
-/* The digest of an image that the registry may be asked for, to see it: it was pulled from the
+/* The digest of an image that may be requested from the registry, to see it: it was pulled from the
  * repository of the pull, is not seen, and has this layer or this blob (NULL: any). It is found
  * once. Borrowed, or NULL. */
 const char *store_view_take_candidate(StoreView *view, const char *chain_id, const char *blob);
 
-/* Names what only pulls with the same Secrets from the same repository share: 16 hex digits. */
+/* The name of the data that only pulls with the same Secrets from the same repository share: 16 hex
+ * digits. */
 const char *store_view_domain(const StoreView *view);

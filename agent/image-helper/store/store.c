@@ -18,7 +18,7 @@
 #define ANNOTATION_NAME  "org.opencontainers.image.ref.name"
 #define ANNOTATION_IMAGE "mainstay.image.digest"
 
-/* Several processes may open a new store at once; each writes under a name of its own. */
+/* Several processes may open a new store at once; each writes under a separate name. */
 static int write_layout(int store_fd) {
         char name[sizeof("oci-layout.") + 20];
         int r;
@@ -397,8 +397,8 @@ static int lock_index(const Store *store, Error *reterr) {
         return TAKE_FD(lock);
 }
 
-/* It is durable before what follows: the record of an image that it names, or the removal of blobs
- * of one that it no longer names. */
+/* It is durable before the next step: the record of an image that it names, or the removal of blobs
+ * of an image that it does not name any more. */
 static int write_store_index(Store *store, const json_t *index, Error *reterr) {
         cleanup_free char *text = json_to_text(index, JSON_COMPACT);
         int r;

@@ -25,7 +25,7 @@
 
 typedef struct Store Store;
 
-/* Opens the directory, and creates what is missing in it. */
+/* Opens the directory, and creates missing parts of it. */
 int store_open(const char *path, Store **ret, Error *reterr);
 
 /* The directory itself; the directory for unnamed files; and tmp/<random> for named ones, which is
@@ -37,7 +37,7 @@ int store_work_fd(Store *store, Error *reterr);
 /* It, or a part of it, was removed since it was opened. */
 bool store_is_removed(const Store *store);
 
-/* Removes what dead processes left in tmp/. */
+/* Removes the remains of dead processes in tmp/. */
 void store_remove_stale_work(Store *store);
 
 /* From now on the layers and blobs that the view does not have are missing for all functions that
@@ -73,7 +73,7 @@ int store_write_record(Store *store, const char *path, const char *text, Error *
 typedef struct StoreBlob {
         int fd;
         uint64_t length; /* that we have */
-        bool is_whole;   /* all of it, from before */
+        bool is_whole;   /* all earlier content */
         bool is_private; /* a different process fetches the same blob: this file is private */
         size_t number;   /* of the private file */
 } StoreBlob;
@@ -88,12 +88,12 @@ typedef struct StoreBlobName {
 /* Opens the blob, or its existing part. 0 or -errno. */
 int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Error *reterr);
 
-/* Publishes a complete and synced blob; or removes what has arrived of it, and a published one only
- * if its digest is wrong. The descriptor stays the caller's. */
+/* Publishes a complete and synced blob; or removes the part that has arrived, and a published one
+ * only if its digest is wrong. The descriptor stays the caller's. */
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
 
-/* Removes what an earlier pull of the same domain has left of a blob that is not needed. */
+/* Removes the remains of a blob from an earlier pull of the same domain that is not needed. */
 void store_discard_part(const Store *store, const char *digest);
 
 /* Opens a blob that was published. A descriptor or -errno. */
@@ -118,7 +118,7 @@ int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr);
 /* Removes all names from the images of those digests; returns the resulting index.json. */
 int store_untag_images(Store *store, char *const *digests, json_t **ret_index, Error *reterr);
 
-/* Removes the work directory with what is in it; the next use makes a new one. */
+/* Removes the work directory with its content; the next use creates a new one. */
 void store_discard_work(Store *store);
 
 /* Likewise, and closes the store. */

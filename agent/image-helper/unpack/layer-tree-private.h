@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What layer-tree.c and layer-tree-whiteout.c share. */
+/* Declarations that layer-tree.c and layer-tree-whiteout.c share. */
 
 #include "agent/image-helper/unpack/layer-tree.h"
 

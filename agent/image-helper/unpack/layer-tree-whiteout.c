@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whiteouts. A layer's tar says, in any order, what of the lower layers is hidden; files of the
- * layer itself stay. Overlayfs has two representations: a device 0:0 for one name, and an attribute
- * of a directory that is not merged with the one below. */
+/* Whiteouts. A layer's tar lists, in any order, which parts of the lower layers are hidden; files
+ * of the layer itself stay. Overlayfs has two representations: a device 0:0 for one name, and an
+ * attribute of a directory that is not merged with the one below. */
 
 #include "agent/image-helper/archive/tar-name.h"
 #include "agent/image-helper/unpack/layer-tree-private.h"
@@ -51,7 +51,7 @@ void layer_tree_remove_implied(LayerTree *tree, const char *path) {
                 }
 }
 
-/* Whiteouts have a meaning only where directories are merged; elsewhere they would be visible. */
+/* Whiteouts have a meaning only in directories that are merged; elsewhere they would be visible. */
 static int drop_whiteouts(int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int copy = open_without_symlinks(dir_fd, "", O_RDONLY | O_DIRECTORY);

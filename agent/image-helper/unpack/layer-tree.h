@@ -14,7 +14,7 @@ typedef struct LayerTree LayerTree;
 /* 'fd' is the empty directory, 'below' the layers under it, topmost first. Both are borrowed. */
 int layer_tree_new(int fd, const LayerView *below, LayerTree **ret);
 
-/* Sets owner, mode and times of the top directory, if the tar lacks an entry for it: those of the
+/* Sets owner, mode and times of the top directory, if the tar has no entry for it: those of the
  * layer below, or root's with 0755. 0 or -errno. */
 int layer_tree_inherit_top(const LayerTree *tree, Error *reterr);
 
@@ -31,15 +31,15 @@ int layer_tree_enter_to_hide(LayerTree *tree, const char *parent, Error *reterr)
 int layer_tree_fd(const LayerTree *tree);
 const char *layer_tree_path(const LayerTree *tree);
 
-/* Removes what this layer has under the name 'base' in the entered directory, for a new entry. 0 or
- * -errno. */
+/* Removes this layer's content under the name 'base' in the entered directory, for a new entry. 0
+ * or -errno. */
 int layer_tree_clear(LayerTree *tree, const char *base, Error *reterr);
 
 /* A directory under that name, which may exist. A descriptor or -errno. */
 int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr);
 
-/* Hides what the layers below have under that name; entries of this layer stay, earlier and later
- * ones. 0 or -errno. */
+/* Hides the content of the layers below under that name; entries of this layer stay, earlier and
+ * later ones. 0 or -errno. */
 int layer_tree_apply_whiteout(LayerTree *tree, const char *base, Error *reterr);
 
 /* Hides everything that the layers below have in the entered directory. 0 or -errno. */

@@ -130,8 +130,8 @@ static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *rete
         return file_metadata_apply_times(fd, &metadata);
 }
 
-/* Some writers omit the padding of the last file, and the blocks after it. What matters is present,
- * and Go's readers accept it. */
+/* Some writers omit the padding of the last file, and the blocks after it. The important parts are
+ * present, and Go's readers accept it. */
 static bool ends_with_file(UnpackedLayer *layer, uint64_t end, uint64_t size) {
         layer->is_over = end == size && byte_stream_is_over(layer->tar);
         return layer->is_over;

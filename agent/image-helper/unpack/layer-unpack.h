@@ -8,8 +8,8 @@
 
 #include <stdatomic.h>
 
-/* The space that the layers of one image may still take together. Each is unpacked by a process of
- * its own, so this is in shared memory. */
+/* The space that the layers of one image may still take together. Each layer is unpacked by a
+ * separate process, so this is in shared memory. */
 typedef struct UnpackBudget {
         _Atomic uint64_t bytes; /* of files, including holes */
         _Atomic uint64_t entries;

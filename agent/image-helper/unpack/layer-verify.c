@@ -94,7 +94,7 @@ static void remove_unpacked_layers(const ImageUnpack *unpack) {
 static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *reterr) {
         int r = 0;
 
-        /* A repair moves what was unpacked. */
+        /* A repair moves the unpacked files. */
         if (check->repairs)
                 r = store_sync(unpack->store, unpack->made, unpack->n, reterr);
         if (r < 0)

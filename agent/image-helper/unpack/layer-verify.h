@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Verifies the unpacked layers in the store: each is unpacked once more beside the stored one, from
- * the blob or the archive, and the two are compared. No further data is stored for that, and damage
- * can be repaired at once. */
+/* Verifies the unpacked layers in the store: each is unpacked once more next to the stored one,
+ * from the blob or the archive, and the two are compared. No further data is stored for that, and
+ * damage can be repaired at once. */
 
 #include "agent/image-helper/pull/image-manifest.h"
 #include "agent/image-helper/store/store.h"

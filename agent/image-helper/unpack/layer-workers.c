@@ -2,9 +2,10 @@
 
 /* A process for each missing layer, the lowest first, and at most as many at once as there are
  * processors. Most of a layer does not depend on the layers below it: its files, and the
- * directories that its tar has. Only what the tar leaves out (a parent, the effect of a whiteout,
- * the target of a hard link) is looked up below; then the process waits at its gate until all lower
- * layers are complete. So unpacking uses all processors, and the result does not depend on timing.
+ * directories that its tar has. Only things that the tar omits (a parent, the effect of a whiteout,
+ * the target of a hard link) are looked up below; then the process waits at its gate until all
+ * lower layers are complete. So unpacking uses all processors, and the result does not depend on
+ * timing.
  *
  * The only message between processes is one byte: "the layers below you are complete". */
 

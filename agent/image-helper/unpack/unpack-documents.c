@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The documents that index.json refers to. Readers of OCI layouts know only OCI's media types. So
- * the store has an OCI copy of a Docker manifest; the image keeps its own digest as identity. */
+/* The documents that index.json refers to. Readers of OCI layouts support only OCI's media types.
+ * So the store has an OCI copy of a Docker manifest; the image keeps its own digest as identity. */
 
 #include "agent/image-helper/pull/document.h"
 #include "agent/image-helper/unpack/unpack-private.h"
@@ -34,7 +34,7 @@ static int make_manifest(const ImageUnpack *unpack, char **ret, Error *reterr) {
         for (size_t i = 0; i < unpack->n; i++) {
                 int r = 0;
 
-                /* Of a layer that was present before and need not be read otherwise. */
+                /* The blob of a layer that was present before and need not be read otherwise. */
                 if (unpack->sizes[i] == 0)
                         r = read_and_verify_layer(unpack, i, -EBADF, NULL, &unpack->sizes[i],
                                                   reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What unpack.c and layer-workers.c share. */
+/* Declarations that unpack.c and layer-workers.c share. */
 
 #include "agent/image-helper/delta/image-delta.h"
 #include "agent/image-helper/unpack/unpack.h"
@@ -33,9 +33,8 @@ void image_unpack_done(ImageUnpack *unpack);
 /* Creates the directory in the work directory for a layer to be unpacked. */
 int image_unpack_place_layer(ImageUnpack *unpack, size_t i, Error *reterr);
 
-/* layer-workers.c: unpacks the missing layers into the work directory, each in a process of its
- * own, several at once. 0, or -errno with the message of the first that failed; then none is
- * running. */
+/* layer-workers.c: unpacks the missing layers into the work directory, each in a separate process,
+ * several at once. 0, or -errno with the message of the first that failed; then none is running. */
 int unpack_missing_layers(ImageUnpack *unpack, Error *reterr);
 
 /* Reads one layer to its end, unpacks it into 'fd' unless that is negative, and verifies it. */

@@ -10,7 +10,7 @@
 /* The source of the bytes of layers during unpacking. */
 typedef struct LayerDownloadFeed {
         int fd;
-        /* A process of a layer has started: it closes what only the caller may hold. */
+        /* A process of a layer has started: it closes descriptors that only the caller may hold. */
         void (*on_worker)(void *userdata);
         int (*on_readable)(void *userdata, Error *reterr); /* 'fd' is readable; or -errno */
         int (*on_tick)(void *userdata, Error *reterr); /* called a few times a second; or -errno */
