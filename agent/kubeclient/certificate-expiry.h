@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* When a client certificate is rotated, and what is reported about it. Times are realtime
+/* The time when a client certificate is rotated, and the reports about it. Times are realtime
  * microseconds; pure functions. */
 
 #include <stdint.h>
@@ -23,5 +23,5 @@ CertificateHealth certificate_health(uint64_t not_before, uint64_t not_after, ui
 /* When its state may change next; UINT64_MAX: never. */
 uint64_t certificate_next_check(uint64_t not_before, uint64_t not_after, uint64_t now);
 
-/* The problem of the certificate, in a text that the caller frees; NULL where there is none. */
+/* The problem of the certificate, in a text that the caller frees; NULL if there is none. */
 char *certificate_describe_problem(uint64_t not_before, uint64_t not_after, uint64_t now);

@@ -2,7 +2,7 @@
 
 /* Rotates the client certificate with certificate-request.c. The new pair is a changed file: the
  * kubeconfig watch notices it, and certificate_manager_set_certificate() is called with its
- * content. Where that is due for rotation at once, because a clock is wrong or the signer issues
+ * content. If that is due for rotation immediately, because a clock is wrong or the signer issues
  * something else, the next request is held back: each issued certificate would cause another. */
 
 #include "agent/kubeclient/certificate-manager.h"
@@ -130,8 +130,7 @@ static bool is_rotation_held(const CertificateManager *manager) {
         return state != SD_EVENT_OFF;
 }
 
-/* An expired certificate cannot request its successor, except where the server's clock is
- * behind. */
+/* An expired certificate cannot request its successor, unless the server's clock is behind. */
 static void check_certificate(CertificateManager *manager) {
         bool is_held = is_rotation_held(manager);
         bool is_expired = manager->not_after > 0 &&

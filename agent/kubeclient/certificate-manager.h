@@ -2,9 +2,9 @@
 #pragma once
 
 /* Certificate rotation (kubelet: rotateCertificates, certificate manager): watches the expiry of
- * the node's client certificate, or of the one that it serves with, and requests its successor in
- * time, where it was issued to this agent. That of a server is requested also where there is none.
- * It sleeps between the checks; certificate-expiry.h computes when. */
+ * the node's client or serving certificate, and requests its successor in time, if it was issued to
+ * this agent. A serving certificate is also requested if there is none. It sleeps between the
+ * checks; certificate-expiry.h computes when. */
 
 #include "agent/kubeclient/certificate-request.h"
 
@@ -15,10 +15,10 @@ typedef struct CertificateManager CertificateManager;
 typedef struct CertificateManagerSpec {
         sd_event *event;
         const char *node_name;
-        const char *directory;   /* where PAIR_FILE is rotated; NULL: it is not ours */
+        const char *directory;   /* if PAIR_FILE is rotated; NULL: it is not ours */
         const CsrServer *server; /* SERVER_PAIR_FILE is, for these names, which are borrowed */
         KubeClient *client;      /* borrowed: the connection with the kubeconfig; NULL: its own */
-        /* Of the certificate or its rotation; NULL: there is no error. */
+        /* The error of the certificate or its rotation; NULL: there is none. */
         void (*on_error)(const char *error, void *userdata);
         /* The certificate has expired and nothing holds requests back, so that it cannot request
          * its successor; after each check. NULL: nothing else can. */
@@ -34,14 +34,14 @@ CertificateManager *certificate_manager_free(CertificateManager *manager);
 DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
 
 /* The server and the validity of the certificate in use (0: there is none), after each time that
- * the files were read. One that the kubeconfig itself contains is rotated at once: it lacks a file.
- * A request for a serving certificate continues with the kubeconfig's credentials.
- * 0 or -ENOMEM. */
+ * the files were read. A certificate that the kubeconfig itself contains is rotated immediately,
+ * because it has no file. A request for a serving certificate continues with the kubeconfig's
+ * credentials. 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t not_before, uint64_t not_after);
 
-/* Something else than the manager has requested the certificate that is set next. Where that is due
- * for rotation at once, requests are held back, as after those of the manager itself. */
+/* Something else than the manager has requested the certificate that is set next. If that is due
+ * for rotation immediately, requests are held back, like after those of the manager itself. */
 void certificate_manager_note_issued(CertificateManager *manager);
 
 /* Prints the rotation of the certificate for `mainstay debug dump`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The steps: write the key to disk, create the CertificateSigningRequest, wait for its approval,
- * write the new pair beside the old one, try it with a request, and replace the old pair. A failed
+ * write the new pair next to the old one, try it with a request, and replace the old pair. A failed
  * step is repeated after a back-off; after a denied request it starts again with a new key. Only
  * a certificate that was issued and accepted ends the back-off, not a request that was created. */
 
@@ -31,7 +31,7 @@ enum {
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-/* Without a certificate this is all that a node asks for, and nothing else notices the server. */
+/* Without a certificate this is the only request of a node, and nothing else notices the server. */
 static const BackOffLimits csr_back_off_alone = { 800 * USEC_PER_MSEC, 5 * USEC_PER_SEC };
 
 typedef struct PairFiles {

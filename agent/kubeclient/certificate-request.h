@@ -21,16 +21,17 @@ typedef struct CertificateRequest CertificateRequest;
 typedef struct CertificateRequestSpec {
         sd_event *event;
         const Kubeconfig *kubeconfig; /* the server, and the credentials for the request */
-        /* A connection with them, borrowed, which knows when the server is reachable again; NULL:
-         * one of its own, which asks more often. */
+        /* A connection with them, borrowed, which reports when the server is reachable again; NULL:
+         * a separate one, which polls more often. */
         KubeClient *client;
         const char *node_name;
         const char *directory;   /* of the pair: "<state>/pki" */
-        const CsrServer *server; /* what a serving certificate is for; NULL: a client certificate */
+        const CsrServer *server; /* the names of a serving certificate; NULL: a client
+                                  * certificate */
         /* A file that refers to the pair, to be written once that is installed; NULL: none. */
         const char *referring_path, *referring_text;
 
-        /* What it waits for, or why it retries; NULL: neither. */
+        /* The event that it waits for, or the reason why it retries; NULL: neither. */
         void (*on_error)(const char *error, void *userdata);
         /* Once: the pair was used with success (of a server: its key is right), and is in its file.
          */
@@ -38,7 +39,7 @@ typedef struct CertificateRequestSpec {
         void *userdata;
 } CertificateRequestSpec;
 
-/* All of it but the client is copied. 0, or -errno with a message. */
+/* Everything except the client is copied. 0, or -errno with a message. */
 int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
                             Error *reterr);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `mainstay debug dump` prints of the API server client: its connection and the requests that
- * are in flight. Headers and bodies are not printed: they may contain credentials. */
+/* Prints the API server client for `mainstay debug dump`: its connection and the requests that are
+ * in flight. Headers and bodies are not printed: they may contain credentials. */
 
 #include "agent/kubeclient/kube-client-private.h"
 

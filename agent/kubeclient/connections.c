@@ -14,7 +14,8 @@ enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
         STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
         STREAMS_LEAST = 80,   /* that a server allows on each connection */
-        CONNECTIONS_MORE = 1, /* besides those that are needed: one may take no new requests */
+        CONNECTIONS_MORE = 1, /* in addition to those that are needed: one may accept no new
+                               * requests */
         CONNECTIONS_IDLE = 2, /* of HTTP/1.1, each of which costs about 25 KiB with TLS */
         QUIET_SEC = 30,       /* for which a response may be quiet in an old generation */
 };
@@ -149,7 +150,7 @@ void kube_connections_fail_requests(KubeConnections *connections) {
         fail_sent_requests(connections, 0, "the server no longer answers on this connection");
 }
 
-/* No new request would show that a connection of an old generation no longer answers. So its
+/* No new request would show that a connection of an old generation has stopped responding. So its
  * watches that are quiet continue in the current one. */
 static int on_quiet_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeConnections *connections = userdata;

@@ -10,14 +10,14 @@
 /* A new key, PKCS#8 in PEM, to be freed by secret_free(). 0, or -errno with a message. */
 int csr_generate_key(char **ret_key, Error *reterr);
 
-/* What a serving certificate is for; one of both at least. */
+/* The names of a serving certificate; at least one of the two. */
 typedef struct CsrServer {
         char **names;     /* DNS names */
         char **addresses; /* numeric */
 } CsrServer;
 
 /* The object for the key: its name, which is computed from the key and the server, and its JSON.
- * The caller frees both. 'server' is NULL for a client certificate. -EINVAL where the key is
+ * The caller frees both. 'server' is NULL for a client certificate. -EINVAL if the key is
  * invalid. */
 int csr_build_object(const char *node_name, const CsrServer *server, const char *key,
                      char **ret_name, char **ret_json, Error *reterr);

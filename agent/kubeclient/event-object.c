@@ -14,7 +14,7 @@ enum {
         NAME_MAX_LENGTH = 253, /* of an object name */
 };
 
-/* "<pod>.<number>": the pod's name is shortened where that is too long. */
+/* "<pod>.<number>": the pod's name is shortened if it is too long. */
 static char *shorten_event_name(const char *name) {
         size_t length = strlen(name);
         const char *number = strrchr(name, '.');

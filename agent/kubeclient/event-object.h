@@ -20,7 +20,7 @@ typedef struct EventObject {
 int event_object_parse(const char *json, EventObject *ret);
 void event_object_done(EventObject *object);
 
-/* The event of the object of 'from_uid' as an event of the object 'name', 'uid', with a name of its
- * own. The caller frees it. NULL: it is not of that object, or out of memory. */
+/* The event of the object of 'from_uid' as an event of the object 'name', 'uid', with a separate
+ * name. The caller frees it. NULL: it is not of that object, or out of memory. */
 char *event_object_retarget(const char *json, const char *from_uid, const char *name,
                             const char *uid);

@@ -12,8 +12,8 @@
 #include "common/list.h"
 #include "common/text.h"
 
-/* No state is kept about an event that was sent. An event that happened before is patched with the
- * new count, and created where the server does not have it; one that exists already is patched. */
+/* No state is kept about an event that was sent. A repeated event is patched with the new count,
+ * and created if the server does not have it; an event that already exists is patched. */
 
 #define PATCH_TYPE "application/strategic-merge-patch+json"
 

@@ -30,8 +30,8 @@ int kube_event_sink_new(sd_event *event, const KubeEventSinkSpec *spec, KubeEven
 KubeEventSink *kube_event_sink_free(KubeEventSink *sink);
 DEFINE_CLEANUP(KubeEventSink *, kube_event_sink_free)
 
-/* A new or repeated v1.Event with its count. 0 where it will be sent, -EDQUOT where its pod has too
- * many, -EBADMSG for JSON that is not an Event, -ENOMEM. */
+/* A new or repeated v1.Event with its count. 0 if it will be sent, -EDQUOT if its pod has too many,
+ * -EBADMSG for JSON that is not an Event, -ENOMEM. */
 int kube_event_sink_submit(KubeEventSink *sink, const char *json);
 
 /* Since the sink was created. */

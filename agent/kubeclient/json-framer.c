@@ -87,7 +87,7 @@ static int emit_framed_item(JsonFramer *framer) {
 
 /* ---- one byte ---- */
 
-/* What a byte means for the run that contains it. */
+/* The meaning of a byte for the run that contains it. */
 typedef enum FrameStep {
         FRAME_CONTINUE,        /* it is part of the run */
         FRAME_ITEM_START,      /* it is an item's first byte */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Splits a response body as it arrives, at whatever byte the network split it: into the items of a
- * List, or the documents of a watch. A list of any length needs the memory of its largest item, and
- * an invalid item does not affect the others. It looks at brackets and strings only; the items are
- * parsed elsewhere. */
+/* Splits a response body as it arrives, regardless of where the network split it: into the items of
+ * a List, or the documents of a watch. A list of any length needs the memory of its largest item,
+ * and an invalid item does not affect the others. It looks at brackets and strings only; the items
+ * are parsed elsewhere. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,10 +25,10 @@ typedef int (*json_framer_item_t)(const char *data, size_t length, void *userdat
 JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *userdata);
 JsonFramer *json_framer_free(JsonFramer *framer);
 
-/* 0; -EBADMSG where it is not JSON, too deep or too long; -ENOMEM; or what on_item returned. After
- * an error nothing more is accepted. */
+/* 0; -EBADMSG if it is not JSON, too deep or too long; -ENOMEM; or the return value of on_item.
+ * After an error nothing more is accepted. */
 int json_framer_push(JsonFramer *framer, const char *data, size_t length);
 
-/* At the end of a List: the object as JSON with empty "items". -EBADMSG where it is incomplete. The
+/* At the end of a List: the object as JSON with empty "items". -EBADMSG if it is incomplete. The
  * text belongs to the framer. */
 int json_framer_finish(JsonFramer *framer, const char **ret_rest);

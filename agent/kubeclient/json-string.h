@@ -5,6 +5,6 @@
 
 #include <jansson.h>
 
-/* A copy of the string; NULL where it is absent or not a string, which the caller judges. 0 or
+/* A copy of the string; NULL if it is absent or not a string, which the caller judges. 0 or
  * -ENOMEM. */
 int json_copy_string(const json_t *object, const char *key, char **ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads single members of JSON without parsing all of it, for objects that are parsed elsewhere. Of
- * duplicate keys the first counts. Text that is not JSON gives absent members. */
+/* Reads single members of JSON without parsing all of it, for objects that are parsed elsewhere. If
+ * a key is duplicated, the first one counts. Text that is not JSON gives absent members. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,19 +12,20 @@ typedef struct JsonView {
         size_t length;
 } JsonView;
 
-/* The value of 'key' in the object; absent where 'object' is not an object. */
+/* The value of 'key' in the object; absent if 'object' is not an object. */
 JsonView json_view_member(JsonView object, const char *key);
 
-/* The item of a list, from 0; absent where there is none, or 'list' is not a list. */
+/* The item of a list, from 0; absent if there is none, or if 'list' is not a list. */
 JsonView json_view_item(JsonView list, size_t index);
 
-/* The characters of a string without escapes; absent where it is not such a string. */
+/* The characters of a string without escapes; absent if it is not such a string. */
 JsonView json_view_string(JsonView value);
 
-/* A copy of such a string, which the caller frees; NULL where it is absent or "". */
+/* A copy of such a string, which the caller frees; NULL if it is absent or "". */
 char *json_view_dup(JsonView value);
 
-/* A string for messages: shortened and printable. The caller frees it; NULL likewise. */
+/* A string for messages: shortened and printable. The same; the caller frees it, and it may be
+ * NULL. */
 char *json_view_message(JsonView value);
 
 bool json_view_equals(JsonView value, const char *string);

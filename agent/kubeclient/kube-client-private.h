@@ -3,8 +3,8 @@
 
 /* Shared by kube-client.c, connections.c and request.c. A connection generation is one multi handle
  * with one identity and its connections. Changed credentials start a new generation, and so does a
- * connection that no longer answers. Requests in flight finish in the old generation, which is
- * freed after the last one; a watch of it that receives nothing for half a minute is ended, so that
+ * connection that has stopped responding. Requests in flight finish in the old generation, which is
+ * freed after the last one; a watch in it that receives nothing for half a minute is ended, so that
  * it continues in the current one. */
 
 #include "agent/kubeclient/kube-client.h"
@@ -51,8 +51,8 @@ struct KubeClient {
         char *token_error;
 
         ClockWatch *clock_watch;
-        sd_event_source *memory_trim_timer; /* what a request used of the libraries is not needed
-                                               until the next one */
+        sd_event_source *memory_trim_timer; /* memory of the libraries that a request used is not
+                                             * needed until the next request */
         bool is_reached;
         bool was_unreachable; /* since the client was created */
         bool was_down;        /* since it was reached last, no server listened */
@@ -72,7 +72,7 @@ struct KubeClient {
 struct KubeRequest {
         KubeConnections *connections;
         KubeRequest *next;
-        KubeRequestSpec spec; /* its strings are no longer valid, its callbacks are */
+        KubeRequestSpec spec; /* its strings are invalid by now, its callbacks are not */
         CURL *easy;
         CurlTransfer transfer;
         bool is_started;
@@ -98,15 +98,15 @@ void kube_connections_process_queue(KubeConnections *connections);
 /* Gives the request to libcurl. 0 or -EIO. */
 int kube_connections_start_request(KubeRequest *request);
 
-/* Of connections that no request uses, few are left open. To be called when the number of requests
- * has changed. */
+/* Only a few connections that no request uses are left open. To be called when the number of
+ * requests has changed. */
 void kube_connections_limit_idle(const KubeConnections *connections);
 
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 
-/* Ends its requests that were sent, as their connection no longer answers: they are repeated on a
- * new one. Only while it is held. */
+/* Ends its requests that were sent, because their connection has stopped responding: they are
+ * repeated on a new one. Only while it is held. */
 void kube_connections_fail_requests(KubeConnections *connections);
 
 /* Whether starting and freeing have to wait. */
@@ -125,7 +125,8 @@ void kube_request_move_to(KubeRequest *request, KubeConnections *connections);
 void kube_request_finish(KubeRequest *request, CURLcode code);
 void kube_request_free(KubeRequest *request);
 
-/* What was requested, for the log and for dumps. Borrowed from libcurl: there is one copy only. */
+/* A description of the request, for the log and for dumps. Borrowed from libcurl: there is one copy
+ * only. */
 typedef struct KubeRequestName {
         const char *method;
         const char *path; /* with its query */
@@ -144,7 +145,7 @@ void kube_client_notify_state(KubeClient *client);
 /* New requests use new connections. */
 void kube_client_renew_connections(KubeClient *client);
 
-/* Reads the token file where it may have changed, or always with 'must'. */
+/* Reads the token file if it may have changed, or always with 'must'. */
 void kube_client_refresh_token(KubeClient *client, bool must);
 
 /* An old generation has finished all its requests. */

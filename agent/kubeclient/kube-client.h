@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Requests to the API server: one libcurl multi handle on the agent's loop, with HTTP/2 where the
+/* Requests to the API server: one libcurl multi handle on the agent's loop, with HTTP/2 if the
  * server supports it, so that all watches share a connection. Nothing blocks, and nothing is
  * retried here: see reflector.h and work-queue.h. The kernel detects a lost server (TCP keep-alive
  * and user timeout), so idle watches cause no wake-ups. A server that accepts requests and does not
@@ -44,7 +44,8 @@ typedef struct KubeRequestSpec {
         const char *content_type; /* of the body; NULL: JSON */
         const char *body;         /* NULL: none; copied */
         size_t body_length;
-        uint64_t deadline_usec;         /* for all of it; 0: KUBE_DEADLINE_SEC; UINT64_MAX: none */
+        uint64_t deadline_usec;         /* for the whole request; 0: KUBE_DEADLINE_SEC; UINT64_MAX:
+                                         * none */
         uint64_t response_timeout_usec; /* until the response starts; 0: no limit */
         uint64_t idle_timeout_usec;     /* between two reads; 0: no limit */
 
@@ -67,12 +68,12 @@ KubeClient *kube_client_free(KubeClient *client);
 DEFINE_CLEANUP(KubeClient *, kube_client_free)
 
 /* Certificates, keys or tokens may have changed. Valid ones are used from the next request on;
- * invalid ones leave the old ones in use. 1 where anything has changed, 0, or -errno with a
+ * invalid ones leave the old ones in use. 1 if anything has changed, 0, or -errno with a
  * message. */
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
-/* Starts a request; what 'spec' points to need not outlive the call. 0, or -errno with a
- * message. */
+/* Starts a request; the memory that 'spec' points to may be freed after the call. 0, or -errno with
+ * a message. */
 int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
                               Error *reterr);
 
@@ -83,12 +84,12 @@ DEFINE_CLEANUP(KubeRequest *, kube_request_cancel)
 /* For `describe node`. Times are realtime microseconds; strings are the client's. */
 typedef struct KubeClientState {
         const char *server;
-        bool is_reached;        /* the last request was answered, with whatever status */
+        bool is_reached;        /* the last request was answered, with any status */
         uint64_t since;         /* when that changed last; 0: nothing was sent yet */
-        const char *last_error; /* why not; NULL where it is */
+        const char *last_error; /* the reason if it is not; NULL if it is */
         const char
                 *last_unreachable_error; /* also while it is reached again; NULL: it always was */
-        /* Of the kubeconfig's files, whose last valid content is in use; NULL: none. */
+        /* The error of the kubeconfig's files, whose last valid content is in use; NULL: none. */
         const char *credentials_error;
         uint64_t n_requests;            /* started */
         uint64_t not_before, not_after; /* of the client certificate; 0: there is none */
@@ -104,8 +105,8 @@ void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *u
                                     void *userdata);
 
 /* Called each time that the server is reachable again, or may be since the clock was set.
- * 'was_down': no server listened, so that the one that answers now may have an older state of
- * etcd; resourceVersions from before are not to be used any longer. */
+ * 'was_down': no server listened, so the one that responds now may have an older state of etcd;
+ * earlier resourceVersions must not be used. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */

@@ -14,10 +14,10 @@ enum {
 /* The body that creates it. 'now' is realtime. The caller frees it; NULL on out of memory. */
 char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now);
 
-/* The body that renews the server's object. The new time is later than the server's, whatever this
- * clock says: readers only check that it advances. 0 with a text that the caller frees; -EBADMSG
- * where 'known' is not a Lease; -ENOMEM. */
+/* The body that renews the server's object. The new time is later than the server's, regardless of
+ * this clock: readers only check that it advances. 0 with a text that the caller frees; -EBADMSG if
+ * 'known' is not a Lease; -ENOMEM. */
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body);
 
-/* The resourceVersion as a number, which only increases; 0 where it is absent. */
+/* The resourceVersion as a number, which only increases; 0 if it is absent. */
 uint64_t lease_object_version(const char *json);

@@ -11,13 +11,14 @@
 
 typedef void (*NodeEventCallback)(const PodEvent *event, void *userdata);
 
-/* 'before' is the server's Node that a request changed, NULL where the request created it; 'after'
- * is that of the response. Calls back for each event, in their order. What is not a Node has none.
+/* 'before' is the server's Node that a request changed, NULL if the request created it; 'after' is
+ * that of the response. Calls back for each event, in their order. A document that is not a Node
+ * has none.
  */
 void node_events_compare(const json_t *before, const json_t *after, NodeEventCallback on_event,
                          void *userdata);
 
-/* NodeNotSchedulable or NodeSchedulable, where the server's Node says otherwise than
- * '*is_unschedulable', which is false at the start of the agent, and is set. */
+/* NodeNotSchedulable or NodeSchedulable, if the server's Node differs from '*is_unschedulable',
+ * which is false at the start of the agent, and is set. */
 void node_events_check_schedulable(bool *is_unschedulable, const json_t *node,
                                    NodeEventCallback on_event, void *userdata);

@@ -11,8 +11,8 @@
 #include "common/event-source.h"
 #include "common/text.h"
 
-/* One request at a time, chosen by what the server is believed to have: unknown, it is read;
- * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
+/* One request at a time, chosen by the assumed state of the server's object: if unknown, it is
+ * read; if absent, created; if present, renewed. A response that contradicts the belief changes it,
  * and the next request follows at once; after other failures it waits. */
 
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/" LEASE_NAMESPACE "/leases"
@@ -88,7 +88,7 @@ static void set_lease_state(KubeLeaseController *controller, LeaseState state) {
         sync_lease(controller);
 }
 
-/* Stores the server's object. False: it is not a Lease, and asked for again later. */
+/* Stores the server's object. False: it is not a Lease, and is requested again later. */
 static bool store_server_lease(KubeLeaseController *controller, const KubeResponse *response) {
         uint64_t version = lease_object_version(response->body), before = controller->version;
         char *known = strdup(response->body);

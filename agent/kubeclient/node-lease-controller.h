@@ -22,8 +22,8 @@ typedef struct KubeLeaseControllerSpec {
         const char *node_name;
         /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
-        /* The server has an older history than before, as after a restored backup: it does not know
-         * what it reported since, and watches will not show it. */
+        /* The server has an older history than before, for example after a restored backup: it does
+         * not have later reports, and watches will not show this. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } KubeLeaseControllerSpec;
@@ -38,7 +38,7 @@ DEFINE_CLEANUP(KubeLeaseController *, kube_lease_controller_free)
  * and no Lease is created. 0 or -ENOMEM. */
 int kube_lease_controller_set_node(KubeLeaseController *controller, const char *uid);
 
-/* Of the last renewal, realtime; 0: never. */
+/* The time of the last renewal, realtime; 0: never. */
 uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller);
 
 /* Prints the Lease and its next renewal for `mainstay debug dump`. */

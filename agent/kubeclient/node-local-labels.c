@@ -311,7 +311,7 @@ static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         return patch;
 }
 
-/* A local taint that was removed at the server is not local any longer, if it appears again. */
+/* A local taint that was removed at the server is not local if it appears again. */
 static char *format_kept_taints(const json_t *node) {
         cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_TAINTS);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints labels_taints = { 0 };

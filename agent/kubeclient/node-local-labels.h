@@ -4,7 +4,7 @@
 /* Separates the local labels and taints of a Node from external ones. Local labels follow the
  * node's configuration; external ones, set by other writers, are never changed. Annotations of the
  * Node list what the node has set on itself, so that every agent can separate them: a label is
- * local where it has the listed value. Pure. */
+ * local if it has the listed value. Pure. */
 
 #include "agent/model/node.h"
 
@@ -14,14 +14,14 @@
  * otherwise. */
 bool node_label_is_self_assignable(const char *key);
 
-/* The metadata for registration, without the name: labels and annotations; and the taints, NULL
- * where there are none. */
+/* The metadata for registration, without the name: labels and annotations; and the taints, NULL if
+ * there are none. */
 json_t *node_local_labels_to_json(const NodeLabelsTaints *own);
 json_t *node_local_annotations_to_json(const NodeLabelsTaints *own);
 json_t *node_local_taints_to_json(const NodeLabelsTaints *own);
 
 /* The patch of the metadata that makes the server's Node equal to the local configuration; an empty
- * object where it is equal. Taints are removed by an administrator only: NodeRestriction does not
+ * object if it is equal. Taints are removed by an administrator only: NodeRestriction does not
  * allow it to a node. */
 json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own);
 

@@ -56,7 +56,7 @@ static void set_if_not_empty(json_t *object, const char *key, json_t *value) {
                 json_decref(value);
 }
 
-/* Keys whose value differs, and null for those that are no longer desired. */
+/* Keys whose value differs, and null for those that are not desired. */
 static json_t *diff_map(json_t *before, json_t *wanted, bool removes) {
         json_t *diff = json_object(), *value;
         const char *key;
@@ -80,7 +80,7 @@ static json_t *find_node_condition(const json_t *status, const char *type) {
         return NULL;
 }
 
-/* The patch of one condition; its heartbeat alone where nothing else differs. */
+/* The patch of one condition; only its heartbeat if nothing else differs. */
 static json_t *diff_condition(json_t *before, const NodeStatus *status, unsigned condition,
                               uint64_t now, bool *changed) {
         uint64_t since = node_reported_condition_since(status, condition);
@@ -122,7 +122,7 @@ static void add_condition_changes(json_t *patch, const json_t *before, const Nod
         json_decref(order);
 }
 
-/* The server merges addresses by type, of which there may be two: they are replaced. */
+/* The server merges addresses by type, and there may be two of a type: they are replaced. */
 static void add_address_changes(json_t *patch, const json_t *before, json_t *wanted) {
         json_t *list;
 
@@ -143,7 +143,7 @@ static void add_replaced_value(json_t *patch, const json_t *before, const json_t
         (void) json_object_set(patch, key, new);
 }
 
-/* Servers show port 0 where there is none. */
+/* Servers show port 0 if there is none. */
 static void add_port_change(json_t *patch, const json_t *before, unsigned port) {
         const json_t *endpoint =
                 json_object_get(json_object_get(before, "daemonEndpoints"), "kubeletEndpoint");

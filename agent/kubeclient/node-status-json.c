@@ -57,7 +57,7 @@ static json_t *write_reported_condition(unsigned condition, const char *is_true,
                          write_node_time(since), "reason", reason, "message", message);
 }
 
-/* Of a source that is no longer configured it says so. */
+/* If a source is not configured any more, the condition reports this. */
 static json_t *write_source_condition(const NodeStatus *status, unsigned condition, uint64_t since,
                                       uint64_t now) {
         const NodeSourceStatus *source = find_reported_source(status, condition);
@@ -69,7 +69,7 @@ static json_t *write_source_condition(const NodeStatus *status, unsigned conditi
                                         node_source_reason(source), strna(source->message));
 }
 
-/* Reasons and messages are the kubelet's, which monitoring tools know. */
+/* Reasons and messages are the kubelet's, so that monitoring tools recognize them. */
 json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uint64_t since,
                                uint64_t now) {
         const NodeConditionInfo *info;
@@ -169,7 +169,7 @@ static json_t *write_node_info(const NodeInfo *info) {
         return json;
 }
 
-/* Features that an API server asks for before it gives a node pods or edits that need them: those
+/* Features that an API server requires before it gives a node pods or edits that need them: those
  * that this agent has, sorted (component-helpers, nodedeclaredfeatures). */
 static json_t *write_declared_features(void) {
         return json_pack("[s, s, s]", "ExtendWebSocketsToKubelet",

@@ -11,8 +11,8 @@
 /* The status without its conditions. NULL on out of memory. */
 json_t *node_status_to_json(const NodeStatus *status);
 
-/* The conditions that a node reports, in their order: pressure, where it is so ReadonlyFilesystem,
- * Ready, where a permission is missing Refused, and those of sources that are configured. */
+/* The conditions that a node reports, in their order: pressure; ReadonlyFilesystem, if it applies;
+ * Ready; Refused, if a permission is missing; and those of configured sources. */
 enum {
         NODE_REPORTED_READY = N_NODE_CONDITIONS,
         NODE_REPORTED_REFUSED,
@@ -22,7 +22,7 @@ enum {
 
 const char *node_reported_condition_name(unsigned condition);
 
-/* Whether the condition is reported though the Node lacks it so far. */
+/* Whether the condition is reported although the Node does not have it yet. */
 bool node_has_reported_condition(const NodeStatus *status, unsigned condition);
 
 /* When it changed last; 0: not known. */

@@ -16,9 +16,9 @@
 #include "common/json-text.h"
 #include "common/text.h"
 
-/* A reflector watches the server's Node, a work queue writes it. What the server is believed to
- * have decides the request: unknown, it is read; absent, it is created; present, it is patched
- * where it differs. A response that contradicts the belief changes it. */
+/* A reflector watches the server's Node, a work queue writes it. The assumed state of the server's
+ * object decides the request: if unknown, it is read; if absent, created; if present, patched if it
+ * differs. A response that contradicts the belief changes it. */
 
 #define NODES      "/api/v1/nodes"
 #define PATCH_TYPE "application/strategic-merge-patch+json"
@@ -49,9 +49,9 @@ struct NodeStatusUpdater {
         unsigned n_deleted;              /* deletions, counted */
         unsigned requested_n_deleted;    /* when the request in flight was built */
         unsigned n_watched;              /* watch events, counted */
-        unsigned requested_n_watched;    /* likewise, before the request */
+        unsigned requested_n_watched;    /* the same, before the request */
         unsigned n_conflicts;
-        bool is_compared_again; /* the last response is being compared with what is desired */
+        bool is_compared_again; /* the last response is being compared with the desired state */
         char *server_node;      /* NODE_PRESENT: the server's object */
         json_t *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
@@ -93,7 +93,7 @@ static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
         report_node_object(updater, NULL);
 }
 
-/* 'node' is what the text contains. 1 where it has changed, 0, -EBADMSG, -ENOMEM. */
+/* 'node' is the content of the text. 1 if it has changed, 0, -EBADMSG, -ENOMEM. */
 static int store_server_node(NodeStatusUpdater *updater, const char *json, const json_t *node) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints external = { 0 };
         cleanup_free char *uid = NULL, *version = NULL, *known = NULL;
@@ -145,7 +145,7 @@ static int on_node_heartbeat(sd_event_source *source, uint64_t usec, void *userd
         return 0;
 }
 
-/* The patch is made of it, and the events of the request are found by it. */
+/* The patch is computed from it, and the events of the request are found by it. */
 static int keep_requested_node(NodeStatusUpdater *updater) {
         json_decref(updater->requested_node);
         updater->requested_node =
@@ -224,14 +224,15 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         return KUBE_WORK_RETRY_NOW;
 }
 
-/* The watch has reported the object since the request: that is newer, or what follows will be. */
+/* The watch has reported the object since the request: that report is newer, or the next one will
+ * be. */
 static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
 
-/* The response may have a change of others that the request was not made for, and that no watch
- * event reports where the watch started after it. Once: a server that changes what it is sent, such
- * as by a webhook, is not sent it without end. */
+/* The response may contain a change of others that the request was not made for, and that no watch
+ * event reports if the watch started after it. Only once: a server that changes what it receives,
+ * such as by a webhook, must not be sent the same patch endlessly. */
 static KubeWorkResult compare_node_again(NodeStatusUpdater *updater) {
         updater->is_compared_again = !updater->is_compared_again;
         return updater->is_compared_again ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
@@ -291,7 +292,7 @@ static bool parse_resource_version(const char *text, uint64_t *ret) {
         return errno == 0 && *end == '\0';
 }
 
-/* A response to our own request was newer. What a list says is never outdated: where etcd was
+/* A response to our own request was newer. The content of a list is never outdated: if etcd was
  * restored, resource versions start again. */
 static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json_t *node) {
         const json_t *metadata = json_object_get(node, "metadata");
@@ -316,7 +317,8 @@ static void on_node_object(KubeWatchEvent change, const char *json, size_t lengt
                 return;
         }
         node = json_loads(json, 0, NULL);
-        /* A newer response has this change, too, and was not compared with what is desired. */
+        /* A newer response also contains this change, and was not compared with the desired
+         * state. */
         if (is_watch_event_outdated(updater, node) || store_server_node(updater, json, node) > 0)
                 mark_node_dirty(updater);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Registers the Node, again where it was deleted; updates its status at once when it changes and
- * every five minutes (the default of nodeStatusReportFrequency; that setting and
+/* Registers the Node, and again if it was deleted; updates its status immediately when it changes
+ * and every five minutes (the default of nodeStatusReportFrequency; that setting and
  * nodeStatusUpdateFrequency are ignored); and reports the labels and taints of other writers. */
 
 #include "agent/kubeclient/kube-client.h"
@@ -47,10 +47,10 @@ DEFINE_CLEANUP(NodeStatusUpdater *, node_status_updater_free)
 /* The status may have changed: it is reported if so. */
 void node_status_updater_trigger(NodeStatusUpdater *updater);
 
-/* Reads the Node again: what is known about the server's object is not reliable. */
+/* Reads the Node again: the known state of the server's object is not reliable. */
 void node_status_updater_resync(NodeStatusUpdater *updater);
 
-/* NULL where the Node does not exist. */
+/* NULL if the Node does not exist. */
 const char *node_status_updater_node_uid(const NodeStatusUpdater *updater);
 
 /* Prints the Node object and its next update for `mainstay debug dump`. */

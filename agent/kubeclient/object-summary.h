@@ -9,16 +9,16 @@
 
 typedef struct KubeObjectSummary {
         char *name;
-        char *namespace; /* "" where it is not namespaced */
+        char *namespace; /* "" if it is not namespaced */
         char *uid;
         char *resource_version;
         bool is_deleting;      /* it has a deletionTimestamp */
         int64_t grace_seconds; /* of its deletion; -1: that of the pod's spec */
         char *mirror_hash;     /* of a mirror pod: that of its static pod; NULL for other objects */
-        char *config_hash;     /* likewise: the hash of the manifest */
+        char *config_hash;     /* the same, for the hash of the manifest */
         char *phase;           /* of its status, or NULL */
         char *status;          /* the status as JSON, or NULL */
-        int64_t generation;    /* of the spec; 0: the kind lacks one */
+        int64_t generation;    /* of the spec; 0: the kind has none */
 } KubeObjectSummary;
 
 /* 0; -EBADMSG with a message; -ENOMEM. The caller ends it with kube_object_summary_done(). */

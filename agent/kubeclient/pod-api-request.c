@@ -49,7 +49,7 @@ static json_t *make_status_tree(const KubeLocalPod *local) {
         if (local->status) {
                 json_t *status = pod_status_to_json_tree(local->pod, local->status);
 
-                if (!local->is_api_pod) /* its spec there lacks these containers */
+                if (!local->is_api_pod) /* the server's spec does not have these containers */
                         (void) json_object_del(status, "ephemeralContainerStatuses");
                 return status;
         }
@@ -78,7 +78,7 @@ static int set_observed_generation(json_t *object, int64_t generation) {
         return json_object_set_new(object, "observedGeneration", json_integer(generation));
 }
 
-/* Of the status and of its conditions: the generation of the spec that they are about. */
+/* The generation of the spec to which the status and its conditions refer. */
 static int add_observed_generation(json_t *status, int64_t generation) {
         size_t i;
         json_t *condition;

@@ -16,7 +16,7 @@ typedef struct KubeLocalPod {
         const char *cached;      /* in their place: a v1.Pod with its status, from the disk */
         const char *uid;         /* of the API server's object, or of the static pod */
         bool is_api_pod;         /* else a mirror pod stands for it */
-        bool is_outdated;        /* nothing desires the API pod any longer: it is deleted */
+        bool is_outdated;        /* the API pod is not desired any more: it is deleted */
         bool awaits_edit;        /* a container has not started by the edited spec of the pod */
         bool is_terminated;      /* the pod instance is gone; this is its final status */
 } KubeLocalPod;
@@ -26,19 +26,19 @@ typedef enum KubePodRequestKind {
         KUBE_POD_CREATE_MIRROR, /* POST */
         KUBE_POD_PATCH_STATUS,  /* PATCH */
         KUBE_POD_DELETE,        /* DELETE with grace period 0 and the UID as a precondition */
-        KUBE_POD_RETIRE,        /* DELETE with the pod's own grace period, likewise */
+        KUBE_POD_RETIRE,        /* DELETE with the pod's own grace period, otherwise the same */
         N_KUBE_POD_REQUESTS,
 } KubePodRequestKind;
 
 typedef struct KubePodRequest {
         KubePodRequestKind kind;
         char *body; /* NULL: no request */
-        /* KUBE_POD_PATCH_STATUS: of the object's UID and of our whole status, whatever the patch:
-         * the same status is reported once, even if the server changes it afterwards. */
+        /* KUBE_POD_PATCH_STATUS: a hash of the object's UID and of our whole status, regardless of
+         * the patch: the same status is reported once, even if the server changes it afterwards. */
         char status_hash[SHA256_HEX_SIZE];
 } KubePodRequest;
 
-/* 'remote' is NULL where the server does not have an object of the name, 'node_uid' while the Node
+/* 'remote' is NULL if the server does not have an object of the name, 'node_uid' while the Node
  * does not exist there. 0 or -ENOMEM. */
 int kube_pod_next_request(const KubeLocalPod *local, const KubeObjectSummary *remote,
                           const char *node_name, const char *node_uid, KubePodRequest *ret);

@@ -103,7 +103,7 @@ static int keep_transition_times(json_t *reported, json_t *ours) {
         return 0;
 }
 
-/* With null for each optional field that is reported and no longer set. */
+/* The patch contains null for each optional field that is reported but not set. */
 static json_t *build_condition_patch(json_t *reported, json_t *ours) {
         static const char *const optional[] = { "message", "reason" };
         json_t *patch = json_copy(ours);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keys of certificates, and what else certificates and requests for them are made of. Results are
+/* Keys of certificates, and the other parts of certificates and requests for them. Results are
  * codes of GnuTLS: negative is an error. */
 
 #include <gnutls/x509.h>
@@ -10,13 +10,13 @@
 /* A new key on P-256. '*ret' is to be deinitialized, also after an error unless it is NULL. */
 int private_key_generate(gnutls_x509_privkey_t *ret);
 
-/* One that private_key_format() wrote; likewise. At most 'max' bytes are read. */
+/* The same for a key that private_key_format() wrote. At most 'max' bytes are read. */
 int private_key_import(const char *pem, size_t max, gnutls_x509_privkey_t *ret);
 
 /* PKCS#8 in PEM, to be freed by secret_free(); NULL: it cannot be exported, or no memory. */
 char *private_key_format(gnutls_x509_privkey_t key);
 
-/* What GnuTLS has exported as text; the copy of GnuTLS is overwritten and freed. */
+/* Text that GnuTLS has exported; the copy of GnuTLS is overwritten and freed. */
 char *take_gnutls_text(gnutls_datum_t *datum);
 
 /* A numeric address as an alternative name has it. Its length, 4 or 16; 0: it is none. */

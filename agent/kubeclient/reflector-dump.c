@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `mainstay debug dump` prints of a reflector. */
+/* Prints a reflector for `mainstay debug dump`. */
 
 #include "agent/kubeclient/reflector-private.h"
 

@@ -13,7 +13,8 @@
 #include <errno.h>
 
 enum {
-        /* What a server chooses if it is not asked; random, so that not all end together. */
+        /* The timeout that a server chooses without a parameter; random, so that not all end
+         * together. */
         WATCH_MIN_SEC = 1800,
         WATCH_MAX_SEC = 3600,
         WATCH_SLACK_SEC = 30,    /* by which a watch may exceed its timeout */
@@ -106,8 +107,8 @@ static void on_watch_open(void *userdata) {
         reflector_release(r);
 }
 
-/* After a watch that ended regularly or broke off, the next one continues from its version: soon
- * where it reported anything, otherwise with back-off. */
+/* After a watch that ended regularly or was interrupted, the next one continues from its version:
+ * soon if it reported anything, otherwise with back-off. */
 static void restart_watch(KubeReflector *r) {
         uint64_t now = now_boottime_usec(), lasted = now - r->started_at;
         uint64_t apart = WATCH_APART_MSEC * USEC_PER_MSEC;

@@ -77,9 +77,9 @@ static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* Reflectors that wait for the server only continue within two seconds. One that has an older state
- * than ours would send no event until its versions have passed ours: only a list shows what it
- * has. */
+/* Reflectors that wait for the server only continue within two seconds. A server with an older
+ * state than ours would send no event until its versions have passed ours: only a list shows its
+ * state. */
 static void on_reflector_reconnect(bool was_down, void *userdata) {
         KubeReflector *r = userdata;
         uint64_t usec = back_off_random() % (2 * USEC_PER_SEC);
@@ -178,7 +178,7 @@ static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
         return e;
 }
 
-/* A backslash stands before what separates terms. NULL: out of memory. */
+/* A backslash precedes characters that separate terms. NULL: out of memory. */
 static char *format_selector(const KubeFieldSelector *selector) {
         char *text = NULL;
         size_t length;

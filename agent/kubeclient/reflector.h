@@ -2,8 +2,8 @@
 #pragma once
 
 /* Lists and watches a collection of the API server (client-go: reflector): a list in pages, then a
- * watch with bookmarks, resumed where it broke off. Lists do not use sendInitialEvents, which an
- * API server on an older etcd refuses. A watch that ends with 410, an ERROR event or a
+ * watch with bookmarks, which is resumed after an interruption. Lists do not use sendInitialEvents,
+ * which an API server on an older etcd refuses. A watch that ends with 410, an ERROR event or a
  * resourceVersion that goes back is followed by a new list, after a back-off with jitter, and so is
  * a time in which no server listened, as the next one may have an older state of etcd; one that
  * merely closes is resumed.

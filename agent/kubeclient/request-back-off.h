@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef struct KubeBackOff {
-        unsigned n_failures; /* whatever the limits of each were */
+        unsigned n_failures; /* regardless of the limits of each */
         uint64_t failed_at;  /* boot time */
 } KubeBackOff;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request: credentials, timeouts, streams, and what its errors mean for the client. */
+/* One request: credentials, timeouts, streams, and the meaning of its errors for the client. */
 
 #include "agent/kubeclient/kube-client-private.h"
 
@@ -141,7 +141,7 @@ KubeRequestName kube_request_name(const KubeRequest *request) {
 
         curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_EFFECTIVE_METHOD, &method);
         curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
-        /* libcurl knows the URL from when the request is sent. */
+        /* libcurl has the URL as soon as the request is sent. */
         return (KubeRequestName){ .method = method ? method : "-",
                                   .path = url && strlen(url) > base ? url + base : "-" };
 }
@@ -183,7 +183,8 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
         }
         log_request_end(request, &response);
         record_request_end(request, code, response.error);
-        /* Requests that failed with it may have cancelled it; its own callback does so in vain. */
+        /* Requests that failed with it may have cancelled it; cancelling it in its own callback has
+         * no effect. */
         if (!request->is_cancelled && request->spec.on_done) {
                 request->is_cancelled = true;
                 request->spec.on_done(&response, request->spec.userdata);
@@ -211,8 +212,8 @@ static void link_kube_request(KubeRequest *request, KubeConnections *connections
         kube_connections_limit_idle(connections);
 }
 
-/* libcurl stops to read from a connection when a stream's buffer is full. With that stream, it
- * forgets what it has read of the others until more arrives. */
+/* libcurl stops to read from a connection when a stream's buffer is full. Together with that
+ * stream, it forgets the data that it has read of the others until more arrives. */
 static void remove_from_connection(const KubeRequest *request) {
         const KubeConnections *connections = request->connections;
 
@@ -453,7 +454,7 @@ static int begin_kube_request(KubeRequest *request, const KubeRequestSpec *spec)
                 return r;
         r = start_idle_timer(request);
         if (r < 0 || kube_connections_are_held(request->connections))
-                return r; /* starts when the generation is no longer held */
+                return r; /* starts when the generation is not held any more */
         r = kube_connections_start_request(request);
         request->is_started = r >= 0;
         return r;

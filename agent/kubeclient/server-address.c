@@ -10,7 +10,7 @@
 typedef struct ServerUrlParts {
         const char *host;
         size_t host_length;
-        const char *port; /* "443" where it is not given */
+        const char *port; /* "443" if it is not given */
         size_t port_length;
         const char *rest;
 } ServerUrlParts;

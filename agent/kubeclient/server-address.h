@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The address to which requests are sent. Where the server's certificate has another name than its
- * URL (tls-server-name), that name is requested, and the URL's host is connected. */
+/* The address to which requests are sent. If the server's certificate has another name than its URL
+ * (tls-server-name), that name is requested, and the URL's host is connected. */
 
 #include "common/macros.h"
 

@@ -12,5 +12,5 @@ typedef struct TlsBootstrapSpec {
         const char *kubeconfig_to_write; /* a path; NULL: none */
 } TlsBootstrapSpec;
 
-/* All of it is copied. The request is freed by its caller. 0, or -errno with a message. */
+/* Everything is copied. The request is freed by its caller. 0, or -errno with a message. */
 int tls_bootstrap_start(const TlsBootstrapSpec *spec, CertificateRequest **ret, Error *reterr);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The TLS files of a kubeconfig: CA, certificate and key. They are read once, verified, and kept in
- * memory files, so that libcurl uses what was verified, even if the files change. */
+ * memory files, so that libcurl uses the verified content even if the files change. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
@@ -17,19 +17,19 @@ typedef struct KubeTlsConfig {
         int certificate_fd;
         int key_fd;
         char hash[SHA256_HEX_SIZE]; /* of all three */
-        /* Of the client certificate, realtime microseconds; 0: none. */
+        /* The expiry of the client certificate, realtime microseconds; 0: none. */
         uint64_t not_before, not_after;
 } KubeTlsConfig;
 
 #define KUBE_TLS_CONFIG_NULL \
         ((KubeTlsConfig){ .authority_fd = -EBADF, .certificate_fd = -EBADF, .key_fd = -EBADF })
 
-/* Reads the files of the kubeconfig. -EINVAL where a certificate is invalid or the key does not
- * match it; -errno of a file; with a message that contains no secret. */
+/* Reads the files of the kubeconfig. -EINVAL if a certificate is invalid or the key does not match
+ * it; -errno of a file; with a message that contains no secret. */
 int kube_tls_config_load(const Kubeconfig *kubeconfig, KubeTlsConfig *ret, Error *reterr);
 void kube_tls_config_done(KubeTlsConfig *tls_config);
 
-/* A certificate in PEM and its key, in one text: -EINVAL with a message where one cannot be used or
+/* A certificate in PEM and its key, in one text: -EINVAL with a message if one cannot be used or
  * the key does not match. Its validity, in realtime microseconds. */
 int kube_pair_check(const char *pair, uint64_t *ret_not_before, uint64_t *ret_not_after,
                     Error *reterr);

@@ -183,7 +183,7 @@ static void on_queue_reconnect(bool was_down, void *userdata) {
                 return;
         kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
-        queue->retried_at = 0; /* all are due, also those that had a second of their own */
+        queue->retried_at = 0; /* all are due, including those that had their own second */
         list_foreach(item, queue->items)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sends writes asynchronously (client-go: rate-limited work queue). What is to be written is a key;
- * its request is built when it is sent, so that a hundred changes of an object are one request. A
- * few keys are in flight at a time, one request per key. A failed one is retried after a back-off
- * with jitter, or after Retry-After; never more than one retry a second for all keys together. */
+/* Sends writes asynchronously (client-go: rate-limited work queue). The key identifies what is to
+ * be written; the request is built when it is sent, so that a hundred changes of an object are one
+ * request. A few keys are in flight at a time, one request per key. A failed one is retried after a
+ * back-off with jitter, or after Retry-After; never more than one retry a second for all keys
+ * together. */
 
 #include "agent/kubeclient/kube-client.h"
 
@@ -13,8 +14,8 @@ typedef struct KubeWorkQueue KubeWorkQueue;
 typedef enum KubeWorkResult {
         KUBE_WORK_DONE,        /* the key is clean, unless it was marked since */
         KUBE_WORK_RETRY_NOW,   /* build and send it again at once */
-        KUBE_WORK_RETRY_SOON,  /* after half a second, whatever other keys do: the server's answer
-                                  will change by itself */
+        KUBE_WORK_RETRY_SOON,  /* after half a second, regardless of other keys: the server's
+                                * response will change by itself */
         KUBE_WORK_RETRY_LATER, /* build and send it again after the back-off */
 } KubeWorkResult;
 
