@@ -12,7 +12,7 @@ enum {
         VERBOSE_LEVEL = 4 /* of klog: the level for debugging */
 };
 
-/* What mainstayd calls it, in the kubelet's order of the alphabet. */
+/* The name of the option of mainstayd, in the kubelet's alphabetical order. */
 static const struct {
         const char *flag, *option;
 } translations[] = {

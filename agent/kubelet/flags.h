@@ -9,7 +9,7 @@
 
 typedef struct KubeletFlags {
         char **options;        /* of mainstayd, without its name */
-        char **without_effect; /* "--flag", those that mainstayd lacks an option for */
+        char **without_effect; /* "--flag", those for which mainstayd has no option */
         char *stray;           /* an argument that is not a flag; NULL: none */
         bool prints_version;
         bool prints_help;
