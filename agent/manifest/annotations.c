@@ -31,7 +31,7 @@ static const ProfileAnnotation kinds[] = {
         { "seccomp.security.alpha.kubernetes.io/pod", "seccomp", "seccompProfile", false, false },
 };
 
-/* The profile in the field, and where it is: the container's, or the pod's, which for AppArmor
+/* The profile in the field, and its place: the container's, or the pod's, which for AppArmor
  * applies to its containers, too. */
 typedef struct ProfileField {
         const SecurityProfile *profile; /* NULL: not set */

@@ -42,7 +42,7 @@ static int eviction_setting_error(const EvictionSetting *entry, int r) {
                                r);
 }
 
-/* NAN where no number precedes the '%'. */
+/* NAN if no number precedes the '%'. */
 static double parse_percentage(const char *text) {
         char *end;
         double value = strtod(text, &end);

@@ -7,5 +7,5 @@
 #include "agent/manifest/decode.h"
 #include "agent/model/config.h"
 
-/* Reads the amounts, and checks what they need. 0, -EINVAL with the place, -ENOMEM. */
+/* Reads the amounts, and checks their prerequisites. 0, -EINVAL with the place, -ENOMEM. */
 int config_read_reserved(const Decoder *d, const YamlNode *root, Config *config);

@@ -54,7 +54,7 @@ static bool is_absent_text(const Decoder *d, const Field *field, const YamlNode 
         return !node->text[0] && !(field->is_not_empty && d->mode == DECODE_MANIFEST);
 }
 
-/* An API server has admitted what its object says, of which there may be a record. */
+/* An API server has admitted the content of its object, of which there may be a record. */
 static bool is_checked(const Decoder *d, const Field *field) {
         return field->check && (!field->is_manifest_check || d->mode == DECODE_MANIFEST);
 }
@@ -381,7 +381,7 @@ static int decode_optional(Decoder *d, const Field *field, const YamlNode *node,
         return decode_object(d, node, field->schema, path, object);
 }
 
-/* The list grows by one before each item, so that schema_done() frees what a failure leaves. */
+/* The list grows by one before each item, so that schema_done() frees the remains of a failure. */
 static int decode_list(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
@@ -426,7 +426,7 @@ static bool is_accepted(const Field *field, const YamlNode *node) {
         return node->kind == YAML_NODE_STRING && streq(field->accepts, node->text);
 }
 
-/* What says nothing else than the default: Go prints durations that are not set as "0s". */
+/* Values that only repeat the default: Go prints durations that are not set as "0s". */
 static bool is_zero(const YamlNode *node) {
         for (size_t i = 0; node->kind == YAML_NODE_MAPPING && i < node->n; i++)
                 if (!is_zero(yaml_node_value(node, i)))
@@ -471,7 +471,7 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
                 return 0;
         if (is_accepted(field, node))
                 return 0;
-        /* Where there is a value without effect, an empty one of another type is an error. */
+        /* If there is a value without effect, an empty one of another type is an error. */
         if (is_harmless(node) && (!field->accepts || d->mode != DECODE_MANIFEST))
                 return 0;
         r = error_setf(d->reterr, EINVAL, "%s",
@@ -560,7 +560,7 @@ static const char *parent_key(const DecodePath *path) {
         return parent ? parent->key : "the document";
 }
 
-/* Finds the errors below a misplaced field, as if it were where it belongs. */
+/* Finds the errors below a misplaced field, as if it were in its correct place. */
 static int decode_misplaced_value(Decoder *d, const Schema *home, const YamlNode *key,
                                   const YamlNode *value, const DecodePath *path) {
         void *object = calloc(1, home->size);

@@ -46,20 +46,20 @@ typedef struct Decoder {
         Error *reterr;
 } Decoder;
 
-/* 'object' must be zeroed; after a failure the caller frees what it holds with schema_done(). 0,
+/* 'object' must be zeroed; after a failure the caller frees its content with schema_done(). 0,
  * -EINVAL with the place, -ENOMEM. */
 int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,
                   const DecodePath *path, void *object);
 
-/* Prefixes the message with "web.yaml:7:11: spec.containers[0].name: ", without what a Secret
- * hides. Returns r. */
+/* Prefixes the message with "web.yaml:7:11: spec.containers[0].name: ", without values that a
+ * Secret hides. Returns r. */
 int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePath *path, int r);
 
 /* Takes the error of a field, an item or a rule, after which the walk can continue: 0, or -ENOMEM.
  * Without a list of errors it is r. */
 int decode_keep_error(const Decoder *decoder, int r);
 
-/* How many errors have been kept; and r, or -EINVAL where more have been kept since. */
+/* The number of errors that have been kept; and r, or -EINVAL if more have been kept since. */
 size_t decode_count_errors(const Decoder *decoder);
 int decode_result(const Decoder *decoder, size_t n_errors, int r);
 
@@ -81,5 +81,5 @@ int decode_warn_strictly(Decoder *decoder, const YamlNode *node, const DecodePat
 /* A warning about the file as a whole. */
 int decode_warn_of_file(Decoder *decoder, const char *sentence);
 
-/* Moves the warnings out; the last one says how many more there were. 0 or -ENOMEM. */
+/* Moves the warnings out; the last one contains the number of further ones. 0 or -ENOMEM. */
 int decode_take_warnings(Decoder *decoder, char ***ret);

@@ -2,16 +2,15 @@
 
 /* The manifest directory (staticPodPath; kubelet: config source file). inotify events are only a
  * trigger: when the queue has been drained, the directory is scanned once, and the result is
- * compared with what is known. So an overflow of the queue, the renames of an editor and the first
- * scan take the same path.
+ * compared with the known state. So an overflow of the queue, the renames of an editor and the
+ * first scan take the same path.
  *
- * A file that cannot be read never removes anything. Pods are dropped only where their file is
- * absent from a directory that can be listed and that is either the known one or contains
- * manifests.
+ * A file that cannot be read never removes anything. Pods are dropped only if their file is absent
+ * from a directory that can be listed and that is either the known one or contains manifests.
  *
  * No timer runs in the normal case. One is armed while a file is being written, for a moment after
  * a file vanished (editors remove a file and put it back), while the directory cannot be read, and
- * where inotify is not available. */
+ * if inotify is not available. */
 
 #include "agent/manifest/manifest-table.h"
 #include "agent/manifest/manifest.h"
@@ -57,7 +56,7 @@ struct ManifestDirectory {
         char *last_error;
         char *warning; /* others than root may write */
         unsigned generation;
-        unsigned fetched_generation; /* likewise, of the manifests that were fetched */
+        unsigned fetched_generation; /* the same for the manifests that were fetched */
         bool has_new_fetched;        /* since the last scan */
         bool is_started;
 
@@ -187,7 +186,8 @@ static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char 
         return 0;
 }
 
-/* The file cannot be read at all. When it can be read again it counts as new, whatever its content.
+/* The file cannot be read at all. When it can be read again it counts as new, regardless of its
+ * content.
  */
 static int mark_file_unreadable(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
         entry->stamp = (ManifestStamp){ 0 };
@@ -210,8 +210,8 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry,
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
-/* The kubelet does not check this either. A refusal would keep the pods of a node from starting
- * because of a mode, so it is only said. */
+/* The kubelet does not check this either. A refusal would prevent the pods of a node from starting
+ * because of a mode, so it is only reported. */
 static void check_directory_writers(DirectoryScan *scan, const struct stat *st) {
         bool is_shared = (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & S_IWOTH) ||
                          ((st->st_mode & S_IWGRP) && st->st_gid != 0);
@@ -234,7 +234,7 @@ static bool is_transient_error(int r) {
         return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
 }
 
-/* Scans one name of the directory. Returns an error only where memory runs out. */
+/* Scans one name of the directory. Returns an error only if memory runs out. */
 static int scan_file(DirectoryScan *scan, const char *file) {
         ManifestEntry *entry = manifest_table_find(&scan->source->table, file);
         ManifestStamp stamp = entry ? entry->stamp : (ManifestStamp){ 0 };
@@ -355,7 +355,7 @@ static void arm_manifest_scan_timer(ManifestDirectory *source, uint64_t usec) {
                 log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
 }
 
-/* True where anything has changed. While memory does not suffice to resolve names, no change is
+/* True if anything has changed. While memory does not suffice to resolve names, no change is
  * reported. */
 static bool scan_directory(ManifestDirectory *source) {
         cleanup_close int fd =
@@ -488,7 +488,7 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
         source->fetched_generation++;
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", prefix);
-        /* Where one cannot be read, those that were read are used, and none is dropped. */
+        /* If one cannot be read, those that were read are used, and none is dropped. */
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = load_fetched_manifest(&scan, prefix, *name, reterr);
         if (r >= 0)

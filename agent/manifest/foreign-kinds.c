@@ -16,7 +16,7 @@ enum {
 };
 
 /* Kinds of Kubernetes that make no pods, of the past, too. Old manifests have them in other groups
- * of Kubernetes; in a stranger's group, as that of Knative's Service, they may make some. */
+ * of Kubernetes; in an unknown group, such as that of Knative's Service, they may create pods. */
 static const char *const cluster_kinds[] = {
         "APIService",
         "Binding",

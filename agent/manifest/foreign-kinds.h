@@ -27,16 +27,16 @@ typedef struct ForeignKinds {
 int foreign_kinds_find(const YamlTree *tree, ForeignKinds *ret);
 void foreign_kinds_done(ForeignKinds *foreign);
 
-/* Whether objects of that kind are of no use to a node and can be left out: Kubernetes' own kinds
+/* Whether objects of that kind are of no use to a node and can be skipped: Kubernetes' own kinds
  * that run nothing, those of widely used extensions, and those that the file defines. */
 bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind);
 
-/* Whether a controller of a cluster makes pods of objects of that kind: then leaving one out would
- * leave out what the file is for. '*ret_advice' says what a node runs instead. */
+/* Whether a controller of a cluster creates pods for objects of that kind: then skipping one would
+ * skip the purpose of the file. '*ret_advice' names the kind that a node runs instead. */
 bool kind_is_workload(const char *kind, const char **ret_advice);
 
 /* Notes that an object was left out. 0 or -ENOMEM. */
 int foreign_kinds_skip(ForeignKinds *foreign, const char *version, const char *kind);
 
-/* The sentence about what was left out; the caller frees it. NULL: out of memory. */
+/* The sentence about the skipped objects; the caller frees it. NULL: out of memory. */
 char *foreign_kinds_explain(const ForeignKinds *foreign);

@@ -53,7 +53,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 }
 
 /* It names the files that are watched with it, so it is read before: the events of a change in
- * between go with the old watch, and 'ret_is_late' says so. */
+ * between go to the old watch, and 'ret_is_late' reports this. */
 static int load_and_apply_kubeconfig(KubeconfigWatch *watch, bool *ret_is_late,
                                      char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };

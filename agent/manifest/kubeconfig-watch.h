@@ -14,18 +14,18 @@ typedef struct KubeconfigWatch KubeconfigWatch;
 typedef struct KubeconfigWatchSpec {
         sd_event *event;
         const char *path; /* copied */
-        /* Takes the content, which is borrowed: < 0 with a message where it is not usable. */
+        /* Takes the content, which is borrowed: < 0 with a message if it is not usable. */
         int (*use)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
         /* NULL: the error is gone. 'warnings' are those of the file, NULL: none. */
         void (*on_error)(const char *error_text, char *const *warnings, void *userdata);
         void *userdata;
 } KubeconfigWatchSpec;
 
-/* Reads once and calls both callbacks as needed before it returns. 0, or -errno where it cannot
+/* Reads once and calls both callbacks as needed before it returns. 0, or -errno if it cannot
  * watch. */
 int kubeconfig_watch_new(const KubeconfigWatchSpec *spec, KubeconfigWatch **ret);
 KubeconfigWatch *kubeconfig_watch_free(KubeconfigWatch *watch);
 DEFINE_CLEANUP(KubeconfigWatch *, kubeconfig_watch_free)
 
-/* Reads again, for callers that know of a change. */
+/* Reads again, for callers that have noticed a change. */
 void kubeconfig_watch_reload(KubeconfigWatch *watch);

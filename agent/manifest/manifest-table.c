@@ -447,7 +447,7 @@ static const DataObject *find_default_class(const ManifestEntry *entry) {
         return NULL;
 }
 
-/* Sets the public fields of an entry. 1 where they have changed. */
+/* Sets the public fields of an entry. 1 if they have changed. */
 static int publish_entry_objects(ManifestTable *table, ManifestEntry *entry, char **error,
                                  uint64_t now_realtime_usec) {
         Manifest *manifest = &entry->manifest;
@@ -481,7 +481,7 @@ static int publish_entry_objects(ManifestTable *table, ManifestEntry *entry, cha
         return has_changed;
 }
 
-/* The DaemonSets likewise. */
+/* The same for DaemonSets. */
 static int publish_entry_daemonsets(ManifestEntry *entry) {
         Manifest *manifest = &entry->manifest;
         size_t n;

@@ -29,19 +29,19 @@ typedef struct ManifestTable {
         unsigned data_generation; /* changes with every change of a ConfigMap or Secret */
 } ManifestTable;
 
-/* The entry of a file, created where it does not exist; NULL: out of memory. */
+/* The entry of a file, created if it does not exist; NULL: out of memory. */
 ManifestEntry *manifest_table_get(ManifestTable *table, const char *file);
 ManifestEntry *manifest_table_find(const ManifestTable *table, const char *file);
 void manifest_table_remove(ManifestTable *table, size_t i);
 void manifest_table_done(ManifestTable *table);
 
-/* An immutable object must not change while its file has it. 0, or -EINVAL where one of the new
- * objects differs from the present one of its name. */
+/* An immutable object must not change while its file has it. 0, or -EINVAL if one of the new
+ * objects differs from the current one of its name. */
 int manifest_entry_check_immutable(const ManifestEntry *entry, const ManifestObjects *objects,
                                    Error *reterr);
 
-/* The selector of a DaemonSet is immutable: it identifies its pods. 0, or -EINVAL where one of the
- * new objects has a different selector than the present one of its name. */
+/* The selector of a DaemonSet is immutable: it identifies its pods. 0, or -EINVAL if one of the new
+ * objects has a different selector than the current one of its name. */
 int manifest_entry_check_selectors(const ManifestEntry *entry, const ManifestObjects *objects,
                                    Error *reterr);
 
@@ -57,10 +57,10 @@ int manifest_entry_restore_pod_take(ManifestEntry *entry, Pod *pod);
 /* The same of a DaemonSet. */
 int manifest_entry_restore_set_take(ManifestEntry *entry, DaemonSet *set);
 
-/* Sets the error of a file, NULL: none. True where it has changed. Takes ownership of the text. */
+/* Sets the error of a file, NULL: none. True if it has changed. Takes ownership of the text. */
 bool manifest_entry_set_error_take(ManifestEntry *entry, char *error_text);
 
 /* Decides for all entries which owns which name, and sets manifest.pods, manifest.data and
  * manifest.error. An owner keeps its name; otherwise the first file by name gets it; a missing file
- * loses its names to one that exists. 1 where anything changed, 0, -ENOMEM. */
+ * loses its names to one that exists. 1 if anything changed, 0, -ENOMEM. */
 int manifest_table_resolve_names(ManifestTable *table, uint64_t now_realtime_usec);

@@ -14,6 +14,6 @@ int check_manifest_text(const char *file, const char *data, size_t length, Error
 void find_text_position(const char *data, size_t offset, size_t *ret_line, size_t *ret_column);
 
 /* JSON is YAML except for surrogate pairs ("\ud83d\ude00") and tabs between tokens. Returns a copy
- * in which both are converted to YAML (*ret is NULL where nothing had to be converted); the caller
+ * in which both are converted to YAML (*ret is NULL if nothing had to be converted); the caller
  * frees it. 0 or -ENOMEM. */
 int convert_json_text_to_yaml(const char *data, size_t length, char **ret, size_t *ret_length);

@@ -18,14 +18,15 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* Of texts in the manifest of a pod or a DaemonSet, more than an API server stores. Its record,
- * where each byte may be an escape of six, stays below POD_RECORD_MAX. */
+/* The limit of texts in the manifest of a pod or a DaemonSet, more than an API server stores. Its
+ * record, in which each byte may be an escape of six, stays below POD_RECORD_MAX. */
 #define POD_TEXT_MAX (2 * MIB)
 
 typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
-        const char *kind;     /* of all objects, whatever their manifests say; NULL: as they say */
+        const char *kind;     /* of all objects, regardless of their manifests; NULL: as in their
+                               * manifests */
         ForeignKinds foreign; /* of a manifest */
         ManifestObjects objects;
 } ManifestParser;
@@ -44,7 +45,7 @@ void manifest_objects_done(ManifestObjects *objects) {
         *objects = (ManifestObjects){ 0 };
 }
 
-/* "kind" or "apiVersion" as a string; NULL where it is absent or not a string, which was reported.
+/* "kind" or "apiVersion" as a string; NULL if it is absent or not a string, which was reported.
  */
 static const char *read_word(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                              const char *key) {
@@ -106,7 +107,7 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
-/* Of records it is not known from their text: what reads them knows it. */
+/* For records it is not known from their text: the reader knows it. */
 static ObjectSource parsed_source(const Decoder *decoder) {
         const PodSource file = pod_source_of_file(decoder->file);
 
@@ -313,7 +314,7 @@ static int parse_object(ManifestParser *parser, const YamlNode *node, const Deco
 static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                       const char *version, const char *kind);
 
-/* The items of a typed list may leave out what the list says. */
+/* The items of a typed list may omit fields that the list contains. */
 static int parse_list_item(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                            const char *item_kind) {
         return item_kind && node->kind == YAML_NODE_MAPPING && !yaml_node_get(node, "kind")

@@ -37,7 +37,7 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
 int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
                       ManifestObjects *ret, char ***ret_errors);
 
-/* Parses an object from an API server; in a list it lacks kind and apiVersion. Unknown fields, and
+/* Parses an object from an API server; in a list it has no kind and apiVersion. Unknown fields, and
  * fields for other components than the node, are ignored. A pod keeps its name and UID. 'place'
  * starts the messages. */
 int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
@@ -80,7 +80,7 @@ typedef struct Manifest {
 } Manifest;
 
 /* It does not come from the directory, but from staticPodURL or an index: POD_SOURCE_URL_NAME is
- * its name, or what follows POD_SOURCE_INDEX_PREFIX. */
+ * its name, or the text after POD_SOURCE_INDEX_PREFIX. */
 bool manifest_is_fetched(const Manifest *manifest);
 
 typedef struct ManifestDirectory ManifestDirectory;
@@ -93,15 +93,16 @@ typedef void (*manifest_changed_t)(void *userdata);
 int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,
                            manifest_changed_t on_changed, void *userdata, ManifestDirectory **ret);
 
-/* Before the first scan: a pod that ran from 'file' when the agent stopped, so that it is kept
- * where the file is invalid now. Takes ownership of the pod. */
+/* Before the first scan: a pod that ran from 'file' when the agent stopped, so that it is kept if
+ * the file is invalid now. Takes ownership of the pod. */
 int manifest_directory_restore_pod_take(ManifestDirectory *source, const char *file, Pod *pod);
 
 /* The same for a DaemonSet; takes ownership. */
 int manifest_directory_restore_set_take(ManifestDirectory *source, const char *file,
                                         DaemonSet *set);
 
-/* Scans once (on_changed is called before it returns, whatever was found) and starts to watch. */
+/* Scans once (on_changed is called before it returns, regardless of the result) and starts to
+ * watch. */
 int manifest_directory_start(ManifestDirectory *source, Error *reterr);
 
 /* Manifests that were fetched, all those whose names start with 'prefix' (POD_SOURCE_URL_NAME or
@@ -123,8 +124,8 @@ const char *manifest_directory_last_error(const ManifestDirectory *source);
 /* NULL, or that others than root may write into the directory. */
 const char *manifest_directory_warning(const ManifestDirectory *source);
 
-/* False while memory did not suffice to decide which file has which name: then the files lack
- * objects that they contain. */
+/* False while memory was insufficient to decide which file has which name: then the files do not
+ * have all objects that they contain. */
 bool manifest_directory_is_resolved(const ManifestDirectory *source);
 
 /* All files, sorted by name. Valid until the next scan. */

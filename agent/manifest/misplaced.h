@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Fields in the wrong place: which object a key belongs to that is unknown where it is. */
+/* Fields in the wrong place: finds the object to which a key belongs that is unknown in its
+ * place. */
 
 #include "agent/manifest/decode-path.h"
 

@@ -16,7 +16,7 @@ enum {
         KEYS_MAX = 16, /* of a volume that are looked at */
 };
 
-/* The new name wins, whatever the old one says. */
+/* The new name wins, regardless of the value of the old one. */
 static int take_service_account(const Decoder *d, const YamlNode *spec_node,
                                 const DecodePath *parent, PodSpec *spec) {
         static const char key[] = "serviceAccount";
@@ -46,7 +46,7 @@ static bool has_misspelled_source(const YamlNode *volume) {
         return false;
 }
 
-/* As a volume without a source, or with one that nobody knows: published files say empty-dir. */
+/* Like a volume without a source, or with an unknown one: published files contain empty-dir. */
 static int take_empty_volume(Decoder *d, const YamlNode *volumes, const DecodePath *parent,
                              size_t i, Volume *volume) {
         const DecodePath path = { .parent = parent, .index = i };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What happens to a Pod after decoding: defaults, validation, and the identity of a static pod.
+/* The processing of a Pod after decoding: defaults, validation, and the identity of a static pod.
  * Internal to this module. */
 
 #include "agent/manifest/decode.h"
@@ -55,7 +55,7 @@ int daemonset_parse(Decoder *decoder, const YamlNode *node, const DecodePath *pa
 /* dnsPolicy and dnsConfig. On error '*ret_field' is the field below spec. */
 int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
 
-/* hostnameOverride, likewise. */
+/* The same for hostnameOverride. */
 int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *reterr);
 
 /* A ConfigMap or Secret: decoded, defaulted, validated; 'values' has its values, sorted. 0, -EINVAL
@@ -63,11 +63,11 @@ int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *re
 int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                       ObjectKind kind, DataObject **ret);
 
-/* A PriorityClass or RuntimeClass, likewise. */
+/* The same for a PriorityClass or RuntimeClass. */
 int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                        ObjectKind kind, DataObject **ret);
 
-/* A PersistentVolumeClaim or PersistentVolume of an API server, likewise. */
+/* The same for a PersistentVolumeClaim or PersistentVolume of an API server. */
 int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                          ObjectKind kind, DataObject **ret);
 

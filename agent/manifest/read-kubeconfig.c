@@ -22,7 +22,7 @@ enum {
         KUBECONFIG_BYTES_MAX = 1024 * 1024,
 };
 
-/* One of the document's lists, and what its items hold. */
+/* One of the document's lists, and the content of its items. */
 typedef struct KubeconfigList {
         const char *list; /* "clusters" */
         const char *key;  /* "cluster" */

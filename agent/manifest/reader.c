@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether a file is still being written is asked of the kernel instead of guessed from the order of
+/* The kernel reports whether a file is still being written, instead of a guess from the order of
  * inotify events: a read lease is granted only on a file that no process has open for writing. The
  * lease is given back at once. Filesystems without leases grant it always; there a file is read
  * again when the close of its writer triggers an event. */
@@ -71,7 +71,7 @@ int list_manifest_files(int dir_fd, char ***ret_names) {
         size_t n_names = 0;
         int fd, r;
 
-        /* A file description of its own, so that reading starts at offset 0. */
+        /* A separate file description, so that reading starts at offset 0. */
         fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;

@@ -105,7 +105,7 @@ static bool is_float(const char *text) {
         return *end == '\0';
 }
 
-/* Copies without the underscores that may stand between digits. False where it is too long. */
+/* Copies without the underscores that may stand between digits. False if it is too long. */
 static bool strip_underscores(const char *text, char buffer[NUMBER_LENGTH_MAX + 1]) {
         size_t n = 0;
 

@@ -10,14 +10,14 @@
 /* The type of a plain scalar. */
 YamlNodeKind scalar_resolve(const char *text);
 
-/* The type under a tag: "tag:yaml.org,2002:int". 0, or -EINVAL where the tag is not one of plain
- * data or does not fit the text. */
+/* The type under a tag: "tag:yaml.org,2002:int". 0, or -EINVAL if the tag is not one of plain data
+ * or does not fit the text. */
 int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret);
 
 /* Value of a YAML_NODE_BOOL. */
 bool yaml_node_bool(const YamlNode *node);
 
-/* The value of a YAML_NODE_INT, or of a YAML_NODE_FLOAT without a fraction; false where it does not
+/* The value of a YAML_NODE_INT, or of a YAML_NODE_FLOAT without a fraction; false if it does not
  * fit in 64 bits. */
 bool yaml_node_int(const YamlNode *node, int64_t *ret);
 
@@ -25,7 +25,7 @@ enum {
         NUMBER_SIZE = 64
 };
 
-/* A number in JSON ("0x10" is "16", "1e3" is "1000"); false where JSON cannot express it. */
+/* A number in JSON ("0x10" is "16", "1e3" is "1000"); false if JSON cannot express it. */
 bool yaml_node_number(const YamlNode *node, char buffer[NUMBER_SIZE]);
 
 /* A number as a key, which is a string in JSON, in the form of sigs.k8s.io/yaml: 1.50 becomes

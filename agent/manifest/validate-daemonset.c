@@ -279,7 +279,7 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
         r = decode_object(d, node, &daemonset_schema, path, set);
         if (r < 0)
                 return r;
-        /* The requested kind, whatever an item of a list says. */
+        /* The requested kind, regardless of an item of a list. */
         if (is_of_api || !set->api_version)
                 r = set_string_default(&set->api_version, "apps/v1");
         if (r < 0)

@@ -139,7 +139,7 @@ static int check_volume(const Rules *rules, size_t i) {
         r = check_volume_sources(rules, volume, i);
         if (r < 0)
                 return r;
-        /* Of an API server's pod it is found when the volume is mounted, as by the kubelet. */
+        /* In an API server's pod it is found when the volume is mounted, like by the kubelet. */
         if (volume->empty_dir && !rules_are_of_api(rules))
                 r = check_empty_dir(rules, i);
         if (r < 0)

@@ -17,7 +17,7 @@ typedef struct Rules {
 } Rules;
 
 /* The pod is an API server's, which has admitted it: some fields are set by its admission and
- * defaults, and what only a manifest must not do is not an error. */
+ * defaults, and rules that apply only to manifests are not checked. */
 static inline bool rules_are_of_api(const Rules *rules) {
         return rules->decoder->mode == DECODE_API ||
                (rules->decoder->mode == DECODE_RECORD && rules->pod && pod_is_of_api(rules->pod));
@@ -35,7 +35,7 @@ ContainerAt container_at(const Rules *rules, size_t n);
 /* Prefixes the error with the place of a field, whose path from the pod is formatted. Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 
-/* Sets an error with this message and the place of a field, likewise. Returns -EINVAL. */
+/* Sets an error with this message and the place of a field, in the same way. Returns -EINVAL. */
 int rules_refuse(const Rules *rules, const char *message, const char *format, ...)
         printf_like(3, 4);
 
@@ -56,7 +56,7 @@ int check_pod_order(const Rules *rules);
 /* Profile annotations, against the fields that replaced them. */
 int check_profile_annotations(const Rules *rules);
 
-/* Annotations that ask for devices. */
+/* Annotations that request devices. */
 int check_device_annotations(const Rules *rules);
 
 /* Pod-level resources, against those of the containers. */

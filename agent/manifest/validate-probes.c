@@ -85,7 +85,7 @@ static size_t length_as_json(const char *text) {
         return n;
 }
 
-/* The shim gets the command in one packet. That of an API server's pod fails when it is run. */
+/* The shim gets the command in one packet. In an API server's pod it fails when it is run. */
 static int check_exec(const ProbePosition *position, const ExecAction *exec) {
         size_t n = 0;
 

@@ -75,7 +75,7 @@ static bool is_field_path(const char *path, bool is_file) {
         return false;
 }
 
-/* "metadata.labels['key']" is valid where the key is a valid key of the map. */
+/* "metadata.labels['key']" is valid if the key is a valid key of the map. */
 static int check_subscript(const Rules *rules, const char *path, const char *where) {
         const char *start = strchr(path, '[');
         cleanup_free char *key = start ? strndup(start + 2, strlen(start) - 4) : NULL;

@@ -134,9 +134,9 @@ int check_container_storage(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
-/* Of all containers together: not less than they have by themselves. */
+/* The sum of all containers: not less than they have by themselves. */
 static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
-        PodSpec without = rules->pod->spec; /* borrowed, without limits of its own */
+        PodSpec without = rules->pod->spec; /* borrowed, without its own limits */
         const Quantity *limit = resource_quantity(&rules->pod->spec.resources.limits, type);
         int r = check_huge_pages(rules, &rules->pod->spec.resources, type, "spec");
 

@@ -46,7 +46,7 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         return 0;
 }
 
-/* Kubernetes compares the text: published manifests say SYS_ADMIN, and are accepted. */
+/* Kubernetes compares the text: published manifests contain SYS_ADMIN, and are accepted. */
 static bool adds_sys_admin(const Capabilities *capabilities) {
         return capabilities->add && strv_contains(capabilities->add, "CAP_SYS_ADMIN");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for hostUsers: pods with and without a user namespace of their own. */
+/* Kubernetes' rules for hostUsers: pods with and without their own user namespace. */
 
 #include "agent/manifest/validate-pod.h"
 

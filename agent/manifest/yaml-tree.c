@@ -345,7 +345,8 @@ static size_t merge_sources(const YamlNode *const *value, const YamlNode *const 
         return 1;
 }
 
-/* Appends the pairs of all mappings that 'value' refers to; counts only where 'entries' is NULL. */
+/* Appends the pairs of all mappings that 'value' refers to; only counts them if 'entries' is
+ * NULL. */
 static int merge_yaml_mapping(YamlTreeBuilder *b, const YamlNode *const *value, YamlPair *entries,
                               size_t *n_entries, size_t *rank) {
         const YamlNode *const *sources;
@@ -370,7 +371,7 @@ static int merge_yaml_mapping(YamlTreeBuilder *b, const YamlNode *const *value, 
         return 0;
 }
 
-/* Collects own and merged pairs; only counts them where 'entries' is NULL. */
+/* Collects own and merged pairs; only counts them if 'entries' is NULL. */
 static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, size_t n_children,
                               YamlPair *entries, size_t *ret_n) {
         size_t n = 0, rank = 0;
@@ -394,7 +395,7 @@ static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, siz
         return r;
 }
 
-/* A key without a value, as in {a, a}, may be a text that lacks its quotes. */
+/* A key without a value, as in {a, a}, may be a text without quotes. */
 static int refuse_duplicate_key(YamlTreeBuilder *b, const YamlPair *pair, const YamlNode *first) {
         bool has_value = pair->value->kind != YAML_NODE_NULL || pair->value->text[0];
         char text[EXCERPT_SIZE];

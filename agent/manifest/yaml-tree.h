@@ -13,7 +13,7 @@ enum {
         TREE_DEPTH_MAX = 64,
         TREE_ANCHORS_MAX = 256,                /* in a document */
         TREE_TEXT_MAX = 1024 * 1024,           /* bytes of a scalar */
-        TREE_ALIAS_TEXT_MAX = 4 * 1024 * 1024, /* bytes of what all aliases name */
+        TREE_ALIAS_TEXT_MAX = 4 * 1024 * 1024, /* bytes of the targets of all aliases */
 };
 
 typedef struct Arena Arena;
