@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The format wants all samples of a metric together, so samples are kept until the end: their
- * numbers, and their labels as text. */
+/* The format requires all samples of a metric to be together, so samples are kept until the end:
+ * their numbers, and their labels as text. */
 
 #include "agent/metrics/cadvisor-metrics.h"
 
@@ -118,7 +118,7 @@ static const CadvisorFamily filesystem_families[] = {
         { "container_fs_usage_bytes", "gauge", "Number of bytes that are consumed by the container on this filesystem.", NULL, OF_FILESYSTEM(used), 1 },
 };
 
-/* Of a pressure, which the second number is the place of. */
+/* A sample of a pressure, whose place is the second number. */
 static const struct {
         CadvisorFamily family;
         size_t pressure;
@@ -242,7 +242,7 @@ static uint64_t cadvisor_value(const CadvisorFamily *family, const void *source)
         return *(const uint64_t *) ((const char *) source + family->offset);
 }
 
-/* There are thousands of them: what is a whole number is not printed as a fraction. */
+/* There are thousands of them: an integer is not printed as a fraction. */
 static void write_scaled_value(FILE *out, uint64_t value, double scale, uint64_t at) {
         if (scale == 1)
                 fprintf(out, "} %" PRIu64 " %" PRIu64 "\n", value, at / USEC_PER_MSEC);
@@ -408,7 +408,7 @@ static void write_disk_operations(FILE *out, const CadvisorMetrics *metrics,
         }
 }
 
-/* Of the node, whose row is the first, and of the writable layers of containers. */
+/* Samples of the node, whose row is the first, and of the writable layers of containers. */
 static void write_filesystem_families(FILE *out, const CadvisorMetrics *metrics,
                                       const CadvisorMachine *machine) {
         char name[DISK_NAME_SIZE];

@@ -2,7 +2,7 @@
 #pragma once
 
 /* /metrics/cadvisor: usage of containers, pods and the node under cAdvisor's names and labels,
- * which dashboards know. */
+ * which dashboards use. */
 
 #include "agent/model/usage.h"
 
@@ -17,7 +17,8 @@ DEFINE_CLEANUP(CadvisorMetrics *, cadvisor_metrics_free)
  * or a container. 0 or -ENOMEM. */
 int cadvisor_metrics_add(CadvisorMetrics *metrics, const UsageSample *sample);
 
-/* Of the container that was added last; others are ignored, and so is all but its writable layer.
+/* Sets it for the container that was added last; others are ignored, and so is everything except
+ * its writable layer.
  */
 void cadvisor_metrics_add_storage(CadvisorMetrics *metrics, const StorageSample *storage,
                                   const FilesystemUsage *filesystem);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The list of events, in the order of their numbers. An event that repeats gets a new number and
- * moves to the end. So one number records what a reader has seen; a slow reader misses counts, but
- * never an event that is still stored. */
+ * moves to the end. So one number records the position of a reader; a slow reader misses counts,
+ * but never an event that is still stored. */
 
 #include "agent/metrics/event-store.h"
 

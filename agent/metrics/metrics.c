@@ -213,7 +213,7 @@ static void write_source_metrics(FILE *out, const NodeSources *sources) {
                                sources->items[i].name, sources->items[i].succeeded / USEC_PER_SEC);
 }
 
-/* The report is the last one, where one is configured; it is not a source of manifests. */
+/* The report is the last one, if one is configured; it is not a source of manifests. */
 static const NodeSourceStatus *split_report(NodeSources *sources) {
         if (sources->n == 0 || !streq(sources->items[sources->n - 1].name, NODE_REPORT_NAME))
                 return NULL;

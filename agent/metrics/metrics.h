@@ -2,7 +2,7 @@
 #pragma once
 
 /* The agent's metrics: counts in, text out, for Prometheus (/metrics) and for the status line of
- * the systemd unit. What is counted is decided elsewhere. */
+ * the systemd unit. Other modules decide what is counted. */
 
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
@@ -41,7 +41,7 @@ typedef struct AgentMetrics {
 
         const NodeConditions *conditions;     /* NULL: unknown */
         const uint64_t *evictions;            /* N_EVICTION_SIGNALS; NULL: unknown */
-        uint64_t preemptions[N_NODE_AMOUNTS]; /* pods, by what was missing */
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* pods, by the missing resource */
 
         const ProbeSample *probes;
         size_t n_probes;
@@ -51,9 +51,9 @@ typedef struct AgentMetrics {
  * NULL: out of memory. */
 char *agent_metrics_format_status(const AgentMetrics *counts);
 
-/* The Prometheus text format, version 0.0.4, with the kubelet's metric names where it has them, and
+/* The Prometheus text format, version 0.0.4, with the kubelet's metric names if it has them, and
  * the metrics of this process. The caller frees it; NULL: out of memory. */
 char *agent_metrics_format(const AgentMetrics *counts);
 
-/* /metrics/probes: the results of probes, likewise. */
+/* /metrics/probes: the results of probes, in the same format. */
 char *probe_metrics_format(const ProbeSample *probes, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Samples are added container by container and printed metric by metric, as the format demands:
- * each metric collects its lines in a buffer of its own. */
+/* Samples are added container by container and printed metric by metric, as the format requires:
+ * each metric collects its lines in a separate buffer. */
 
 #include "agent/metrics/resource-metrics.h"
 

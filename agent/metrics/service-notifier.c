@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Messages to systemd by sd_notify(3); see the header. What they say is decided elsewhere. */
+/* Messages to systemd by sd_notify(3); see the header. Other modules decide their content. */
 
 #include "agent/metrics/service-notifier.h"
 

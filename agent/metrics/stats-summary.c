@@ -55,7 +55,7 @@ static json_t *add_stats_group(json_t *json, const char *name, uint64_t taken_at
         return json_object_set_new(json, name, group) < 0 ? NULL : group;
 }
 
-/* The totals are in microseconds, as the kubelet has them, whatever its documentation says. */
+/* The totals are in microseconds, like in the kubelet, despite its documentation. */
 static json_t *format_pressure_share(const PressureShare *share) {
         return json_pack("{s:I, s:f, s:f, s:f}", "total", (json_int_t) share->total_usec, "avg10",
                          share->avg10, "avg60", share->avg60, "avg300", share->avg300);
@@ -76,7 +76,7 @@ static void add_io_stats(json_t *json, const UsageSample *sample) {
                 add_pressure_stats(add_stats_group(json, "io", s->usage.taken_at), &s->io_pressure);
 }
 
-/* The cgroup of a system container may be older than what is known as its start. */
+/* The cgroup of a system container may be older than its known start. */
 static uint64_t start_of_rate(const UsageSample *sample) {
         return sample->system ? now_realtime_usec() - now_boottime_usec() : sample->started_at;
 }
@@ -115,7 +115,7 @@ static void set_interface_numbers(json_t *json, const NetworkInterfaceUsage *int
         set_stats_number(json, "txErrors", interface->tx_errors);
 }
 
-/* "eth0" is the one that the kubelet shows beside the list; without it, none. */
+/* "eth0" is the one that the kubelet shows next to the list; without it, none. */
 static void add_network_stats(json_t *json, const UsageSample *sample) {
         json_t *network, *list;
 

@@ -17,11 +17,11 @@ DEFINE_CLEANUP(StatsSummary *, stats_summary_free)
  * that has not started is left out, and its containers. */
 void stats_summary_add(StatsSummary *summary, const UsageSample *sample);
 
-/* Of the container or pod that was added last. */
+/* Sets it for the container or pod that was added last. */
 void stats_summary_add_storage(StatsSummary *summary, const StorageSample *storage,
                                const FilesystemUsage *filesystem);
 
-/* Of the node; the second is that of images. */
+/* Sets them for the node; the second is that of images. */
 void stats_summary_set_filesystems(StatsSummary *summary, const FilesystemUsage *node,
                                    const FilesystemUsage *images);
 void stats_summary_set_pids(StatsSummary *summary, uint64_t max, uint64_t current);
