@@ -16,10 +16,10 @@ typedef struct AgentOptions {
         const char *manifest_dir;
         const char *node_name;
         const char *kubeconfig;           /* of an API server to join; NULL: as configured */
-        const char *bootstrap_kubeconfig; /* likewise, to request the other one */
+        const char *bootstrap_kubeconfig; /* the same, to request the other one */
         const char *cert_dir;             /* of the issued client certificate */
         const char *node_ip;
         const char *node_labels;          /* "key=value,..." */
         const char *register_with_taints; /* "key=value:effect,..." */
-        bool drain; /* stop all pods, remove what they left, and exit; no manifest is read */
+        bool drain; /* stop all pods, remove their remains, and exit; no manifest is read */
 } AgentOptions;

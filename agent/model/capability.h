@@ -17,7 +17,7 @@ enum {
 /* "CAP_CHOWN" */
 extern const char *const capability_names[N_CAPABILITIES];
 
-/* The number of "CHOWN" or "CAP_CHOWN", in any case; -EINVAL where the name is unknown. */
+/* The number of "CHOWN" or "CAP_CHOWN", in any case; -EINVAL if the name is unknown. */
 int capability_from_name(const char *name);
 
 /* "ALL", in any case. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: what a pod refers to by
- * priorityClassName and runtimeClassName. They are cluster-scoped: without a namespace. */
+/* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: the objects to which a pod
+ * refers by priorityClassName and runtimeClassName. They are cluster-scoped: without a
+ * namespace. */
 
 #include "agent/model/pod.h"
 

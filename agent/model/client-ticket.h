@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the signer of mainstay-api gives for a connection whose client has proved its certificate:
- * the user, under a code that only the signer and the agent can make. mainstay-api shows it to the
+/* The ticket of mainstay-api's signer for a connection whose client has proved its certificate: the
+ * user, with a MAC that only the signer and the agent can create. mainstay-api shows it to the
  * agent with each request of that client. */
 
 #include "agent/model/api-user.h"

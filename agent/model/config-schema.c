@@ -106,7 +106,7 @@ static int check_url_characters(const char *value, Error *reterr) {
         return 0;
 }
 
-/* "" means none, as with the kubelet. */
+/* "" means none, like in the kubelet. */
 static int check_static_pod_url(const char *value, Error *reterr) {
         if (!value[0])
                 return 0;
@@ -126,7 +126,7 @@ static int check_index_url(const char *value, Error *reterr) {
         return check_url_characters(value, reterr);
 }
 
-/* Only encrypted: statuses and events name what runs here. */
+/* Only encrypted: statuses and events name the workloads of the node. */
 static int check_report_url(const char *value, Error *reterr) {
         if (strncmp(value, "https://", 8) != 0)
                 return error_setf(reterr, EINVAL, "must start with https://");
@@ -208,7 +208,7 @@ static int check_cluster_domain(const char *value, Error *reterr) {
         return value[0] ? check_dns_subdomain(value, reterr) : 0;
 }
 
-/* "" means no file, as with the kubelet. */
+/* "" means no file, like in the kubelet. */
 static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }

@@ -10,7 +10,7 @@
 #include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
-/* What is kept from pods: CPU in thousandths, memory and storage in bytes. */
+/* The resources that are reserved from pods: CPU in thousandths, memory and storage in bytes. */
 typedef struct NodeReservation {
         int64_t cpu_milli;
         int64_t memory;
@@ -39,14 +39,14 @@ enum {
         PULLS_MAX = 64
 };
 
-/* imagePullCredentialsVerificationPolicy: of which images that are on the node a registry must have
- * confirmed that a pod's credentials suffice. */
+/* imagePullCredentialsVerificationPolicy: for which images on the node a registry must have
+ * confirmed a pod's credentials. */
 typedef enum ImageCredentialsPolicy {
         CREDENTIALS_POLICY_UNSET,       /* as the next one */
         CREDENTIALS_NEVER_OF_PRELOADED, /* of those that were pulled */
         CREDENTIALS_NEVER,
-        CREDENTIALS_NEVER_OF_ALLOWLISTED, /* of those that preloadedImagesVerificationAllowlist
-                                             lacks */
+        CREDENTIALS_NEVER_OF_ALLOWLISTED, /* of those that are not in
+                                           * preloadedImagesVerificationAllowlist */
         CREDENTIALS_ALWAYS,
         N_CREDENTIALS_POLICIES,
 } ImageCredentialsPolicy;
@@ -110,7 +110,7 @@ typedef struct StaticPodUrlHeader {
         char **values;
 } StaticPodUrlHeader;
 
-/* report: where statuses and events are sent to, mainstay-source(5). */
+/* report: the destination of statuses and events, mainstay-source(5). */
 typedef struct ReportConfig {
         char *url;     /* "https://…" */
         char *ca_file; /* PEM, in place of the system's authorities; NULL: as of the source */
@@ -155,8 +155,8 @@ typedef struct MainstayConfig {
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
         char **daemonset_namespaces; /* whose sets this node may place although it has no pod of
-                                        their controller; "*": all; NULL: kube-system, or all where
-                                        'daemonsets_by' is this node */
+                                      * their controller; "*": all; NULL: kube-system, or all if
+                                      * 'daemonsets_by' is this node */
         char *http_proxy;            /* NULL: none; the environment is ignored */
         char *https_proxy;
         char *no_proxy;             /* hosts, separated by ',' */
@@ -170,7 +170,7 @@ typedef struct MainstayConfig {
         ReportConfig *report;  /* NULL: none */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
-        StringMap node_labels; /* besides the well-known ones, and searched first */
+        StringMap node_labels; /* in addition to the well-known ones, and searched first */
         SharedObjects shared_objects;
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   the built-in one */
@@ -219,7 +219,7 @@ typedef struct Config {
         LIST_OF(StaticPodUrlHeader) static_pod_url_header;
         char *http_check_frequency;   /* of staticPodURL; Go duration: "20s" */
         char *cgroup_root;            /* "/" */
-        char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
+        char *cgroup_driver;          /* NULL: "systemd" if that is PID 1 and cgroups are v2 */
         char *container_log_max_size; /* quantity, "10Mi" */
         OptionalInt container_log_max_files;     /* 5 */
         char **cluster_dns;                      /* none */
@@ -238,7 +238,7 @@ typedef struct Config {
         IntList tls_curve_preferences; /* Go's CurveIDs; empty: all */
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
-        bool rotate_certificates; /* also where the kubeconfig contains the certificate itself */
+        bool rotate_certificates; /* also if the kubeconfig contains the certificate itself */
         OptionalBool enable_system_log_handler; /* /logs/ of the kubelet's API; on */
         bool enable_system_log_query;           /* of services */
         bool server_tls_bootstrap;  /* the API server issues that of the kubelet's API */
@@ -251,8 +251,8 @@ typedef struct Config {
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         char *shutdown_grace_period;               /* Go duration: "30s" */
-        char *shutdown_grace_period_critical_pods; /* "10s", or the whole period where that is
-                                                      shorter */
+        char *shutdown_grace_period_critical_pods; /* "10s", or the whole period if that is
+                                                    * shorter */
         LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
         OptionalInt image_gc_high_threshold_percent; /* 85 */
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
@@ -275,7 +275,7 @@ typedef struct Config {
         StringMap system_reserved;       /* by resource: "500m", "1Gi" */
         StringMap kube_reserved;         /* likewise */
         char **enforce_node_allocatable; /* "pods"; see the flags below */
-        char *system_reserved_cgroup;    /* of what systemReserved is for; NULL: none */
+        char *system_reserved_cgroup;    /* of the reservation in systemReserved; NULL: none */
         char *kube_reserved_cgroup;      /* likewise */
         bool kernel_memcg_notification;
         MainstayConfig mainstay;
@@ -287,7 +287,7 @@ typedef struct Config {
         uint64_t image_gc_min_age_usec;
         uint64_t image_gc_max_age_usec; /* 0: none */
         uint64_t log_max_size_bytes;
-        uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is shorter */
+        uint64_t back_off_initial_usec; /* 10 s, or the maximum if that is shorter */
         uint64_t back_off_max_usec;     /* 300 s */
         ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
         size_t n_shutdown_stages; /* 0: node shutdown does not wait for pods */

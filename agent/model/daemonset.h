@@ -23,7 +23,7 @@ typedef struct RollingUpdateDaemonSet {
 
 typedef struct DaemonSetUpdateStrategy {
         DaemonSetStrategy type;
-        RollingUpdateDaemonSet *rolling_update; /* never NULL where the type is RollingUpdate */
+        RollingUpdateDaemonSet *rolling_update; /* never NULL if the type is RollingUpdate */
 } DaemonSetUpdateStrategy;
 
 typedef struct DaemonSetSpec {

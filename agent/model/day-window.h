@@ -2,7 +2,7 @@
 #pragma once
 
 /* Hours of each day: "22:00-05:30", from the first time up to the second, which may be of the next
- * day. Pure; whose days they are is the caller's to know. */
+ * day. Pure; the caller knows the time zone of the days. */
 
 typedef struct DayWindow {
         unsigned start, end; /* seconds since midnight */

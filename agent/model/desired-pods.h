@@ -17,17 +17,18 @@ typedef struct DesiredPod {
 
 typedef struct DesiredPods {
         LIST_OF(DesiredPod) pods; /* sorted by namespace and name, which are unique */
-        bool is_incomplete;       /* a source could not add all that it wants */
+        bool is_incomplete;       /* a source could not add all pods that it wants */
 } DesiredPods;
 
-/* What is borrowed stays until the set is done. 1: the pod was added; 0: a pod that was added
+/* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod that was added
  * before has its name; -ENOMEM: the set is incomplete. */
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod);
 
 /* The same; takes the pod, on failure too. */
 int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod);
 
-/* The first pod with this UID, whatever its name is, or NULL; valid until the next one is added. */
+/* The first pod with this UID, regardless of its name, or NULL; valid until the next one is
+ * added. */
 const DesiredPod *desired_pods_find_uid(const DesiredPods *desired, const char *uid);
 
 /* The pod of that name, or NULL; valid until the next one is added. */
@@ -46,24 +47,25 @@ typedef LIST_OF(DesiredDaemonSet) DesiredDaemonSets;
 int desired_daemonsets_add(DesiredDaemonSets *sets, const PodSource *source, const DaemonSet *set);
 void desired_daemonsets_done(DesiredDaemonSets *sets);
 
-/* What there is under one namespace/name. All is borrowed but the reason. */
+/* The pods under one namespace/name. All is borrowed but the reason. */
 typedef struct ActualPod {
         const Pod *pod;                    /* that has a worker, or NULL */
         const PodSource *source;           /* its */
         bool is_terminating;               /* it is being stopped already */
         bool removal_fails;                /* it has stopped, and cannot be removed */
-        bool is_outdated;                  /* containers of it run from an older spec still */
+        bool is_outdated;                  /* some of its containers still run from an older spec */
         const Pod *successor;              /* that follows it, or that is about to start; or NULL */
         const PodSource *successor_source; /* of 'successor' */
-        char *stop_reason; /* why its source no longer wants 'pod'; NULL: not known */
+        char *stop_reason; /* the reason why its source does not want 'pod' any more; NULL: not
+                            * known */
 } ActualPod;
 
 typedef LIST_OF(ActualPod) ActualPods;
 
-/* 'pod', or where there is none 'successor': one of them is there. */
+/* 'pod', or if there is none 'successor': one of them exists. */
 const ObjectMeta *actual_pod_metadata(const ActualPod *actual);
 
-/* What there is under the name; NULL: nothing. */
+/* The pods under the name; NULL: none. */
 const ActualPod *actual_pods_find(const ActualPods *actual, const ObjectMeta *metadata);
 
 /* The pod runs, and nothing of its spec is still to be applied. False for NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Plans the edit of a running pod. The schema tables list the fields; the table here says what a
- * change of each one takes. A field without a rule restarts its container or replaces its pod: a
- * rule that was forgotten costs a restart, but no change is ever left unapplied. */
+/* Plans the edit of a running pod. The schema tables list the fields; the table here determines the
+ * effect of a change of each one. A field without a rule restarts its container or replaces its
+ * pod: a rule that was forgotten costs a restart, but no change is ever left unapplied. */
 
 #include "agent/model/edit-plan.h"
 
@@ -27,12 +27,12 @@ typedef enum EditRuleKind {
         EDIT_RULE_WHOLE,    /* the field as a whole */
         EDIT_RULE_DESCEND,  /* the fields of the embedded object */
         EDIT_RULE_BY_NAME,  /* the items of the list, matched by name */
-        EDIT_RULE_IN_ORDER, /* likewise, and their order matters */
+        EDIT_RULE_IN_ORDER, /* the same, and their order matters */
         EDIT_RULE_PORTS,
         EDIT_RULE_ADDED, /* the items that are added to the list; others never change */
 } EditRuleKind;
 
-/* 'effect' also applies to the fields below that lack a rule of their own. */
+/* 'effect' also applies to the fields below that have no rule of their own. */
 typedef struct EditRule {
         const char *type; /* as the API calls it */
         const char *key;
@@ -152,7 +152,7 @@ static int add_edit_change(const EditWalk *walk, EditEffect effect, const char *
                        : -ENOMEM;
 }
 
-/* The text of a field with a scalar value, "" where it is absent; NULL for other types. */
+/* The text of a field with a scalar value, "" if it is absent; NULL for other types. */
 static const char *format_scalar_field(const Field *field, const void *object, char buffer[32]) {
         const void *at = field_at_const(field, object);
         const OptionalInt *number = at;
@@ -525,8 +525,8 @@ static bool has_container(const Container *containers, size_t n, const char *nam
         return false;
 }
 
-/* Ephemeral containers are never removed and never changed, and those of a pod of a file are
- * unknown to its manifest: what the running pod has stays, in its order, and new ones follow. */
+/* Ephemeral containers are never removed and never changed, and the manifest of a pod does not
+ * contain them: those of the running pod stay, in their order, and new ones follow. */
 static int keep_ephemeral_containers(const PodSpec *from, PodSpec *to) {
         size_t n = 0, n_known = from->ephemeral_containers.n;
         Container *items;
@@ -576,7 +576,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 if (value)
                         r = set_copied_string(&item->value, value);
         }
-        /* The desired pod of a DaemonSet lacks it: it is set when the pod starts. */
+        /* The desired pod of a DaemonSet does not have it: it is set when the pod starts. */
         if (r >= 0 && seen)
                 r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);

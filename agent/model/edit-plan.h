@@ -20,7 +20,7 @@ typedef struct EditChange {
         EditEffect effect;
         char *container; /* the container whose field it is; NULL: the pod */
         char *path;      /* "spec.hostNetwork"; "image" of a container */
-        char *from;      /* of a field with a scalar value, else NULL; "" where it was absent */
+        char *from;      /* of a field with a scalar value, else NULL; "" if it was absent */
         char *to;
 } EditChange;
 
@@ -41,8 +41,8 @@ EditEffect edit_plan_container_effect(const EditPlan *plan, const char *containe
  * caller frees it; NULL: out of memory. */
 char *edit_plan_format(const EditPlan *plan, EditEffect effect, const char *container);
 
-/* Where both pods name the same class and the class is unknown now, copies the values that it had
- * when 'running' started. 0 or -ENOMEM. */
+/* If both pods name the same class and the class is unknown now, copies the values that it had when
+ * 'running' started. 0 or -ENOMEM. */
 int edit_inherit_class_values(const Pod *running, Pod *desired);
 
 /* Gives the desired pod the identity of the running one (name and UID) and its ephemeral

@@ -15,7 +15,7 @@ typedef enum PodEventKind {
 /* Borrowed for the duration of the call. */
 typedef struct PodEvent {
         const Pod *pod;             /* or NULL: the event is about the DaemonSet … */
-        const DaemonSet *daemonset; /* … or, where that is NULL too, about the node */
+        const DaemonSet *daemonset; /* … or, if that is NULL too, about the node */
         const char *container;      /* container name, or NULL: the pod as a whole */
         PodEventKind kind;
         const char *reason;  /* a reason of the kubelet: "Started", "BackOffLimits", … */

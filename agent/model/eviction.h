@@ -34,7 +34,7 @@ typedef enum NodeCondition {
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
 
 /* Those that keep pods away: they have thresholds and taints. Like the node problem detector's,
- * ReadonlyFilesystem only reports, and is reported where it is, or was, true. */
+ * ReadonlyFilesystem is only reported, and only if it is, or was, true. */
 #define NODE_PRESSURE_CONDITIONS                                                             \
         (NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) | NODE_CONDITION_BIT(NODE_DISK_PRESSURE) | \
          NODE_CONDITION_BIT(NODE_PID_PRESSURE))
@@ -60,7 +60,7 @@ extern const NodeConditionInfo node_conditions[N_NODE_CONDITIONS];
 EvictionSignal eviction_signal_by_name(const char *name);
 NodeCondition node_condition_by_name(const char *name);
 
-/* "100Mi" or "10%": a share of the capacity where the fraction is not 0. */
+/* "100Mi" or "10%": a share of the capacity if the fraction is not 0. */
 typedef struct EvictionAmount {
         int64_t quantity;
         double fraction;
@@ -91,7 +91,7 @@ typedef struct EvictionPolicy {
         bool has_memcg_notification;
 } EvictionPolicy;
 
-/* A pod that may be evicted for node pressure. What it uses is measured by the evicting side. All
+/* A pod that may be evicted for node pressure. Its usage is measured by the evicting side. All
  * is owned. */
 typedef struct EvictionContainer {
         char *name;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An image that is ready to use: image/ provides it, bundle/ makes a container's root filesystem
- * and configuration of it. */
+/* An image that is ready to use: image/ provides it, bundle/ creates a container's root filesystem
+ * and configuration from it. */
 
 #include "common/macros.h"
 
 #include <sys/types.h>
 
-/* What a container needs of an image. Owned by the image store; image_ref() keeps it. */
+/* The parts of an image that a container needs. Owned by the image store; image_ref() keeps it. */
 typedef struct Image {
         unsigned n_refs;
         char *reference; /* normalized: "docker.io/library/busybox:latest" */

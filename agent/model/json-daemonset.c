@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* DaemonSets, ControllerRevisions and Nodes as API JSON, for clients that ask the agent instead of
+/* DaemonSets, ControllerRevisions and Nodes as API JSON, for clients that use the agent instead of
  * an API server. */
 
 #include "agent/model/json.h"
@@ -40,7 +40,7 @@ static const char *rollout_reason(const DaemonSetStatus *status) {
         return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
 }
 
-/* Of a set of an API server: whether this node may create its pod. */
+/* For a set of an API server: whether this node may create its pod. */
 static json_t *admitted_condition_to_json(const DaemonSetStatus *status) {
         const char *reason = status->refusal_reason ? status->refusal_reason : "Pending";
 
@@ -187,7 +187,8 @@ static void append_connection_conditions(json_t *conditions,
                                     strna(connection->refused), connection->refused_since));
 }
 
-/* "mainstay.io/StaticPodURLFailed": whether manifests of a source are not what it has now. */
+/* "mainstay.io/StaticPodURLFailed": whether manifests of a source differ from its current
+ * content. */
 static void append_source_conditions(json_t *conditions, const NodeSources *sources) {
         for (size_t i = 0; i < NODE_SOURCES_MAX; i++) {
                 const NodeSourceInfo *info = &node_source_infos[i];

@@ -5,6 +5,6 @@
 
 #include <jansson.h>
 
-/* A descriptor of the compact JSON, at its start, that the caller closes; -errno, and -ENOMEM where
+/* A descriptor of the compact JSON, at its start, that the caller closes; -errno, and -ENOMEM if
  * 'json' is NULL. */
 int json_memfd_open(const json_t *json, const char *name);

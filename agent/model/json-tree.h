@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* As pod_to_json() and as its "status" alone; 'pod' may be NULL where 'status' lacks containers.
+/* Like pod_to_json() and like its "status" alone; 'pod' may be NULL if 'status' has no containers.
  * The caller releases it; NULL on out of memory. */
 json_t *pod_to_json_tree(const Pod *pod, const PodStatus *status);
 json_t *pod_status_to_json_tree(const Pod *pod, const PodStatus *status);

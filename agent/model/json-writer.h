@@ -20,7 +20,7 @@ typedef struct JsonWriter {
 void json_writer_put(JsonWriter *writer, json_t *object, const char *key, json_t *value);
 void json_writer_append(JsonWriter *writer, json_t *array, json_t *value);
 
-/* These leave the member out where the value is NULL, empty or not set. */
+/* These omit the member if the value is NULL, empty or not set. */
 void json_writer_put_string(JsonWriter *writer, json_t *object, const char *key,
                             const char *string);
 void json_writer_put_optional_int(JsonWriter *writer, json_t *json, const char *key,
@@ -38,6 +38,6 @@ json_t *json_writer_string(const char *string);
 /* In RFC 3339; null for 0. */
 json_t *json_writer_timestamp(uint64_t realtime_usec);
 
-/* The text, which the caller frees, or the tree itself; NULL where something has failed. */
+/* The text, which the caller frees, or the tree itself; NULL if something has failed. */
 char *json_writer_finish(const JsonWriter *writer, const json_t *json);
 json_t *json_writer_finish_tree(const JsonWriter *writer, json_t *json);

@@ -21,9 +21,9 @@ char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *sour
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
 
-/* An object by its table, likewise. */
+/* An object by its table, in the same way. */
 char *object_to_json(const Schema *schema, const void *object);
-/* 1 where the bytes are exactly one JSON object, else 0, or -ENOMEM. */
+/* 1 if the bytes are exactly one JSON object, else 0, or -ENOMEM. */
 int is_json_object(const char *data, size_t length);
 
 /* An apps/v1 DaemonSet with its status; whether it runs on this node, and the state of its rollout,

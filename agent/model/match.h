@@ -23,7 +23,7 @@ bool label_selector_matches(const LabelSelector *selector, const StringMap *labe
 bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node);
 bool node_selector_matches(const NodeSelector *selector, const NodeLabelsTaints *node);
 
-/* The first pair that the node lacks, or NULL: it has all of them. */
+/* The first pair that the node does not have, or NULL: it has all of them. */
 const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeLabelsTaints *node);
 
 /* nodeSelector and required node affinity, as the kubelet checks them at admission. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The rules for names and short strings: RFC 1123 labels and subdomains, qualified names, port
- * names, environment variables. The check_… functions have the shape of a Field's check and say
- * what is wrong without naming the field: "must be a DNS label, not 'Web_1'". */
+ * names, environment variables. The check_… functions have the shape of a Field's check and
+ * describe the problem without naming the field: "must be a DNS label, not 'Web_1'". */
 
 #include "common/error.h"
 
@@ -86,8 +86,8 @@ int check_mount_path(const char *value, Error *reterr);
  * not "." and not starting with "..". */
 int check_data_key(const char *value, Error *reterr);
 
-/* As check_descending_path(), for a file of an object volume, where names that start with ".." are
- * reserved for the atomic writer. */
+/* Like check_descending_path(), for a file of an object volume, in which names that start with ".."
+ * are reserved for the atomic writer. */
 int check_file_path(const char *value, Error *reterr);
 
 /* An RFC 3339 time: "2026-01-02T03:04:05Z". */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* v1.NodeStatus: what a Node object reports of a machine. Plain data, gathered by node/, written by
- * kubeclient/. Strings are owned. */
+/* v1.NodeStatus: the reports of a Node object about a machine. Plain data, gathered by node/,
+ * written by kubeclient/. Strings are owned. */
 
 #include "agent/model/config.h"
 #include "agent/model/device.h"
@@ -12,15 +12,15 @@
 #include <stdint.h>
 
 /* The kubelet version for version skew checks: kubeadm 1.35 refuses a newer one, and servers
- * of 1.36 to 1.38 accept it. What the agent has of 1.36 is declared in 'declaredFeatures'. What
- * follows the plus is informational. */
+ * of 1.36 to 1.38 accept it. The features of 1.36 that the agent has are declared in
+ * 'declaredFeatures'. The text after the plus is informational. */
 #define NODE_KUBELET_VERSION "v1.35.0+mainstay." MAINSTAY_VERSION
 #define NODE_RUNTIME_VERSION "mainstay://" MAINSTAY_VERSION
 
 enum {
         NODE_IMAGES_MAX = 50,     /* reported in the status */
         NODE_IMAGE_NAMES_MAX = 5, /* names of one image */
-        NODE_RESOURCE_NONE = -1,  /* the machine lacks the resource */
+        NODE_RESOURCE_NONE = -1,  /* the machine does not have the resource */
 };
 
 typedef struct NodeResources {
@@ -32,8 +32,8 @@ typedef struct NodeResources {
         int64_t pods;
 } NodeResources;
 
-/* What pods can have: capacity without huge pages, what is reserved, and what is below the hard
- * eviction thresholds. */
+/* The resources that pods can have: capacity without huge pages, reservations, and the part below
+ * the hard eviction thresholds. */
 NodeResources node_allocatable(const NodeResources *capacity, const NodeReservation *system,
                                const NodeReservation *kube, const EvictionPolicy *eviction);
 
@@ -61,14 +61,14 @@ typedef struct NodeInfo {
  * times are realtime. */
 typedef struct NodeSourceStatus {
         const char *name;    /* "staticPodURL", "source", "report"; NULL: none is configured */
-        const char *message; /* what is wrong with it, or what is in use; NULL: not known yet */
-        bool has_failed;     /* what it answered last is not in use, or it did not answer */
+        const char *message; /* its problem, or the content in use; NULL: not known yet */
+        bool has_failed;     /* its last response is not in use, or it did not respond */
         bool is_refused;     /* of these the first */
-        uint64_t since;      /* time of the last transition; 0: it was not asked yet */
-        uint64_t succeeded;  /* when it last answered what is in use; 0: never */
+        uint64_t since;      /* time of the last transition; 0: it was not queried yet */
+        uint64_t succeeded;  /* when it last returned the content in use; 0: never */
         int64_t number;      /* of the index that is in use; 0: there is none */
         size_t n_waiting;    /* lines of a report */
-        uint64_t n_dropped;  /* likewise, so far */
+        uint64_t n_dropped;  /* the same, so far */
 } NodeSourceStatus;
 
 enum {
@@ -82,7 +82,7 @@ typedef struct NodeSources {
         size_t n;
 } NodeSources;
 
-/* The types of their conditions, which are true where a source fails ("mainstay.io/SourceFailed").
+/* The types of their conditions, which are true if a source fails ("mainstay.io/SourceFailed").
  */
 typedef struct NodeSourceInfo {
         const char *name, *condition;
@@ -103,7 +103,8 @@ typedef struct NodeStatus {
         NodeDevicesList devices; /* further resources of both */
         NodeConditions pressure;
         char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
-        char *refused;          /* what the server's RBAC denies it, as messages; NULL: nothing */
+        char *refused;          /* requests that the server's RBAC denies, as messages; NULL:
+                                 * none */
         char **addresses;       /* InternalIP, the preferred one first */
         char *hostname;
         NodeInfo info;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What pods request of the node, and whether one more fits (kubelet: the predicates of
- * GeneralPredicates, InsufficientResourceError). Pure. */
+/* The resources that pods request of the node, and whether one more fits (kubelet: the predicates
+ * of GeneralPredicates, InsufficientResourceError). Pure. */
 
 #include "agent/model/node-status.h"
 #include "agent/model/resource.h"
@@ -18,7 +18,7 @@ typedef struct NodeUsage {
         int64_t amounts[N_NODE_AMOUNTS];
 } NodeUsage;
 
-/* In this order the kubelet names what is short. */
+/* The kubelet names the shortages in this order. */
 extern const unsigned node_amount_order[N_NODE_AMOUNTS];
 
 /* The first amount in that order that is not 0; there must be one. */
@@ -27,15 +27,16 @@ unsigned node_usage_first(const NodeUsage *usage);
 /* "pods", or the name of the resource. */
 const char *node_amount_name(unsigned amount);
 
-/* What a pod requests: nothing of what it does not name. */
+/* The requests of a pod: nothing for a resource that it does not name. */
 NodeUsage node_usage_of_pod(const PodSpec *spec);
 
 void node_usage_add(NodeUsage *usage, const NodeUsage *more);
 
-/* What the node has for pods. */
+/* The resources of the node for pods. */
 NodeUsage node_usage_capacity(const NodeResources *allocatable);
 
-/* What is missing for 'requested' beside 'used': 0 of what there is enough of. Whether anything is.
+/* The amounts that are missing for 'requested' in addition to 'used': 0 if there is enough. Whether
+ * anything is.
  */
 bool node_usage_find_missing(const NodeUsage *capacity, const NodeUsage *used,
                              const NodeUsage *requested, NodeUsage *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What tells one object of a kind from all others: its source, namespace, name and UID. A UID alone
- * proves nothing: everybody may write one into an owner reference, and those of manifests can be
- * computed. Objects to which a pod refers by name have an ObjectKey (object.h). */
+/* The identity of an object among all others of its kind: its source, namespace, name and UID. A
+ * UID alone proves nothing: everybody may write one into an owner reference, and those of manifests
+ * can be computed. Objects to which a pod refers by name have an ObjectKey (object.h). */
 
 #include "agent/model/pod.h"
 
@@ -23,13 +23,13 @@ bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b);
 /* The same object, of a source that is known. */
 bool objects_are_same(const ObjectMeta *a, const ObjectMeta *b);
 
-/* Both would have one name. That makes no object of them: of pods the source decides which one the
- * node runs (pod_source_outranks()). */
+/* Both would have one name. An equal name does not make them one object: for pods, the source
+ * decides which one the node runs (pod_source_outranks()). */
 bool objects_share_name(const ObjectMeta *a, const ObjectMeta *b);
 bool objects_share_namespace(const ObjectMeta *a, const ObjectMeta *b);
 int object_compare_name(const ObjectMeta *object, const char *namespace, const char *name);
 
-/* By what a client, or a user, says. */
+/* By the words of a client, or of a user. */
 bool object_has_name(const ObjectMeta *object, const char *namespace, const char *name);
 
 /* Among objects of one source, or pods that run: no two of those have one UID. */

@@ -64,7 +64,7 @@ static json_t *object_metadata_to_json(const DataObject *object, uint64_t create
         char created[RFC3339_SIZE];
         json_t *json = json_pack("{s:s}", "name", metadata->name);
 
-        if (metadata->namespace[0]) /* classes lack a namespace */
+        if (metadata->namespace[0]) /* classes have no namespace */
                 (void) json_object_set_new(json, "namespace", json_string(metadata->namespace));
         if (created_at > 0)
                 (void) json_object_set_new(json, "creationTimestamp",
@@ -75,7 +75,7 @@ static json_t *object_metadata_to_json(const DataObject *object, uint64_t create
         return json;
 }
 
-/* The values of one of the object's two maps; NULL where it is empty. */
+/* The values of one of the object's two maps; NULL if it is empty. */
 static json_t *object_values_to_json(const DataObject *object, bool binary) {
         json_t *map = json_object();
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who wrote an object: the source is part of its identity, beside namespace, name and UID. A node
- * has one source of each kind. Two objects of one namespace and name, of two sources, have nothing
- * in common, and a pod sees the objects of its own source only. */
+/* Who wrote an object: the source is part of its identity, in addition to namespace, name and UID.
+ * A node has one source of each kind. Two objects of one namespace and name, of two sources, have
+ * nothing in common, and a pod sees only the objects of its own source. */
 
 #include <stdbool.h>
 
@@ -24,5 +24,5 @@ extern const char *const object_source_names[N_OBJECT_SOURCES];
 bool object_sources_match(ObjectSource a, ObjectSource b);
 
 /* Labels, affinity and names of pods of 'other' count for pods of 'by': the same source, or one
- * with more to say. A file is the machine's administrator's; users of a cluster have the least. */
+ * with higher rank. A file is the machine's administrator's; users of a cluster have the least. */
 bool object_source_heeds(ObjectSource by, ObjectSource other);

@@ -85,13 +85,13 @@ typedef struct ObjectKey {
         const char *name;      /* NULL: the PriorityClass of this source for pods that name none */
 } ObjectKey;
 
-/* The key of what an object or a pod refers to by a name: of its own source and namespace. */
+/* The key of an object, or of a reference of a pod by name: in its own source and namespace. */
 ObjectKey object_key_referred(const ObjectMeta *from, ObjectKind kind, const char *name);
 
 /* The object has this key. */
 bool object_key_matches(const ObjectKey *key, const DataObject *object);
 
-/* How modules look up objects. find() returns NULL where the object does not exist. Results are
+/* How modules look up objects. find() returns NULL if the object does not exist. Results are
  * valid until manifests change. */
 typedef struct ObjectLookup {
         const DataObject *(*find)(const ObjectKey *key, void *userdata);
@@ -100,7 +100,7 @@ typedef struct ObjectLookup {
         void *userdata;
 } ObjectLookup;
 
-/* Looks up what a pod refers to. -ENOENT with the kubelet's message: configmap "x" not found;
- * -EAGAIN with a message where it is not known yet. */
+/* Looks up the objects to which a pod refers. -ENOENT with the kubelet's message: configmap "x" not
+ * found; -EAGAIN with a message if it is not known yet. */
 int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
                   const char *name, const DataObject **ret, Error *reterr);

@@ -8,8 +8,8 @@
 
 /* Units of the machine wait for bootstrap and critical pods, and an update of the machine is undone
  * if these are not ready; the journal is the machine's; the order decides when pods of manifests
- * start and stop; and only pods of manifests are rolled back. So nothing of that is for users of an
- * API server to say. The deadline of their DaemonSets concerns the pods of these only. */
+ * start and stop; and only pods of manifests are rolled back. Therefore users of an API server may
+ * decide nothing of that. The deadline of their DaemonSets concerns the pods of these only. */
 const OwnKeyInfo own_keys[N_OWN_KEYS] = {
         [OWN_KEY_AFTER] = { "mainstay.dev/after" },
         [OWN_KEY_BOOTSTRAP] = { "mainstay.dev/bootstrap" },
@@ -39,7 +39,8 @@ bool own_key_is_agents(const char *key) {
         return false;
 }
 
-/* See print_pod_source(), whose text the agent sets whatever the pod's source has written there. */
+/* See print_pod_source(), whose text the agent sets regardless of the text that the pod's source
+ * has written there. */
 static bool is_of_manifest(const json_t *pod) {
         static const char *const starts[] = { "file ",
                                               "url",

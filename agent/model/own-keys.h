@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Mainstay's own labels and annotations, "mainstay.dev/…". Whoever may create a pod at an API
- * server may write any of them, so that each counts only on objects of the sources that its row in
- * the table names. No other file has such a key (tests/lint/calls.py): values are read by the
+/* Mainstay's own labels and annotations, "mainstay.dev/…". Anybody who may create a pod at an API
+ * server may write any of them, so each counts only on objects of the sources that its row in the
+ * table names. No other file has such a key (tests/lint/calls.py): values are read by the
  * functions below in JSON, and by own-values.h in objects. mainstay-pods(7) has the table, too. */
 
 #include <jansson.h>
@@ -35,7 +35,7 @@ typedef struct OwnKeyInfo {
         const char *name;
         bool of_any_pod;   /* it counts on all pods, not only on those of manifests */
         bool may_be_label; /* or an annotation */
-        bool is_agents;    /* what a source writes there is removed */
+        bool is_agents;    /* a value that a source writes there is removed */
 } OwnKeyInfo;
 
 extern const OwnKeyInfo own_keys[N_OWN_KEYS];
@@ -53,8 +53,8 @@ bool own_pod_json_is_true(const json_t *pod, OwnKey key);
 /* The annotations of such a pod that count, in a new object; NULL: out of memory. */
 json_t *own_pod_json_annotations(const json_t *pod);
 
-/* In any object of another kind, and for what the agent writes itself. */
+/* In any object of another kind, and for values that the agent itself writes. */
 const char *own_json_value(const json_t *object, OwnKey key);
 
-/* Takes the value. 0, or -1 where memory is exhausted. */
+/* Takes the value. 0, or -1 if memory is exhausted. */
 int own_json_set_new(json_t *annotations, OwnKey key, json_t *value);

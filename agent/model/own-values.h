@@ -18,5 +18,5 @@ const char *own_value_as_written(const ObjectMeta *metadata, OwnKey key);
 /* The agent's own. 0 or -ENOMEM. */
 int own_value_set(ObjectMeta *metadata, OwnKey key, const char *value);
 
-/* Removes what only the agent may write, of an object that comes from a source. */
+/* Removes fields that only the agent may write from an object of a source. */
 void own_values_forget_agents(ObjectMeta *metadata);

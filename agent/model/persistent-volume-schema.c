@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of PersistentVolumeClaim and PersistentVolume. What they lack is ignored: these
- * objects come from an API server only. */
+/* The tables of PersistentVolumeClaim and PersistentVolume. Missing fields are ignored: these
+ * objects come only from an API server. */
 
 #include "agent/model/names.h"
 #include "agent/model/object.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* core/v1 PersistentVolumeClaim and PersistentVolume, as far as a node needs them: which volume a
- * claim is bound to, and where on the node it is. Only an API server has them. */
+/* core/v1 PersistentVolumeClaim and PersistentVolume, as far as a node needs them: the volume to
+ * which a claim is bound, and its place on the node. Only an API server has them. */
 
 #include "agent/model/pod.h"
 
@@ -53,6 +53,6 @@ typedef struct PersistentVolume {
         NfsVolumeSource *nfs;
         CsiVolumeSource *csi;
         ClaimReference *claim;
-        VolumeNodeAffinity *node_affinity; /* where it can be reached; NULL: everywhere */
+        VolumeNodeAffinity *node_affinity; /* the nodes from which it can be reached; NULL: all */
         VolumeMode mode;
 } PersistentVolume;

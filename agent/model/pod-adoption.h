@@ -9,15 +9,15 @@
 #include "agent/model/edit-plan.h"
 
 /* 'desired', a pod of an API server, in the form in which the running pod can continue in its
- * place: without what admission has added, which no template has and which a container could only
- * get by a restart. 1 with that pod, which the caller frees; 0 where making the running pod equal
- * takes more than 'limit'; -ENOMEM. */
+ * place: without the additions of admission, which no template has and which a container could only
+ * get by a restart. 1 with that pod, which the caller frees; 0 if making the running pod equal
+ * needs more than 'limit'; -ENOMEM. */
 int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, Pod **ret);
 
 /* The UID of the API server's pod that this one adopted; NULL: none. */
 const char *pod_adoption_api_uid(const Pod *pod);
 
-/* Its name, which the caller frees; NULL likewise, or out of memory. */
+/* Its name, which the caller frees; NULL if there is none, or out of memory. */
 char *pod_adoption_api_name(const Pod *pod);
 
 /* The API server's pod behind an adopting one, as far as the annotation describes it: its own spec

@@ -157,7 +157,7 @@ static bool has_edge(const OrderGraph *graph, size_t pod, bool is_from) {
         return false;
 }
 
-/* What starts or ends a path is not in a cycle; nor then is what is left at its ends. */
+/* The start or the end of a path is not in a cycle; nor then are the remaining ends. */
 static void remove_ends(OrderGraph *graph) {
         bool has_changed = graph->edges.n > 0;
 

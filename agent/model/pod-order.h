@@ -3,7 +3,7 @@
 
 /* The order of pods: with the annotation mainstay.dev/after a pod names others of this node, which
  * are to be Ready before it starts, and which are stopped after it when the node shuts down.
- * Kubernetes has nothing of the kind for pods. Pure. */
+ * Kubernetes has no equivalent for pods. Pure. */
 
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -36,11 +36,11 @@ bool pod_after_means(const PodAfterName *name, const Pod *pod);
 bool pod_is_after(const Pod *pod, const Pod *other);
 
 /* Pods that wait for one another. For each of the n pods: the index of the next one that it waits
- * for, where following them never ends; else n. 0 or -ENOMEM. */
+ * for, if following them never ends; else n. 0 or -ENOMEM. */
 int pod_order_find_cycles(const Pod *const *pods, size_t n, size_t *ret_next);
 
-/* "default/web after default/db after default/web": from this pod on, by what
- * pod_order_find_cycles() gave; and the same as the error of its file. The caller frees it; NULL:
+/* "default/web after default/db after default/web": from this pod on, by the result of
+ * pod_order_find_cycles(); and the same as the error of its file. The caller frees it; NULL:
  * out of memory. */
 char *pod_order_format_cycle(const Pod *const *pods, size_t n, const size_t *next, size_t from);
 char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n,

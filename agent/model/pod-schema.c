@@ -32,7 +32,7 @@
 /* A newer API server may send a value that is read as an absent one. */
 #define REQUIRED_IN_FILES .is_manifest_required = true
 
-/* The kubelet asks the registry where it does not know the policy. */
+/* The kubelet contacts the registry if it does not know the policy. */
 #define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
 
 static int check_resource_name(const char *value, Error *reterr) {

@@ -207,7 +207,8 @@ static void put_address(JsonWriter *writer, json_t *json, const char *key, const
         json_writer_put(writer, json, list_key, list);
 }
 
-/* What the pod has been given as a whole, and, unless a resize is under way, has. */
+/* The resources that the pod has been given as a whole, and, unless a resize is in progress,
+ * has. */
 static void put_pod_resources(JsonWriter *writer, json_t *json, const Pod *pod,
                               const PodStatus *status) {
         bool is_resizing = status->conditions[CONDITION_RESIZE_IN_PROGRESS].is_true;

@@ -87,7 +87,7 @@ static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t
         return true;
 }
 
-/* One init container. True when it blocks later containers; then 'reason' says how. */
+/* One init container. True when it blocks later containers; then 'reason' explains how. */
 static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         const json_t *terminated = json_at(container, "state", "terminated");

@@ -308,7 +308,7 @@ typedef struct KeyToPath {
         OptionalInt mode; /* unset: the volume's */
 } KeyToPath;
 
-/* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which lacks a mode
+/* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which has no mode
  * of its own. Without items: every key. */
 typedef struct ObjectVolumeSource {
         char *name;
@@ -327,7 +327,7 @@ typedef struct DownwardAPIVolumeFile {
 
 typedef struct DownwardAPIVolumeSource {
         LIST_OF(DownwardAPIVolumeFile) items;
-        OptionalInt default_mode; /* of a volume; a projection lacks one */
+        OptionalInt default_mode; /* of a volume; a projection has none */
 } DownwardAPIVolumeSource;
 
 /* A service account token as a file. */
@@ -514,7 +514,7 @@ int pod_copy(const Pod *pod, Pod **ret);
 Pod *pod_free(Pod *pod);
 DEFINE_CLEANUP(Pod *, pod_free)
 
-/* True where both specs have equal meaning; labels and annotations are not compared. */
+/* True if both specs have equal meaning; labels and annotations are not compared. */
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 
 /* The priority of a system class; 0 for other names. */
@@ -526,13 +526,13 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 /* The pod has its own user namespace: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
 
-/* The kubelet's config source of the pod: "file"; "http" where it was fetched; or "api" for a pod
- * that an API server has bound to this node. Pods that this node makes of DaemonSets of an API
+/* The kubelet's config source of the pod: "file"; "http" if it was fetched; or "api" for a pod that
+ * an API server has bound to this node. Pods that this node makes of DaemonSets of an API
  * server have none. Only the agent writes it, see pod_set_source(). */
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
-/* It comes from a manifest, a file or one that was fetched, or is of a DaemonSet of one. */
+/* It comes from a manifest, a file or a fetched one, or belongs to a DaemonSet of a manifest. */
 bool pod_is_of_manifest(const Pod *pod);
 
 /* Its priority is that of system-cluster-critical or more. */

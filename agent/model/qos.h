@@ -18,7 +18,7 @@ extern const char *const qos_class_names[N_QOS_CLASSES];
 /* The pod has requests or limits at pod level. */
 bool pod_has_resources(const PodSpec *spec);
 
-/* Kubernetes' rule: Guaranteed where every container has CPU and memory limits and requests equal
- * to them; BestEffort where no container has any of these; else Burstable. Pod-level resources
+/* Kubernetes' rule: Guaranteed if every container has CPU and memory limits and requests equal to
+ * them; BestEffort if no container has any of these; else Burstable. Pod-level resources
  * replace those of the containers. */
 QosClass pod_qos_class(const PodSpec *spec);

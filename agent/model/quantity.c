@@ -11,8 +11,8 @@
 #define NANO_PER_MILLI 1000000U
 #define NANO_MAX       ((Nano){ .units = INT64_MAX })
 
-/* A number with nine decimals, the precision of Kubernetes, for which a machine of 32 bits lacks a
- * type. The largest is 2^63-1; larger numbers saturate, and finer ones are rounded up (away from
+/* A number with nine decimals, the precision of Kubernetes, for which a 32-bit machine has no type.
+ * The largest is 2^63-1; larger numbers saturate, and finer ones are rounded up (away from
  * zero). */
 typedef struct Nano {
         uint64_t units;

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Unset where text is NULL. Values are rounded up and saturate at INT64_MAX. */
+/* Unset if text is NULL. Values are rounded up and saturate at INT64_MAX. */
 typedef struct Quantity {
         char *text;    /* canonical: "500m", "1536Mi" */
         int64_t value; /* in units: bytes, CPUs */
@@ -19,7 +19,8 @@ enum {
         QUANTITY_LENGTH_MAX = 256
 };
 
-/* Writes 'ret' on success only, without freeing what it held. -EINVAL with a message, or -ENOMEM.
+/* Writes 'ret' only on success, without freeing its previous content. -EINVAL with a message, or
+ * -ENOMEM.
  */
 int quantity_parse(const char *text, Quantity *ret, Error *reterr);
 

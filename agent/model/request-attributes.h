@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a request asks of the API server's authorization: a verb and one or two subresources of the
- * node, as the kubelet has them. Pure. */
+/* The attributes of a request for the API server's authorization: a verb and one or two
+ * subresources of the node, like in the kubelet. Pure. */
 
 #include "common/macros.h"
 
@@ -16,9 +16,9 @@ typedef struct RequestAttributes {
         size_t n_subresources;
 } RequestAttributes;
 
-/* An upgrade to a session asks for "create", whatever its method: a WebSocket is a GET, and
- * the permission to get a node's proxy must not permit commands. Paths with a subresource of their
- * own are never upgraded. */
+/* An upgrade to a session requires "create", regardless of its method: a WebSocket is a GET, and
+ * the permission to get a node's proxy must not permit commands. Paths with their own subresource
+ * are never upgraded. */
 RequestAttributes request_attributes(const char *method, const char *path, bool is_upgrade);
 
 /* "Forbidden (user=…, verb=…, resource=nodes, subresource(s)=[…])"; the caller frees it. NULL: out

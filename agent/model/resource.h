@@ -40,5 +40,5 @@ int64_t resource_extended_amount(const ResourceList *list, const char *name);
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);
 
 /* The sum of the limits of all containers that run together, for resources other than CPU and
- * memory. Saturates; -1 where no container has a limit. */
+ * memory. Saturates; -1 if no container has a limit. */
 int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type);

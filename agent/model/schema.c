@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Operations on any object by its table: free, compare, copy. Members are accessed by memcpy(),
- * because a table knows their layout and not their type. */
+ * because a table contains their layout but not their type. */
 
 #include "agent/model/schema.h"
 

@@ -22,7 +22,7 @@ typedef enum FieldType {
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
         FIELD_OBJECT,        /* an embedded struct; .schema */
-        FIELD_OPTIONAL,      /* a pointer to a struct, NULL where absent; .schema */
+        FIELD_OPTIONAL,      /* a pointer to a struct, NULL if absent; .schema */
         FIELD_LIST,          /* LIST_OF(struct); .schema */
         FIELD_MAP,           /* the same, given as a map: .schema has a row for the key, a
                                 FIELD_STRING, and one for its value */
@@ -38,7 +38,7 @@ typedef enum FieldType {
 
 typedef struct Schema Schema;
 
-/* Describes what is wrong with a string's value without naming the field: "must be a DNS label, not
+/* Describes the problem of a string's value without naming the field: "must be a DNS label, not
  * 'Web_1'". */
 typedef int (*field_check_t)(const char *value, Error *reterr);
 
@@ -52,25 +52,25 @@ typedef struct Field {
         unsigned other;      /* FIELD_ENUM: the value for a name of an API server that is not known
                                 here; its own name is one of records only. 0: such a name is an
                                 error */
-        bool ignores_other;  /* FIELD_ENUM: such a name is read as this value, which has a name of
-                                its own, as by the kubelet; 0: as if absent */
+        bool ignores_other;  /* FIELD_ENUM: such a name is read as this value, which has its own
+                              * name, like by the kubelet; 0: as if absent */
         field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
-        int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
+        int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, if min < max */
         const char *accepts; /* FIELD_REFUSED: the one value without effect, such as "false"; NULL:
                                 none, then empty values ({}, [], "") are accepted */
-        const char *reason;  /* FIELD_REFUSED: the reason for the message; NULL: it is not supported
-                                yet. FIELD_IGNORED: what it is, if it has an effect outside of the
-                                table */
+        const char *
+                reason; /* FIELD_REFUSED: the reason for the message; NULL: it is not supported
+                           yet. FIELD_IGNORED: its kind, if it has an effect outside of the table */
         bool is_required;
         bool is_api_only; /* read from our records and from an API server; in a manifest like
                              FIELD_REFUSED */
         bool (*is_manifest_key)(const char *key); /* FIELD_REST: a key that a manifest may have even
                                                      if .is_api_only; NULL: none */
         bool is_not_for_node; /* FIELD_REFUSED in a manifest; ignored in an object of an API server,
-                                 where it concerns other components than the node */
+                               * in which it concerns components other than the node */
         bool is_secret;       /* no message may show its value */
         bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: in a manifest an empty text is an error */
-        bool null_is_zero; /* FIELD_QUANTITY: as a server reads it where a map has the key */
+        bool null_is_zero; /* FIELD_QUANTITY: like in a server if a map has the key */
         bool is_manifest_check;    /* .check is stricter than an API server, and not applied to its
                                       objects: with another value the pod fails when it is used */
         bool is_manifest_required; /* likewise .is_required */

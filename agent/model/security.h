@@ -84,7 +84,7 @@ typedef struct WindowsOptions {
         bool host_process;
 } WindowsOptions;
 
-/* Of a container; its settings override the pod's. */
+/* The settings of a container, which override the pod's. */
 typedef struct SecurityContext {
         Capabilities capabilities;
         bool privileged;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Packets of the signer (mainstay-api --signer): a process of its own user, which holds the serving
- * key and verifies the certificates of clients. The first byte says what a packet is.
+/* Packets of the signer (mainstay-api --signer): a process with its own user, which holds the
+ * serving key and verifies the certificates of clients. The first byte is the type of a packet.
  *
  * From the agent, on standard input:
  *   SIGNER_MATERIAL, the key of tickets, JSON: "certificate", "key", "clientCA", all PEM.
@@ -10,9 +10,9 @@
  * To the agent: the hash of the authorities in use, after each SIGNER_MATERIAL.
  *
  * From mainstay-api, each of which has one reply, that starts with SIGNER_DONE or, before a
- * message, SIGNER_FAILED: SIGNER_GET_MATERIAL: JSON, "certificate", "clientCA", and "error" where
+ * message, SIGNER_FAILED: SIGNER_GET_MATERIAL: JSON, "certificate", "clientCA", and "error" if
  * newer ones are invalid. SIGNER_GET_NONCE: the random bytes of a ServerHello. SIGNER_SIGN: a
- * SignerRequest and what it says. The signature. SIGNER_PROVE: a SignerProof and a handshake up to
+ * SignerRequest and its data. The signature. SIGNER_PROVE: a SignerProof and a handshake up to
  * its client's signature. A ticket. */
 
 #include <stdint.h>

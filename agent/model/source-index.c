@@ -52,7 +52,8 @@ void source_index_done(SourceIndex *index) {
 
 /* ---- the format ---- */
 
-/* What a name of a file, or of a fleet, may consist of: nothing that a path or a terminal reads. */
+/* The characters of the name of a file, or of a fleet: none that a path or a terminal
+ * interprets. */
 static bool is_plain_name(const char *name, size_t max) {
         for (const char *p = name; *p; p++)
                 if (!isalnum((unsigned char) *p) && !strchr("._-", *p))

@@ -31,7 +31,7 @@ typedef struct ContainerState {
         char *reason;
         char *message;
         int exit_code;       /* terminated */
-        int signal;          /* terminated; 0 where it exited by itself */
+        int signal;          /* terminated; 0 if it exited by itself */
         char *container_id;  /* terminated: "mainstay://<64 hex>" */
         uint64_t started_at; /* running, terminated */
         uint64_t finished_at;
@@ -68,7 +68,7 @@ typedef enum PodConditionType {
         CONDITION_READY,
         CONDITION_CONTAINERS_READY,
         CONDITION_SCHEDULED,
-        CONDITION_ALL_CONTAINERS_RESTARTING, /* present only where a restart rule may lead to it */
+        CONDITION_ALL_CONTAINERS_RESTARTING, /* present only if a restart rule may lead to it */
         /* Present only while true, with the reason: */
         CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
         CONDITION_EDIT_PENDING,       /* a successor that cannot start */
@@ -130,7 +130,7 @@ bool pod_status_waits_for_node(const PodStatus *status);
 /* It is Ready, or has succeeded and never becomes Ready again. */
 bool pod_status_is_ready_or_done(const PodStatus *status);
 
-/* Of an init container or a main one; NULL: there is none. */
+/* The state of an init container or a main one; NULL: there is none. */
 const ContainerStatus *pod_status_find_container(const PodStatus *status, const char *name);
 
 void pod_status_done(PodStatus *status);

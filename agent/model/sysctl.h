@@ -15,7 +15,7 @@ typedef enum SysctlNamespace {
         SYSCTL_OF_NETWORK,
 } SysctlNamespace;
 
-/* The name with dots as separators. It may also be written with slashes, where dots are part of a
+/* The name with dots as separators. It may also be written with slashes, if dots are part of a
  * component: "net/ipv4/conf/eth0.1/forwarding". Returns the buffer. */
 const char *sysctl_dotted(const char *name, char buffer[SYSCTL_NAME_SIZE]);
 

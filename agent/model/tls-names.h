@@ -14,10 +14,10 @@ typedef struct TlsCipherSuite {
         const char *cipher, *mac; /* "AES-128-GCM", "AEAD" */
 } TlsCipherSuite;
 
-/* NULL: Go does not know it either. */
+/* NULL: Go does not have it either. */
 const TlsCipherSuite *tls_cipher_suite_find(const char *name);
 
-/* The group of one of Go's CurveIDs: "GROUP-X25519". NULL: GnuTLS lacks it. */
+/* The group of one of Go's CurveIDs: "GROUP-X25519". NULL: GnuTLS does not have it. */
 const char *tls_group_find(int64_t curve_id);
 
 /* field_check_t */

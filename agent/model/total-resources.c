@@ -55,7 +55,7 @@ int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
         return overhead < 0 ? total : MAX(total, 0) + overhead;
 }
 
-/* What is not limited without the overhead is not limited with it. */
+/* A resource without a limit before the overhead has none with it. */
 int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
         int64_t total =
                 total_without_overhead(spec, &spec->resources.limits, type, amounts[type].limit);

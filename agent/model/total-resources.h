@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod requests as a whole: for admission, and for its status. Pure. */
+/* The total requests of a pod: for admission, and for its status. Pure. */
 
 #include "agent/model/resource.h"
 
-/* As Kubernetes computes it (PodRequests): of the pod where it says so, else of its containers,
- * with the overhead of its runtime class. CPU in thousandths, the others in bytes; -1 where it is
- * unset. */
+/* As Kubernetes computes it (PodRequests): that of the pod if it is set there, else of its
+ * containers, with the overhead of its runtime class. CPU in thousandths, the others in bytes; -1
+ * if it is unset. */
 int64_t pod_total_request(const PodSpec *spec, ResourceType type);
 
 /* Likewise, of all limits that are set (PodLimits). */

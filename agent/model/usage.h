@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the node, a pod or a container uses, for /stats/summary and /metrics/cadvisor: pods/
+/* The usage of the node, a pod or a container, for /stats/summary and /metrics/cadvisor: pods/
  * collects it, metrics/ prints it. Strings are borrowed. */
 
 #include "common/cgroup-usage.h"
@@ -21,14 +21,15 @@ typedef struct UsageSample {
         const char *cgroup;
         uint64_t started_at; /* realtime; 0: unknown */
         CgroupStatistics statistics;
-        CgroupDetails details; /* only where they are asked for */
+        CgroupDetails details; /* only if they are requested */
 
-        /* Of a container, where they are asked for and known, at that time (realtime); else NULL.
+        /* Those of a container, if they are requested and known, at that time (realtime); else
+         * NULL.
          */
         const ProcessUsage *processes;
         uint64_t processes_at;
 
-        /* Of the node, and of a pod with a network of its own. */
+        /* Those of the node, and of a pod with its own network. */
         const NetworkInterfaceUsage *interfaces;
         size_t n_interfaces;
 } UsageSample;
@@ -39,14 +40,14 @@ typedef struct FilesystemUsage {
         uint64_t inodes, inodes_free;
 } FilesystemUsage;
 
-/* What the node as a whole has and uses. */
+/* The capacity and the usage of the node as a whole. */
 typedef struct NodeStats {
         FilesystemUsage filesystem;       /* of pods and containers */
         FilesystemUsage image_filesystem; /* may be the same */
         uint64_t pids_max, pids;
 } NodeStats;
 
-/* What a directory of a container or a pod takes on its file system. */
+/* The usage of a directory of a container or a pod on its file system. */
 typedef enum StorageKind {
         STORAGE_ROOTFS,    /* of a container: its writable layers */
         STORAGE_LOGS,      /* of a container */
@@ -57,7 +58,7 @@ typedef enum StorageKind {
 typedef struct StorageSample {
         StorageKind kind;
         const char *name; /* of the volume; else NULL */
-        bool is_measured; /* what follows is known, at 'taken_at' (realtime) */
+        bool is_measured; /* the following members are known, at 'taken_at' (realtime) */
         uint64_t used;    /* bytes */
         uint64_t inodes_used;
         uint64_t taken_at;

@@ -29,7 +29,7 @@ typedef struct OptionalBool {
 
 typedef LIST_OF(int64_t) IntList;
 
-/* A number or a text such as "25%"; unset where both are. */
+/* A number or a text such as "25%"; unset if both are. */
 typedef struct IntOrString {
         OptionalInt number;
         char *text; /* NULL: the number */
@@ -51,7 +51,7 @@ int string_map_set(StringMap *map, const char *key, const char *value);
 /* Removes a key that may be there. */
 void string_map_remove(StringMap *map, const char *key);
 
-/* Frees what the map holds, and empties it. */
+/* Frees the content of the map, and empties it. */
 void string_map_done(StringMap *map);
 
 bool string_map_equal(const StringMap *a, const StringMap *b);
