@@ -112,8 +112,8 @@ static int check_mountable_path(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Makes the directory with its parents, sets its mode, and gives its real path. Of a read-only file
- * system, what is there is used. */
+/* Makes the directory with its parents, sets its mode, and gives its real path. On a read-only file
+ * system, existing directories are used. */
 static int make_agent_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
         char real[PATH_MAX];
         int r = mkdir_parents_at(AT_FDCWD, path, 0755);
@@ -172,7 +172,7 @@ int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options,
         return make_log_directories(options->log_dir, &paths->log_dir, reterr);
 }
 
-/* With this mode whatever the umask is, which systemd's unit sets for the agent's own files. */
+/* With this mode regardless of the umask, which systemd's unit sets for the agent's own files. */
 static int make_kubelet_directory(int dir_fd, const char *path) {
         mode_t mask = umask(0);
         int r = mkdirat(dir_fd, path, 0750) < 0 && errno != EEXIST ? -errno : 0;
@@ -224,7 +224,8 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         return 0;
 }
 
-/* As a file system in a user's process lacks them, whose files an overlayfs then refuses. */
+/* For example a file system in a user's process does not have them; an overlayfs then refuses its
+ * files. */
 static bool lacks_extended_attributes(const char *path) {
         static const char name[] = "trusted.mainstay.test";
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where everything is: the files and directories of the agent, by its options and configuration,
- * the programs that it starts, and the lock of the run directory. */
+/* The location of everything: the files and directories of the agent, by its options and
+ * configuration, the programs that it starts, and the lock of the run directory. */
 
 #include "agent/manifest/config-files.h"
 #include "agent/model/agent-options.h"
@@ -52,22 +52,22 @@ void agent_paths_dump(const AgentPaths *paths, FILE *out);
 int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
                        Error *reterr);
 
-/* Makes the directories where they do not exist, and sets their paths. -EINVAL for a path that a
- * mount option cannot hold; with a message. */
+/* Creates the directories if they do not exist, and sets their paths. -EINVAL for a path that a
+ * mount option cannot contain; with a message. */
 int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options, Error *reterr);
 
 /* Makes the directories of a kubelet that plugins and other daemons of a node look for; existing
  * ones stay as they are. The agent itself uses none of them: an error is logged. */
 void agent_paths_make_kubelet_directories(const AgentOptions *options);
 
-/* One agent per run directory: -EBUSY with a message where another holds it. The kernel releases
+/* One agent per run directory: -EBUSY with a message if another holds it. The kernel releases
  * the lock when its holder dies. */
 int agent_paths_lock(AgentPaths *paths, Error *reterr);
 
-/* Logs an error where no container's root file system can be on that of the state directory. It is
+/* Logs an error if no container's root file system can be on that of the state directory. It is
  * no reason to end: pods that run, from before, are supervised. */
 void agent_paths_check_state(const AgentPaths *paths);
 
-/* Finds the other programs of Mainstay: beside this one in a build directory, else where they are
- * installed. 0 or -ENOMEM. */
+/* Finds the other programs of Mainstay: next to this one in a build directory, else at the
+ * installed path. 0 or -ENOMEM. */
 int agent_paths_find_programs(AgentPaths *paths);

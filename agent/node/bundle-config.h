@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What all bundles share, by the configuration and the machine. */
+/* The data that all bundles share, from the configuration and the machine. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/node/agent-paths.h"

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* 'configured' is cgroupDriver; NULL: systemd where it can be it, with systemd as PID 1 and cgroup
- * v2. Sets whether it is systemd. Pure. 0, -EOPNOTSUPP with a message. */
+/* 'configured' is cgroupDriver; NULL: systemd if possible, with systemd as PID 1 and cgroup v2.
+ * Sets whether it is systemd. Pure. 0, -EOPNOTSUPP with a message. */
 int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_version,
                          bool *ret_has_slices, Error *reterr);
 

@@ -96,7 +96,7 @@ static int read_authority(LoneNode *lone, Error *reterr) {
         return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "%s", path ? path : "") : r;
 }
 
-/* It is made when it is needed first, and again where its file is damaged. */
+/* It is created when it is first needed, and again if its file is damaged. */
 static int find_authority(LoneNode *lone, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -147,7 +147,7 @@ static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
 
 /* ---- settings ---- */
 
-/* Clients of the configured authorities stay valid beside those of the node's own. */
+/* Clients of the configured authorities stay valid in addition to those of the node's own. */
 static int add_client_authority(json_t *settings, const char *certificate) {
         const char *configured = json_text(settings, "clientCA");
         json_t *all =
@@ -175,7 +175,8 @@ int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr) {
 
 /* ---- kubeconfigs ---- */
 
-/* What clients verify mainstay-api by: the node's authority, or the configured certificate. */
+/* The certificate by which clients verify mainstay-api: the node's authority, or the configured
+ * certificate. */
 static int read_server_authority(const LoneNode *lone, const char *path, char **ret,
                                  Error *reterr) {
         size_t length;
@@ -199,8 +200,8 @@ static int issue_administrator(LoneNode *lone, char **ret_certificate, char **re
                                     ret_key, reterr);
 }
 
-/* Of mainstay-api, for clients on this machine. One that listens at all addresses listens at those
- * of IPv4, too. */
+/* The address of mainstay-api, for clients on this machine. One that listens at all addresses
+ * listens at those of IPv4, too. */
 static char *format_server_url(const Config *config) {
         unsigned port = config_node_api_port(config);
         const char *address = config->address;

@@ -27,7 +27,7 @@ LoneNode *lone_node_free(LoneNode *lone);
  * its key unless they have one. 0, or -errno with a message. */
 int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr);
 
-/* What a kubeconfig is made of, with a new client certificate: an object of JSON that the caller
- * frees. The configuration says where mainstay-api listens, and which certificate it may serve
- * with. 0, or -errno with a message. */
+/* The data of a kubeconfig, with a new client certificate: a JSON object that the caller frees. The
+ * configuration determines where mainstay-api listens, and which certificate it may serve with. 0,
+ * or -errno with a message. */
 int lone_node_make_kubeconfig(LoneNode *lone, const Config *config, char **ret_json, Error *reterr);

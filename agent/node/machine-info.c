@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what the machine is from the kernel and the security modules. */
+/* Reads the properties of the machine from the kernel and the security modules. */
 
 #include "agent/node/machine-info.h"
 
@@ -53,7 +53,7 @@ static void find_default_interface(char ret[IF_NAMESIZE]) {
         }
 }
 
-/* Of pods, unless the default route says otherwise: a network of a CNI plugin. */
+/* The interface of pods, unless the default route differs: a network of a CNI plugin. */
 static bool is_bridge(const char *name) {
         char path[64 + IF_NAMESIZE];
 
@@ -83,7 +83,7 @@ static char *find_interface_address(const struct ifaddrs *addresses, const char 
         return NULL;
 }
 
-/* That of the default route, as of the kubelet; else the first one that is not of a bridge. */
+/* That of the default route, like in the kubelet; else the first one that is not of a bridge. */
 static char *find_node_address(void) {
         char interface[IF_NAMESIZE];
         struct ifaddrs *addresses;
@@ -117,8 +117,8 @@ int machine_info_set_address(MachineInfo *machine, const char *given, Error *ret
         return 0;
 }
 
-/* Where systemd starts the shims, containers can get the bounding set of PID 1. An agent that is
- * confined may not be able to read it; then PID 1 is assumed to lack nothing. */
+/* If systemd starts the shims, containers can get the bounding set of PID 1. An agent that is
+ * confined may not be able to read it; then PID 1 is assumed to have all capabilities. */
 static uint64_t read_manager_missing_capabilities(void) {
         static const char key[] = "\nCapBnd:";
         cleanup_free char *text = NULL;
@@ -131,7 +131,7 @@ static uint64_t read_manager_missing_capabilities(void) {
                     : 0;
 }
 
-/* A child can get what is effective and in the bounding set. */
+/* A child can get capabilities that are effective and in the bounding set. */
 static uint64_t read_missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -145,7 +145,7 @@ static uint64_t read_missing_capabilities(void) {
         return missing;
 }
 
-/* In a child: whatever confines this process may kill the one that tries. A filter of system calls
+/* In a child: the confinement of this process may kill the one that tries. A filter of system calls
  * does, as systemd's for native architectures, and each start would then leave a killed mainstayd
  * in the audit log. */
 static bool probe_x32_support(void) {

@@ -34,11 +34,12 @@ typedef struct MachineInfo {
  * message for a name that is not a DNS subdomain. */
 int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, Error *reterr);
 
-/* Sets the address that was given: the first of "ADDRESS[,ADDRESS]"; NULL or an unspecified one:
- * what was discovered stays. 0, -EINVAL with a message, -ENOMEM. */
+/* Sets the given address: the first of "ADDRESS[,ADDRESS]"; NULL or an unspecified one: the
+ * discovered one stays. 0, -EINVAL with a message, -ENOMEM. */
 int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr);
 
-/* What the machine has; 'storage' and 'max_pods' are the caller's. Huge pages may change. */
+/* The resources of the machine; 'storage' and 'max_pods' are the caller's. Huge pages may
+ * change. */
 NodeResources machine_capacity(const MachineInfo *machine, int64_t storage, int64_t max_pods);
 
 /* Bytes of the file system that a directory is in; 0: not known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* mainstay-api gets the listening socket as its standard input, and as its standard output a pipe
- * that nothing is written to: when this process is gone the pipe lacks a reader, and mainstay-api
+ * to which nothing is written: when this process is gone the pipe has no reader, and mainstay-api
  * closes the socket, so that the next agent can listen. */
 
 #include "agent/node/node-api-launcher.h"
@@ -129,7 +129,7 @@ typedef union ListenAddress {
         struct sockaddr_in6 ipv6;
 } ListenAddress;
 
-/* A family that the kernel lacks gives -EAFNOSUPPORT. */
+/* A family that the kernel does not support gives -EAFNOSUPPORT. */
 static int bind_listener(const ListenAddress *address) {
         static const int on = 1, off = 0;
         bool is_ipv6 = address->any.sa_family == AF_INET6;

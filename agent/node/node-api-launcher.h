@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where systemd does not do it (mainstay-api.socket): listens for the kubelet's API, and starts
- * mainstay-api when a client connects. That ends when it is idle. */
+/* If systemd does not do it (mainstay-api.socket): listens for the kubelet's API, and starts
+ * mainstay-api when a client connects. mainstay-api exits when it is idle. */
 
 #include "agent/model/config.h"
 
@@ -23,9 +23,9 @@ typedef struct NodeApiLauncherSpec { /* all is borrowed */
         void *userdata;
 } NodeApiLauncherSpec;
 
-/* Listens where 'enableServer' of the configuration says so. What fails is logged, and a port that
- * is in use is tried again. With systemd a configuration that the unit contradicts is logged.
- * '*ret' is NULL where nothing is to be done. */
+/* Listens if 'enableServer' of the configuration is true. A failure is logged, and a port that is
+ * in use is tried again. With systemd a configuration that the unit contradicts is logged.
+ * '*ret' is NULL if there is nothing to do. */
 void node_api_launcher_start(const NodeApiLauncherSpec *spec, NodeApiLauncher **ret);
 
 /* A mainstay-api that runs keeps its clients and accepts no more of them. NULL is fine. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The settings of mainstay-api, which it asks for on the local socket: it is without the key of the
- * node and reads no file. */
+/* The settings of mainstay-api, which it requests on the local socket: it does not have the key of
+ * the node and reads no file. */
 
 #include "agent/model/config.h"
 #include "agent/node/lone-node.h"
@@ -16,7 +16,7 @@ typedef struct NodeApiSettingsSpec { /* all is borrowed */
         const char *issued_pair; /* the certificate of the API server and its key, in PEM, which
                                     has precedence; NULL: none */
         LoneNode *lone;          /* NULL: the node has joined an API server */
-        SelfSigned *self_signed; /* where there is no other certificate; or NULL */
+        SelfSigned *self_signed; /* if there is no other certificate; or NULL */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees. The second one is for the signer alone: the serving certificate, its
@@ -25,7 +25,7 @@ typedef struct NodeApiSettingsSpec { /* all is borrowed */
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, char **ret_material,
                               Error *reterr);
 
-/* Whom the agent lets do what, with the kubelet's defaults: authentication and authorization of the
+/* The permissions of clients, with the kubelet's defaults: authentication and authorization of the
  * configuration. */
 typedef struct NodeAccessSettings {
         bool has_anonymous, has_token_reviews, has_access_reviews;

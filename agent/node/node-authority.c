@@ -67,7 +67,7 @@ static int set_subject(gnutls_x509_crt_t certificate, const char *name, const ch
                                              organization, (unsigned) strlen(organization));
 }
 
-/* From a day ago, for clocks that differ. Where the clock is not set, it is valid at all times. */
+/* From a day ago, for clocks that differ. If the clock is not set, it is valid at all times. */
 static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
         int64_t now = (int64_t) (now_usec / USEC_PER_SEC);
 
@@ -134,8 +134,8 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
         return sign_certified_key(pair);
 }
 
-/* The same key and name: what it has issued stays valid, and so do kubeconfigs that have the
- * certificate from before, if its time has come by a clock that was wrong. */
+/* The same key and name: certificates that it has issued stay valid, and so do kubeconfigs that
+ * have the earlier certificate, if its time has come by a clock that was wrong. */
 static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
         CertifiedKey renewed = { .key = pair->key };
         char name[256];

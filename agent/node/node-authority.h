@@ -10,13 +10,13 @@
 
 typedef struct NodeAuthority NodeAuthority;
 
-/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime; where the clock is
+/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime; if the clock is
  * not set, certificates are valid at all times. */
 int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority **ret,
                        Error *reterr);
 
 /* The one that node_authority_format() wrote. 1: it had expired, and was renewed with its key, so
- * that what it has issued is as good as before; 0; -EINVAL with a message. */
+ * that certificates that it has issued are as valid as before; 0; -EINVAL with a message. */
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr);
 NodeAuthority *node_authority_free(NodeAuthority *authority);
 DEFINE_CLEANUP(NodeAuthority *, node_authority_free)
@@ -31,7 +31,7 @@ typedef struct NodeCertificateSpec {
         const char *common_name;
         const char *organization;     /* the user's group; NULL: none */
         const char *const *dns_names; /* of a server; end with NULL; NULL: it is a client's */
-        const char *const *addresses; /* likewise, numeric */
+        const char *const *addresses; /* the same, numeric */
         unsigned valid_days;
 } NodeCertificateSpec;
 

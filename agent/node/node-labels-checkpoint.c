@@ -51,7 +51,7 @@ static void write_taint_line(const Taint *taint, FILE *out) {
 
 typedef int (*read_label_line_t)(char *line, NodeLabelsTaints *node);
 
-/* 'what' it is, and what follows where it cannot be read, for the log. */
+/* 'what' describes it, followed by the consequence if it cannot be read, for the log. */
 static int read_label_checkpoint(const char *state_dir, const char *name, const char *what,
                                  const char *consequence, read_label_line_t read_line,
                                  NodeLabelsTaints *ret) {

@@ -207,7 +207,7 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
         local->name = strdup(node->node_name);
         if (!local->name)
                 return -ENOMEM;
-        /* The configuration comes first: what is discovered does not override it. */
+        /* The configuration comes first: discovered labels do not override it. */
         for (size_t i = 0; i < labels->n && r >= 0; i++)
                 r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
         for (size_t i = 0; i < given->n && r >= 0; i++)
@@ -299,7 +299,7 @@ static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) 
         *with = (NodeLabelsTaints){ 0 };
 }
 
-/* 1 where they changed; 0; -ENOMEM, and then nothing changed. */
+/* 1 if they changed; 0; -ENOMEM, and then nothing changed. */
 static int update_effective_labels(MergedNodeLabels *node, const NodeLabelsTaints *local,
                                    const NodeLabelsTaints *external, unsigned conditions) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints effective = { 0 };

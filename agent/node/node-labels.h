@@ -19,7 +19,7 @@ typedef struct MergedNodeLabels {
         const char *state_dir;
         const SteadyClock *clock;
 
-        /* Of the command line; see node_labels_set_given(). */
+        /* From the command line; see node_labels_set_given(). */
         NodeLabelsTaints given;
         bool has_given_taints;
 
@@ -36,12 +36,12 @@ int node_labels_set_given(MergedNodeLabels *node, const char *labels, const char
                           Error *reterr);
 
 /* When the agent starts. A NoExecute taint without a time was added when an earlier agent saw it
- * first, or now; such times are kept in the state directory, as are external labels and taints,
- * which are used where the node has joined an API server. 0 or -ENOMEM. */
+ * first, or now; such times are kept in the state directory, and so are external labels and taints,
+ * which are used if the node has joined an API server. 0 or -ENOMEM. */
 int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joined);
 void node_labels_done(MergedNodeLabels *node);
 
-/* Sets the node's conditions, each of which has a taint. This and the next give 1 where 'effective'
+/* Sets the node's conditions, each of which has a taint. This and the next return 1 if 'effective'
  * changed; 0; -ENOMEM, and then nothing changed. */
 int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate that mainstay-api serves with where none is configured and none was issued, as
- * the kubelet's: kubelet.crt and kubelet.key in the directory of certificates. A pair that is there
+/* The serving certificate of mainstay-api if none is configured and none was issued, like the
+ * kubelet's: kubelet.crt and kubelet.key in the directory of certificates. A pair that is there
  * is used. Otherwise one is made that signs itself, and it is renewed before it ends. It proves
  * nothing, but the connection is encrypted: an API server without --kubelet-certificate-authority
  * accepts it. */

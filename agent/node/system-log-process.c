@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A query is answered by a child, in the order of the kubelet: units that the journal knows by
- * journalctl, others by the file that is named like the service. The list of a directory, which may
+/* A query is answered by a child, in the order of the kubelet: units of the journal by journalctl,
+ * others by the file that has the name of the service. The list of a directory, which may
  * be long, comes from a child as well. It ends when the reader is gone. */
 
 #include "agent/node/system-log-process.h"

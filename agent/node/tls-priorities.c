@@ -12,7 +12,7 @@
 #include <asm/hwcap.h>
 #endif
 
-/* Whether the processor has instructions for AES: ChaCha20 is faster where it lacks them. */
+/* Whether the processor has instructions for AES: ChaCha20 is faster without them. */
 static bool has_aes_instructions(void) {
 #if defined(__aarch64__)
         return getauxval(AT_HWCAP) & HWCAP_AES;
