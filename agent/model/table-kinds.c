@@ -386,7 +386,7 @@ static void write_lease_cells(const json_t *lease, uint64_t now_usec, json_t *ce
 
 const TableKind lease_table_kind = { lease_columns, write_lease_cells };
 
-/* ---- what there is none of, and metrics ---- */
+/* ---- kinds without objects, and metrics ---- */
 
 static const TableColumn service_columns[] = {
         NAME_COLUMN,     TEXT("Type"), TEXT("Cluster-IP"), TEXT("External-IP"),

@@ -199,7 +199,7 @@ static int watch_api_signals(sd_event *event) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
 }
 
-/* The pipe lacks a reader: mainstayd has ended, and the next one shall be able to listen. */
+/* The pipe has no reader: mainstayd has ended, and the next one must be able to listen. */
 static int on_launcher_gone(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
         node_api_stop_accepting(userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a client has shown goes to the agent with each request: the signer's ticket for its
+/* The proof of a client goes to the agent with each request: the signer's ticket for its
  * certificate, or its bearer token. The agent decides, here before anything is answered, and again
  * about each action. */
 
@@ -99,7 +99,7 @@ static int take_credential(ApiRequest *request) {
         return request->credential ? 0 : -ENOMEM;
 }
 
-/* ---- what was granted ---- */
+/* ---- granted requests ---- */
 
 static char *format_grant_key(const ApiRequest *request) {
         RequestAttributes attributes =
@@ -109,7 +109,7 @@ static char *format_grant_key(const ApiRequest *request) {
                            attributes.subresources[0]);
 }
 
-/* The agent decides again when it is asked to do something. */
+/* The agent decides again when it receives a request to do something. */
 static bool find_grant(ApiRequest *request, const char *key) {
         const ApiUser *user = review_cache_find(request->server->granted, key, now_boottime_usec());
 

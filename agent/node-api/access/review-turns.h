@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which reviews are under way, and which wait. Anyone can send a made-up token, so strangers leave
- * some turns and places to known users, and wait behind them. Reviews of one kind have their turns
- * in the order of arrival. Pure. */
+/* Which reviews are under way, and which wait. Anyone can send a made-up token, so unknown users
+ * leave some turns and places to known ones, and wait behind them. Reviews of one kind have their
+ * turns in the order of arrival. Pure. */
 
 #include "common/macros.h"
 
@@ -14,7 +14,7 @@ typedef enum ReviewKind {
 } ReviewKind;
 
 enum {
-        REVIEW_TURNS_MAX = 8, /* that the agent is asked for at once */
+        REVIEW_TURNS_MAX = 8, /* that are requested from the agent at once */
         REVIEW_STRANGER_TURNS_MAX = 6,
         REVIEWS_WAITING_MAX = 32,
         REVIEW_STRANGERS_WAITING_MAX = 24,
@@ -33,7 +33,7 @@ typedef struct ReviewTurns {
 /* 1: the item has its turn; 0: it waits; -EBUSY: too many wait. */
 int review_turns_enter(ReviewTurns *turns, ReviewKind kind, void *item);
 
-/* It no longer waits; it has had its turn. */
+/* It does not wait any more; it has had its turn. */
 void review_turns_leave_queue(ReviewTurns *turns, ReviewKind kind, const void *item);
 void review_turns_end(ReviewTurns *turns, ReviewKind kind);
 

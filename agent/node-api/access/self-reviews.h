@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What clients ask of themselves: SelfSubjectAccessReview (kubectl auth can-i),
+/* Reviews that clients request about themselves: SelfSubjectAccessReview (kubectl auth can-i),
  * SelfSubjectRulesReview and SelfSubjectReview (whoami). A lone node lets its users do all that it
  * can do; the rest is not allowed, with the reason. Pure. */
 

@@ -128,7 +128,7 @@ void api_connection_resume(ApiConnection *connection) {
         api_http_schedule_run(connection->server);
 }
 
-/* libmicrohttpd asks for more once it has sent what it got before. */
+/* libmicrohttpd requests more once it has sent the previous part. */
 ssize_t api_connection_end_body(ApiConnection *connection) {
         if (connection->tls)
                 tls_stream_end_record(connection->tls);

@@ -35,8 +35,8 @@ static void on_api_http_connection(void *userdata, struct MHD_Connection *http, 
 }
 
 /* libmicrohttpd 0.9.75 forgets a connection whose reply of HTTP/1.0 was empty: it is closed, but
- * its descriptor is in no epoll set. All connections with a timeout of their own are looked at when
- * it runs next. */
+ * its descriptor is in no epoll set. All connections with their own timeout are checked when it
+ * runs next. */
 static void end_http_1_0_connection(NodeApi *server, struct MHD_Connection *http) {
         (void) MHD_set_connection_option(http, MHD_CONNECTION_OPTION_TIMEOUT,
                                          (unsigned) (IDLE_USEC / USEC_PER_SEC));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Writes that a node without an API server refuses (405): each says where the object comes from,
- * and so what to edit instead. */
+/* Writes that a node without an API server refuses (405): each response names the source of the
+ * object, which is to be edited instead. */
 
 #include "agent/model/json-path.h"
 #include "agent/model/own-keys.h"
@@ -13,7 +13,7 @@
 
 #define ALONE "this node is without an API server: "
 
-/* ---- where an object comes from ---- */
+/* ---- the source of an object ---- */
 
 /* As the agent prints it in an annotation (model/pod-source.h): "file web.yaml", "url", "index
  * web.yaml"; of pods of a DaemonSet within "evaluated (...)". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A request: its steps run one after the other, and again when the agent has replied, which a step
- * waits for with the connection suspended. libmicrohttpd takes replies from its callback only. */
+ * waits for with the connection suspended. libmicrohttpd takes replies only from its callback. */
 
 #include "agent/node-api/kubernetes/status-object.h"
 #include "agent/node-api/process/node-api-private.h"

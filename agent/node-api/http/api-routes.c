@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The paths of the kubelet. What the agent has under the same path is passed on; all else of a path
- * below one of these is unknown there, and 404. */
+/* The paths of the kubelet. A path that the agent also has is passed on; any other path below one
+ * of these is unknown there, and 404. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"

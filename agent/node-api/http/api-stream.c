@@ -19,7 +19,7 @@ typedef struct AgentStream {
         struct MHD_Connection *http;
         int fd;
         sd_event_source *source; /* something to pass on; off while the client reads */
-        char *start;             /* what came with the head of the reply */
+        char *start;             /* the data that arrived with the head of the reply */
         size_t start_length, start_sent;
 } AgentStream;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* exec, attach and portForward: the agent is asked whether it is possible, the client's connection
- * is upgraded to SPDY or a WebSocket, and a session takes it over. */
+/* exec, attach and portForward: a request to the agent checks whether it is possible, the client's
+ * connection is upgraded to SPDY or a WebSocket, and a session takes it over. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -32,7 +32,7 @@ struct ApiUpgrade {
         PortChannels *channels;
 };
 
-/* What is asked for, from the path and the query. */
+/* The parameters from the path and the query. */
 typedef struct UpgradePath {
         char *text;
         const char *namespace, *pod, *uid, *container; /* uid may be NULL */
@@ -367,7 +367,7 @@ static char *format_session_path(const ApiRequest *request, const char *verb,
         return memstream_finish(out, &text);
 }
 
-/* The agent checks a request that is not an upgrade, and wants one: 426. A command is requested
+/* The agent checks a request that is not an upgrade, and requires one: 426. A command is requested
  * with an upgrade, and held by the shim, which is ready for it when the client is. */
 static ApiStepResult reply_session_refused(ApiRequest *request) {
         if (request->reply_error >= 0 && request->reply_status == MHD_HTTP_BAD_REQUEST)

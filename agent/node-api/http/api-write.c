@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a client may write on a node without an API server: that a pod stops, and starts again; an
- * ephemeral container; the restart and the undoing of a DaemonSet's rollout. Files are the only
- * source of objects: api-refusals.c refuses all else. */
+/* The writes that a client may make on a node without an API server: that a pod stops, and starts
+ * again; an ephemeral container; the restart and the undoing of a DaemonSet's rollout. Files are
+ * the only source of objects: api-refusals.c refuses all else. */
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/access/self-reviews.h"
@@ -48,7 +48,7 @@ static bool is_dry_run(const ApiRequest *request, const json_t *options) {
 
 /* ---- requests that change something ---- */
 
-/* "/a/b", escaped, and behind it what 'query' says. */
+/* "/a/b", escaped, followed by 'query'. */
 static char *format_agent_path(const char *prefix, const char *const *names, size_t n,
                                const char *query) {
         char *text = NULL;
@@ -75,7 +75,7 @@ static bool has_agent_agreed(const ApiRequest *request) {
         return request->reply_error >= 0 && request->reply_status == MHD_HTTP_OK;
 }
 
-/* The object as it is when the agent has done what it was asked for. */
+/* The object after the agent has carried out the request. */
 static ApiStepResult reply_written_object(ApiRequest *request, const ServedResource *resource,
                                           const ResourcePath *path) {
         if (!request->is_written && !has_agent_agreed(request))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bytes that wait to be written, in order. They are appended by protocols, which know no socket,
- * and consumed by the connection that writes them. */
+/* Bytes that wait to be written, in order. They are appended by protocols, which do not depend on a
+ * socket, and consumed by the connection that writes them. */
 
 #include "common/macros.h"
 
 typedef struct ByteQueue {
         char *data;
-        size_t start, end; /* of what waits */
+        size_t start, end; /* of the waiting data */
         size_t size;       /* allocated */
 } ByteQueue;
 

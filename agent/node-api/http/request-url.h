@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Paths for the agent, made of what a client sent: everything but letters, digits and "-._~" is
- * escaped. Pure. */
+/* Paths for the agent, created from the path of a client: everything except letters, digits and
+ * "-._~" is escaped. Pure. */
 
 #include "common/url-escape.h"
 

@@ -115,7 +115,7 @@ static void write_client_queue(StreamSocket *socket) {
         socket->active_at = now_boottime_usec();
 }
 
-/* True where there may be more. */
+/* True if there may be more. */
 static bool read_stream_socket(StreamSocket *socket) {
         char bytes[READ_MAX];
         ssize_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A stream socket on the event loop with a queue of what is to be written. A consumer that cannot
+/* A stream socket on the event loop with a queue of data to be written. A consumer that cannot
  * take more data pauses the reading; a producer looks at the length of the queue. */
 
 #include "agent/node-api/http/byte-queue.h"
@@ -17,7 +17,7 @@ enum {
 
 typedef struct StreamSocket StreamSocket;
 
-/* What passes the bytes in the place of recv(), send() and shutdown(): TLS. Results as of these,
+/* The functions that replace recv(), send() and shutdown(): TLS. Results as of these,
  * but with -errno. After -EAGAIN send() is called with the same bytes again, and maybe more. */
 typedef struct StreamTransport {
         ssize_t (*receive)(void *userdata, void *buffer, size_t size);
@@ -30,7 +30,7 @@ typedef struct ClientStream {
         int fd; /* borrowed, non-blocking */
         const StreamTransport *transport;
         void *transport_userdata;
-        const char *early; /* what was read of it already */
+        const char *early; /* data that was already read from it */
         size_t early_length;
         uint64_t idle_usec; /* without a byte, then it ends; 0: never */
 } ClientStream;
@@ -41,16 +41,16 @@ typedef struct StreamSocketHandlers {
         void (*on_end)(void *userdata);     /* the peer writes no more */
         void (*on_written)(void *userdata); /* the loop has written some of the queue, so that
                                                there may be space */
-        void (*on_error)(int error, void *userdata); /* nothing more can be read or written; what
-                                                        was not written is still in the queue */
+        void (*on_error)(int error, void *userdata); /* nothing more can be read or written;
+                                                      * unwritten data is still in the queue */
 } StreamSocketHandlers;
 
 /* The descriptor is borrowed, and non-blocking. 0 or -errno. */
 int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
                       StreamSocket **ret);
 
-/* Of a client: stream_socket_update() writes what the client takes, and the loop only the rest.
- * on_written() comes also after a queue that was full. 'early' is left to the caller. */
+/* For a client: stream_socket_update() writes what the client accepts, and the loop only the rest.
+ * on_written() is also called after a queue that was full. 'early' is left to the caller. */
 int stream_socket_new_client(sd_event *event, const ClientStream *client,
                              const StreamSocketHandlers *handlers, void *userdata,
                              StreamSocket **ret);
@@ -71,9 +71,9 @@ void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
  */
 int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
 
-/* What the peer sent before it closed the connection is read first, where that is noticed by a
- * write: what is in the queue is dropped, and on_error() comes after the peer's last byte. For a
- * socket whose reading is not paused for good. */
+/* Data that the peer sent before it closed the connection is read first, if a write notices the
+ * close: the queue is dropped, and on_error() is called after the peer's last byte. For a socket
+ * whose reading is not paused permanently. */
 void stream_socket_read_to_the_end(StreamSocket *socket);
 
 /* Nothing more is written once the queue is empty. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /logs/: files of /var/log, and, as a query, the logs of services. The query is checked in the
- * order of the kubelet and with its messages; the agent opens what it asks for, and passes a
+ * order of the kubelet and with its messages; the agent opens the requested logs, and passes a
  * descriptor. */
 
 #include "agent/model/system-log-query.h"
@@ -200,7 +200,7 @@ static void validate_log_query(LogQueryReader *reader) {
                                  LOG_QUERY_PATTERN_LENGTH_MAX);
 }
 
-/* ---- asking the agent ---- */
+/* ---- requests to the agent ---- */
 
 static void write_log_path(FILE *out, const char *path) {
         path += strspn(path, "/");

@@ -29,7 +29,7 @@ typedef struct AgentWatch {
         ClientWatch watch;
         int fd;                  /* of the agent's watch; -EBADF: there is none */
         sd_event_source *source; /* the agent has sent something; off while the client reads */
-        ObjectPoll *poll;        /* of what the agent cannot watch; or NULL */
+        ObjectPoll *poll;        /* for kinds that the agent cannot watch; or NULL */
         sd_event_source *timeout;
         ByteQueue in; /* no whole line of the agent's, or some */
         char *out;    /* events; NULL: none wait */
@@ -74,7 +74,7 @@ static size_t send_watch_events(AgentWatch *stream, char *buffer, size_t size) {
         return n;
 }
 
-/* What was written waits to be sent. */
+/* Written data waits to be sent. */
 static int keep_watch_events(AgentWatch *stream, FILE *out, char **text, const size_t *length) {
         if (!memstream_finish(out, text))
                 return -ENOMEM;
@@ -271,7 +271,8 @@ static int start_watch_poll(const ApiRequest *request, AgentWatch *stream) {
                                &stream->poll);
 }
 
-/* The agent's watch, lists of what it cannot watch, or nothing of what a lone node never has. */
+/* The agent's watch, lists of kinds that it cannot watch, or nothing for kinds that a lone node
+ * never has. */
 static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
         int r;
 

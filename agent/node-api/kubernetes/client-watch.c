@@ -62,7 +62,7 @@ static void report_object(ClientWatch *watch, const char *type, json_t *object, 
                           out);
 }
 
-/* Only what this watch has taken counts: others may be ahead. */
+/* Only objects that this watch has taken count: others may be ahead. */
 static void report_bookmark(ClientWatch *watch, bool is_end_of_list, FILE *out) {
         uint64_t latest =
                 watch->latest > 0 ? watch->latest : object_versions_latest(watch->versions);
@@ -88,7 +88,7 @@ static void report_bookmark(ClientWatch *watch, bool is_end_of_list, FILE *out) 
                                   out);
 }
 
-/* ---- what the client has ---- */
+/* ---- the objects of the client ---- */
 
 static uint64_t selected_version(const ClientWatch *watch, const char *key) {
         return (uint64_t) json_integer_value(json_object_get(watch->selected, key));
@@ -113,7 +113,7 @@ static int take_object(ClientWatch *watch, const char *key, json_t *object, uint
         watch->latest = MAX(watch->latest, version);
         if (version == before)
                 return 0;
-        /* Of what changed before this watch it is not known whether it was selected. */
+        /* For changes before this watch it is not known whether the object was selected. */
         had_it = before > 0 || (watch->present && created <= watch->since);
         if (watch->present && version <= watch->since)
                 return matches ? select_object(watch, key, version) : 0;
@@ -141,8 +141,8 @@ static int take_deleted_object(ClientWatch *watch, const char *key, json_t *obje
         return 0;
 }
 
-/* What has gone between the client's list and this watch. Of their fields only the name and the
- * namespace are known. */
+/* Objects that disappeared between the client's list and this watch. Only the name and the
+ * namespace of their fields are known. */
 static void report_gone_objects(ClientWatch *watch, uint64_t now_usec, FILE *out) {
         cleanup_json json_t *gone = object_versions_list_deleted(watch->versions, watch->since);
         size_t i;
@@ -282,7 +282,8 @@ int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, 
         return take_agent_object(watch, type, object, now_usec, out);
 }
 
-/* What the client has and the list lacks; 'latest' is that of the list before. */
+/* Objects that the client has and the list does not contain; 'latest' is that of the list
+ * before. */
 static void report_missing_objects(ClientWatch *watch, const json_t *present, uint64_t latest,
                                    uint64_t now_usec, FILE *out) {
         cleanup_json json_t *gone = NULL;

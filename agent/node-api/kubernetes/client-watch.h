@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A client's watch: what the agent sends of a resource becomes the events that the client asked
- * for. The agent sends all objects first, then a bookmark, then changes. Pure. */
+/* A client's watch: the agent's data about a resource becomes the events that the client requested.
+ * The agent sends all objects first, then a bookmark, then changes. Pure. */
 
 #include "agent/node-api/kubernetes/object-list.h"
 #include "agent/node-api/kubernetes/object-versions.h"
@@ -15,10 +15,10 @@ typedef struct ClientWatch {
         const ServedResource *resource; /* this and the next are borrowed */
         ObjectVersions *versions;
         ListQuery query;
-        char *namespace, *name; /* what the query points to */
+        char *namespace, *name; /* memory to which the query points */
         ObjectForm form;
-        uint64_t since;       /* what the client has; 0: nothing */
-        bool has_end_of_list; /* the client waits for a bookmark behind what exists */
+        uint64_t since;       /* the version that the client has; 0: none */
+        bool has_end_of_list; /* the client waits for a bookmark after the existing objects */
         bool has_bookmarks;   /* it takes others, too */
         char *node_created;   /* for objects without a time of creation; or NULL */
 
@@ -39,8 +39,8 @@ int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, 
                            FILE *out);
 
 /* A complete list of a resource that the agent cannot watch, by served_objects_parse(); the next
- * one makes events of what has changed. */
+ * one creates events for the changes. */
 int client_watch_take_list(ClientWatch *watch, const json_t *objects, uint64_t now_usec, FILE *out);
 
-/* The watch ends, and the client may continue where it is. */
+/* The watch ends, and the client may continue from its position. */
 void client_watch_finish(ClientWatch *watch, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the Kubernetes API says of itself: groups, versions and resources. Pure. */
+/* The self-description of the Kubernetes API: groups, versions and resources. Pure. */
 
 #include "agent/node-api/kubernetes/resource-path.h"
 

@@ -2,7 +2,7 @@
 
 /* The Kubernetes API of a node that has joined no API server: discovery, objects as the agent has
  * them, and the subresources of pods, which are the kubelet's paths by other names. Files are the
- * only source of objects; api-write.c has what can be written. */
+ * only source of objects; api-write.c has the permitted writes. */
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/http/request-url.h"
@@ -34,14 +34,14 @@ static ApiStepResult reply_no_resource(ApiRequest *request) {
                                         "PriorityClasses and RuntimeClasses");
 }
 
-/* Of a flag of the API: "true" and "1" are true. */
+/* A flag of the API: "true" and "1" are true. */
 bool api_is_flag_true(const ApiRequest *request, const char *name) {
         const char *value = api_parameter(request->http, name);
 
         return value && (streq(value, "true") || streq(value, "1"));
 }
 
-/* ---- what the server says of itself ---- */
+/* ---- self-description of the server ---- */
 
 static ApiStepResult reply_version(ApiRequest *request) {
         const char *version = strna(request->server->settings.version);
@@ -84,7 +84,7 @@ static bool has_agent_failed(const ApiRequest *request) {
         return request->reply_error < 0 || request->reply_status != MHD_HTTP_OK;
 }
 
-/* Metrics are selected by the labels of what they are of. */
+/* Metrics are selected by the labels of the objects that they describe. */
 static ApiStepResult fetch_labels(ApiRequest *request, const ServedResource *resource) {
         cleanup_json json_t *reply = NULL, *objects = NULL;
 
@@ -288,7 +288,8 @@ static ApiStepResult reply_which_container(ApiRequest *request, const json_t *po
                           name, names);
 }
 
-/* Without a container in the query it is the only one of the pod, for which the agent is asked. */
+/* Without a container in the query it is the only one of the pod, which is requested from the
+ * agent. */
 static ApiStepResult choose_requested_container(ApiRequest *request, const ServedResource *pods,
                                                 const ResourcePath *path) {
         const char *named = api_parameter(request->http, "container");
@@ -366,8 +367,8 @@ static ApiStepResult handle_subresource(ApiRequest *request, const ServedResourc
 
 /* ---- OpenAPI ---- */
 
-/* Without its documents kubectl validates nothing that it sends; and it decodes them as they are,
- * whatever their type says. An empty one is an empty message of protobuf. */
+/* Without its documents kubectl does not validate what it sends; and it decodes them as they are,
+ * regardless of their type. An empty one is an empty message of protobuf. */
 static ApiStepResult reply_openapi_v2(ApiRequest *request) {
         const char *accept = strna(api_header(request->http, MHD_HTTP_HEADER_ACCEPT));
 
@@ -382,7 +383,7 @@ static ApiStepResult reply_openapi_v2(ApiRequest *request) {
                                     "definitions"));
 }
 
-/* Of one group and version. */
+/* The resources of one group and version. */
 static ApiStepResult reply_openapi_v3(ApiRequest *request, const ResourcePath *path) {
         cleanup_json json_t *schemas = NULL, *document = NULL;
 

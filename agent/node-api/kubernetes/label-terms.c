@@ -89,7 +89,7 @@ static int take_label_set_operator(const char **text, LabelTerm *term) {
         return take_label_set(text, term);
 }
 
-/* What follows the key. */
+/* The text after the key. */
 static int take_label_operator(const char **text, LabelTerm *term) {
         static const struct {
                 const char *sign;

@@ -33,5 +33,5 @@ typedef struct LabelTerms {
 int label_terms_parse(const char *text, LabelTerms *ret, Error *reterr);
 void label_terms_done(LabelTerms *terms);
 
-/* 'labels' is an object, or NULL where there are none. */
+/* 'labels' is an object, or NULL if there are none. */
 bool label_terms_match(const LabelTerms *terms, const json_t *labels);

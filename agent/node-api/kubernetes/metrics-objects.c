@@ -24,7 +24,7 @@ static json_t *format_usage(const json_t *measured) {
         return usage;
 }
 
-/* Rates are averages since the summary was asked for before, or since the start. */
+/* Rates are averages since the previous request of the summary, or since the start. */
 static json_t *format_metrics(const char *namespace, const char *name, const char *time) {
         return json_pack("{s:{s:s*, s:s, s:s*}, s:s*, s:s}", "metadata", "namespace", namespace,
                          "name", name, "creationTimestamp", time, "timestamp", time, "window",

@@ -7,8 +7,8 @@
 
 #define METRICS_GROUP "metrics.k8s.io"
 
-/* New arrays of PodMetrics and NodeMetrics, without kind and apiVersion; what was not measured is
- * left out. NULL: out of memory. */
+/* New arrays of PodMetrics and NodeMetrics, without kind and apiVersion; missing measurements are
+ * omitted. NULL: out of memory. */
 json_t *pod_metrics_of_summary(const json_t *summary);
 json_t *node_metrics_of_summary(const json_t *summary);
 

@@ -195,7 +195,7 @@ static void encode_hidden_values(json_t *values) {
         }
 }
 
-/* Objects that the agent has without one get a UID of their own, which is that of their name. */
+/* Objects that have no UID in the agent get one that is derived from their name. */
 static void set_uid(const ServedResource *resource, json_t *object) {
         json_t *metadata = json_object_get(object, "metadata");
         cleanup_free char *name = NULL;
@@ -286,7 +286,7 @@ bool list_query_may_match(const ListQuery *query, const json_t *object) {
         return true;
 }
 
-/* True where the object is behind the place where the last part of the list has ended. */
+/* True if the object is behind the place at which the last part of the list has ended. */
 static bool is_after_continue(const ListQuery *query, const json_t *object) {
         const char *slash = query->after ? strchr(query->after, '/') : NULL;
         const char *namespace = strna(json_text(object, "metadata", "namespace"));
@@ -303,7 +303,7 @@ static bool is_after_continue(const ListQuery *query, const json_t *object) {
                (r == 0 && compare_texts(json_text(object, "metadata", "name"), slash + 1) > 0);
 }
 
-/* The objects of this part, and where it ends if it is not the last. */
+/* The objects of this part, and its end if it is not the last. */
 static json_t *take_list_part(const json_t *objects, const ListQuery *query, json_t *metadata) {
         json_t *part = json_array(), *object;
         const json_t *last = NULL;

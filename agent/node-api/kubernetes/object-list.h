@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a list of objects asks for, and the reply made of the agent's. Pure. */
+/* The parameters of a list of objects, and the reply created from the agent's. Pure. */
 
 #include "agent/model/system-class.h"
 #include "agent/node-api/kubernetes/field-terms.h"
@@ -9,9 +9,9 @@
 #include "agent/node-api/kubernetes/served-resources.h"
 
 typedef struct ListQuery {
-        const char *namespace; /* NULL: all; borrowed, as is what follows */
+        const char *namespace; /* NULL: all; borrowed, like the following */
         const char *name;      /* NULL: all */
-        const char *after;     /* "<namespace>/<name>" where the last part ended, or NULL */
+        const char *after;     /* "<namespace>/<name>" at which the last part ended, or NULL */
         size_t limit;          /* 0: none */
         LabelTerms labels;
         FieldTerms fields;
@@ -42,20 +42,20 @@ json_t *make_namespace_object(const char *name);
 /* Those that always exist; the list ends with NULL. */
 extern const char *const permanent_namespaces[];
 
-/* One of the PriorityClasses that no manifest makes, likewise. */
+/* One of the PriorityClasses that no manifest defines, in the same way. */
 json_t *make_system_class_object(const SystemClass *class);
 
 /* An object without a time of creation is as old as the node: an RFC 3339 time, or NULL. */
 void set_creation_time(json_t *object, const char *node_created);
 void set_creation_times(json_t *objects, const char *node_created);
 
-/* Adds to an object of the agent what an API server's has: kind, apiVersion, a UID and a default;
- * the hidden values of a Secret become base64. */
+/* Adds to an object of the agent the fields of an API server's: kind, apiVersion, a UID and a
+ * default; the hidden values of a Secret become base64. */
 void complete_served_object(const ServedResource *resource, json_t *object);
 
 bool list_query_matches(const ListQuery *query, const json_t *object);
 
-/* Likewise, where no more than the metadata is known. */
+/* The same, if only the metadata is known. */
 bool list_query_may_match(const ListQuery *query, const json_t *object);
 
 /* A list, or a table, of the objects that match; 'list_version' is its resourceVersion. NULL: out

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects of a resource that the agent cannot watch, because it measures them when it is asked:
- * listed at once, and again every fifteen seconds, which is the resolution of metrics-server. */
+/* The objects of a resource that the agent cannot watch, because it measures them on request:
+ * listed immediately, and again every fifteen seconds, which is the resolution of
+ * metrics-server. */
 
 #include "agent/node-api/kubernetes/served-resources.h"
 
@@ -17,7 +18,7 @@ typedef void (*object_poll_t)(const json_t *objects, void *userdata);
 typedef struct ObjectPollSpec {
         sd_event *event;
         const char *agent_socket; /* borrowed, as 'resource' */
-        const char *credential;   /* of the client, likewise */
+        const char *credential;   /* of the client, in the same way */
         const ServedResource *resource;
         size_t body_max; /* bytes of a reply of the agent */
         object_poll_t on_objects;

@@ -101,8 +101,8 @@ static int compare_version_key(const char *key, const ObjectVersion *item) {
         return strcmp(key, item->key);
 }
 
-/* It is as new when it is seen again, which does no harm; but when it was deleted is not known any
- * longer. */
+/* It counts as new when it is seen again, which does no harm; but the time of its deletion is not
+ * known any more. */
 static void forget_oldest_version(ObjectVersions *versions) {
         size_t oldest = 0;
 

@@ -21,14 +21,14 @@ ObjectVersions *object_versions_free(ObjectVersions *versions);
 /* The latest version that was given. */
 uint64_t object_versions_latest(const ObjectVersions *versions);
 
-/* True where what has changed since is known. */
+/* True if the changes since then are known. */
 bool object_versions_reach(const ObjectVersions *versions, uint64_t since);
 
-/* An object as it is now; its metadata.resourceVersion is set. Its version, and where it has
- * appeared 'ret_created'; 0: out of memory. */
+/* An object as it is now; its metadata.resourceVersion is set. Its version, and 'ret_created' if it
+ * has appeared; 0: out of memory. */
 uint64_t object_versions_observe(ObjectVersions *versions, json_t *object, uint64_t *ret_created);
 
-/* The object is gone; likewise. */
+/* The same for an object that is gone. */
 uint64_t object_versions_observe_deleted(ObjectVersions *versions, json_t *object);
 
 /* All objects as they are now: those that are not in the array are gone. */
@@ -41,6 +41,6 @@ void object_versions_keep_only(ObjectVersions *versions, const json_t *present);
  */
 json_t *object_versions_list_deleted(const ObjectVersions *versions, uint64_t since);
 
-/* What identifies an object among those of its resource; NULL: out of memory. The caller frees it.
+/* The identity of an object among those of its resource; NULL: out of memory. The caller frees it.
  */
 char *object_key(const json_t *object);

@@ -44,7 +44,7 @@ static json_t *describe_group_kind(const ServedResource *resource) {
                          "kind", resource->kind);
 }
 
-/* kubectl finds the kind by these, and does not validate what the server says to validate. */
+/* kubectl finds the kind by these, and does not validate anything that the server does not list. */
 static json_t *describe_operations(const ServedResource *resource) {
         return json_pack("{s:{s:o}, s:{s:o, s:[{s:s, s:s}, {s:s, s:s}]}}", "get",
                          "x-kubernetes-group-version-kind", describe_group_kind(resource), "patch",

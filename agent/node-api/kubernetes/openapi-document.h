@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The documents of OpenAPI that kubectl explain and its validation ask for. Pure. */
+/* The OpenAPI documents that kubectl explain and its validation request. Pure. */
 
 #include "agent/node-api/kubernetes/resource-path.h"
 

@@ -6,7 +6,7 @@
 #include "common/macros.h"
 
 typedef struct ResourcePath {
-        char *text; /* what the rest points into */
+        char *text; /* memory to which the rest points */
         const char *group;
         const char *version;
         const char *namespace;   /* NULL: all of them, or none */

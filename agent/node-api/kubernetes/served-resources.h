@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources that a lone node serves, and where the agent has them. Pure. */
+/* The resources that a lone node serves, and their paths in the agent. Pure. */
 
 #include "agent/node-api/kubernetes/resource-path.h"
 #include "agent/node-api/kubernetes/table.h"
@@ -11,13 +11,13 @@ typedef struct ServedResource {
         const char *plural, *singular, *kind;
         const char *const *short_names;  /* end with NULL */
         const char *const *categories;   /* likewise */
-        const char *const *fields;       /* that it can be selected by; likewise, or NULL */
-        const char *const *subresources; /* likewise, or NULL */
+        const char *const *fields;       /* that it can be selected by, as above, or NULL */
+        const char *const *subresources; /* as above, or NULL */
         bool is_namespaced;
         const char *agent_path; /* of a list, or of the one object; NULL: there are none */
         bool has_agent_watch;   /* the same path with ?watch=1 */
         const TableKind *table;
-        const char *labels_path; /* where the agent has the labels; NULL: in the objects */
+        const char *labels_path; /* the agent's path of the labels; NULL: in the objects */
 } ServedResource;
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* v1.Status: what the Kubernetes API says of a failure. Pure. */
+/* v1.Status: the Kubernetes API's description of a failure. Pure. */
 
 /* The reason that goes with a status of HTTP, such as "NotFound". */
 const char *status_reason(unsigned code);

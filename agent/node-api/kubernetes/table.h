@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* meta.k8s.io Table: the rows that kubectl prints, made where the objects are. Pure. */
+/* meta.k8s.io Table: the rows that kubectl prints, created on the server's side. Pure. */
 
 #include "agent/model/table-kinds.h"
 
 #include <stdbool.h>
 
-/* What a row has of its object. */
+/* The part of its object that a row contains. */
 typedef enum TableObject {
         TABLE_OBJECT_METADATA,
         TABLE_OBJECT_WHOLE,

@@ -51,7 +51,7 @@ static int parse_reply_header(const char *line, size_t length, AgentReplyHead *h
                 if (errno != 0 || end != value + n)
                         return -EBADMSG;
         }
-        /* We ask in a way that the agent does not reply in chunks. */
+        /* Our request makes the agent reply without chunks. */
         return header_is(line, length, "Transfer-Encoding", &value, &n) ? -EBADMSG : 0;
 }
 

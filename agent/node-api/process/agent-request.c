@@ -301,7 +301,7 @@ static int on_agent_deadline(sd_event_source *source, uint64_t usec, void *userd
         return 0;
 }
 
-/* HTTP/1.0 where the reply ends with the connection. */
+/* HTTP/1.0 if the reply ends with the connection. */
 static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *request) {
         static const char *const upgrades[] = { [AGENT_COLLECT] = "",
                                                 [AGENT_STREAM] = "",

@@ -26,9 +26,9 @@ typedef enum AgentRequestKind {
 typedef struct AgentReply {
         int error;                /* -errno: there is no reply */
         unsigned status;          /* of HTTP */
-        const char *content_type; /* "" if it is not said */
-        const char *body; /* NUL-terminated: all of it, or what a stream's head came with; of an
-                             error its message without the newline */
+        const char *content_type; /* "" if there is none */
+        const char *body; /* NUL-terminated: all of it, or the data that arrived with a stream's
+                           * head; for an error its message without the newline */
         size_t length;
         int fd; /* of the kinds that have one, if status is 200 or 101: the callback owns it */
 } AgentReply;
@@ -40,20 +40,20 @@ typedef struct AgentRequestSpec {
         AgentRequestKind kind;
         const char *method;     /* NULL: GET */
         const char *path;       /* with its query, escaped */
-        const char *credential; /* headers: what the client has shown; NULL: it is our own */
+        const char *credential; /* headers: the proof of the client; NULL: it is our own request */
         size_t body_max;        /* of a reply; 0: AGENT_BODY_MAX */
-        /* An agent that restarts is waited for some seconds: the request is sent again as long as
+        /* A restarting agent is waited for for some seconds: the request is sent again as long as
          * none has received all of it. */
         bool waits_for_agent;
-        /* Then it is also sent again where an agent ended before it had replied, or replied with
-         * 503 that it is not ready. Of AGENT_COLLECT. */
+        /* Then it is also sent again if an agent ended before it had replied, or replied with 503
+         * that it is not ready. The state of AGENT_COLLECT. */
         bool changes_nothing;
 } AgentRequestSpec;
 
 typedef struct AgentRequest AgentRequest;
 
-/* Starts it; what 'spec' points to need not outlive the call. 'on_reply' is called once, from the
- * loop; the request is freed afterwards. 0 or -errno. */
+/* Starts it; the memory that 'spec' points to may be freed after the call. 'on_reply' is called
+ * once, from the loop; the request is freed afterwards. 0 or -errno. */
 int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_reply_t on_reply,
                         void *userdata, AgentRequest **ret);
 

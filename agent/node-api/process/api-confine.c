@@ -144,7 +144,7 @@ static int add_local_sockets(scmp_filter_ctx filter) {
 
 #ifdef SYS_socketcall
 /* i386: the arguments of socketcall(2) are in memory, which a filter cannot read, and libseccomp
- * lets all of them pass. What remains is socket(2). */
+ * lets all of them pass. The remaining call is socket(2). */
 static int forbid_multiplexed_sockets(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes from this program what it does not need, before the first client is accepted: what clients
- * send is parsed here so that it is parsed nowhere else. */
+/* Removes all privileges that this program does not need, before the first client is accepted:
+ * client data is parsed here so that it is parsed nowhere else. */
 
 #include "common/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent lets this program know of its configuration, as JSON. Keys are not among it, and
+/* The part of the agent's configuration that this program gets, as JSON. Keys are not among it, and
  * the certificate comes from the signer. */
 
 #include "common/error.h"
@@ -17,7 +17,7 @@ typedef struct ApiSettings {
         char *manifest_directory, *config_file;
         char *node_created;   /* since when the node exists, RFC 3339; NULL: not known */
         char *address;        /* of the kubelet's API, by the configuration; NULL: all */
-        unsigned port;        /* likewise; 0: not known */
+        unsigned port;        /* as above; 0: not known */
         bool is_alone;        /* the node has joined no API server: it answers kubectl */
         bool has_debugging;   /* enableDebuggingHandlers: exec, attach, run, logs, port-forward */
         bool has_system_logs; /* enableSystemLogHandler: /logs/ */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the server share: node-api.c (settings, accepting), api-http.c (HTTP),
- * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-reviews.c
- * (how many the API server is asked for), api-routes.c (paths), kubernetes-api.c, api-watch.c,
- * api-write.c and api-refusals.c (a node without an API server), api-upgrade.c (sessions). */
+/* Declarations that the files of the server share: node-api.c (settings, accepting), api-http.c
+ * (HTTP), api-connection.c, api-request.c (steps and replies), api-access.c (permissions),
+ * api-reviews.c (the number of requests to the API server), api-routes.c (paths), kubernetes-api.c,
+ * api-watch.c, api-write.c and api-refusals.c (a node without an API server), api-upgrade.c
+ * (sessions). */
 
 #include "agent/model/api-user.h"
 #include "agent/model/review-cache.h"
@@ -42,7 +43,7 @@ struct NodeApi {
         TlsCredentials *credentials;    /* NULL: there are no settings yet */
         char *material;                 /* that the credentials were made of */
         AgentRequest *settings_request, *signer_request;
-        uint64_t settings_at; /* when they were asked for last */
+        uint64_t settings_at; /* when they were last requested */
         sd_event_source *settings_retry_timer;
 
         int listen_fd; /* -EBADF: no more clients are accepted */
@@ -57,17 +58,18 @@ struct NodeApi {
 
         MhdLoop http;
 
-        ReviewCache *granted;      /* ApiUser: what the agent has granted and need not be asked for
-                                      before an action, about which it decides again */
-        ReviewCache *known_tokens; /* "": of users, so that they have turns of their own */
+        ReviewCache *granted;      /* ApiUser: requests that the agent has granted and that need no
+                                    * further review before an action, about which it decides
+                                    * again */
+        ReviewCache *known_tokens; /* "": of users, so that they have separate turns */
         ReviewTurns reviews;       /* of ApiRequests */
 
-        ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
+        ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not requested yet */
 };
 
 /* ---- node-api.c ---- */
 
-/* The agent may have changed its settings: they are asked for, unless they are new. */
+/* The agent may have changed its settings: they are requested, unless they are new. */
 void node_api_refresh_settings(NodeApi *server);
 
 /* A connection has ended. */
@@ -109,8 +111,8 @@ void api_connection_suspend(ApiConnection *connection, struct MHD_Connection *ht
 void api_connection_resume(ApiConnection *connection);
 
 /* For the reader of a streamed body at its end, as the result for libmicrohttpd. The chunk that
- * terminates the body gets a TLS record of its own: the API server's WebSockets drop bytes that
- * they receive together with the end (Go's io.Reader returns both at once). */
+ * terminates the body gets a separate TLS record: the API server's WebSockets drop bytes that they
+ * receive together with the end (Go's io.Reader returns both at once). */
 ssize_t api_connection_end_body(ApiConnection *connection);
 
 void api_connection_clear_deadline(ApiConnection *connection);
@@ -137,26 +139,26 @@ struct ApiRequest {
         size_t n_body; /* bytes of it */
         bool is_body_too_large;
         bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
-        char *container;    /* of a session or log, where the API has chosen it; NULL: not yet */
+        char *container;    /* of a session or log, if the API has chosen it; NULL: not yet */
 
         bool has_looked;      /* for the object that it is about */
         json_t *object;       /* that object; NULL: not yet, or there is none */
         json_t *manifest_pod; /* without one: the pod whose manifest has the name; or NULL */
-        json_t *labels;       /* of what metrics are of, by namespace and name; NULL: not yet */
-        bool is_acting;       /* the agent was asked to change something */
+        json_t *labels;       /* of the objects of metrics, by namespace and name; NULL: not yet */
+        bool is_acting;       /* a request to the agent changes something */
         bool is_written;      /* the agent has changed it */
 
-        char *credential; /* what the client has shown, as headers for the agent */
+        char *credential; /* the proof of the client, as headers for the agent */
         char *token;      /* of it; NULL: none */
         ApiUser user;
         enum {
                 API_REVIEW_NONE,
                 API_REVIEW_WAITING, /* for its turn */
-                API_REVIEW_TURN,    /* it may ask, or has asked */
+                API_REVIEW_TURN,    /* it may send requests, or has sent one */
         } review;
         ReviewKind review_kind;
 
-        /* The request to the agent, and what came of it. */
+        /* The request to the agent, and its result. */
         AgentRequest *agent_request;
         bool has_reply;
         int reply_error;
@@ -175,7 +177,7 @@ void api_request_free(ApiRequest *request);
 /* Asks the agent; the step returns API_STEP_WAIT and finds the reply when it runs again. */
 ApiStepResult api_request_ask_agent(ApiRequest *request, const AgentRequestSpec *spec);
 
-/* Makes the reply forgotten, so that a step can ask again. */
+/* Discards the reply, so that a step can send another request. */
 void api_request_clear_reply(ApiRequest *request);
 
 /* Queue a reply: a text with the status; the agent's own, with its status. */
@@ -205,10 +207,10 @@ ApiStepResult api_authorize(ApiRequest *request);
 /* ---- api-reviews.c ---- */
 
 /* Asks the agent for a decision at 'path', or waits until fewer are under way: then the step runs
- * again without a reply. Replies 429 where too many wait. */
+ * again without a reply. Replies 429 if too many wait. */
 ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path);
 
-/* The request needs no review (any longer): the next one has its turn. */
+/* The request needs no review (any more): the next one has its turn. */
 void api_review_end(ApiRequest *request);
 
 /* ---- api-routes.c ---- */
@@ -232,8 +234,8 @@ int api_read_selectors(const ApiRequest *request, const ServedResource *resource
                        Error *reterr);
 
 /* The object that the path names, which belongs to the request. NULL with the result of the step
- * until the agent has replied, and where there is none: then it is API_STEP_NEXT, or, of the
- * second, a reply with 404. */
+ * until the agent has replied, and if there is none: then it is API_STEP_NEXT, or, for the second,
+ * a reply with 404. */
 json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
                         const ResourcePath *path, ApiStepResult *ret);
 json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
@@ -285,7 +287,8 @@ void api_upgrade_free(ApiUpgrade *upgrade);
 
 /* ---- api-stream.c ---- */
 
-/* Passes on what the agent sends on the request's descriptor, as a reply with status 200. */
+/* Passes on the data that the agent sends on the request's descriptor, as a reply with status
+ * 200. */
 ApiStepResult api_reply_agent_stream(ApiRequest *request);
 
 /* The same with a descriptor that the agent has passed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Settings of the agent, accepting of clients, and the end after some time without one. There is no
- * timer for settings: a client that connects makes us ask for them. */
+ * timer for settings: a client that connects makes us request them. */
 
 #include "agent/model/json-path.h"
 #include "agent/model/signer-protocol.h"
@@ -19,7 +19,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define SETTINGS_USEC       (10 * USEC_PER_SEC) /* before they are asked for again */
+#define SETTINGS_USEC       (10 * USEC_PER_SEC) /* before they are requested again */
 #define SETTINGS_RETRY_USEC USEC_PER_SEC
 #define ACCEPT_RETRY_USEC   USEC_PER_SEC
 
@@ -98,8 +98,8 @@ static void retry_settings_later(NodeApi *server) {
                 (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
 }
 
-/* The agent has ended, most likely, and the next one has another signer. Clients wait. What this
- * agent has granted is not known to the next one. */
+/* The agent has ended, most likely, and the next one has another signer. Clients wait. The next
+ * agent does not know the grants of this one. */
 static void leave_signer(NodeApi *server) {
         server->signer_source = sd_event_source_disable_unref(server->signer_source);
         signer_client_disconnect(&server->signer);
@@ -158,9 +158,9 @@ static void request_signer(NodeApi *server) {
                 retry_settings_later(server);
 }
 
-/* ---- what the agent says ---- */
+/* ---- responses of the agent ---- */
 
-/* Of a unit the agent knows nothing. */
+/* The agent has no information about a unit. */
 static void report_other_address(const NodeApi *server, const ApiSettings *settings) {
         const ApiSettings *before = &server->settings;
         cleanup_error Error error = ERROR_NULL;
@@ -291,7 +291,7 @@ static void set_keep_alive(int fd) {
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/* Of IPv6 the network, of which a client may have all addresses. */
+/* For IPv6 the network, all addresses of which a client may have. */
 static struct in6_addr client_network(const struct sockaddr_storage *from) {
         struct in6_addr address = IN6ADDR_ANY_INIT;
 

@@ -76,7 +76,7 @@ static int linger_for_client(Session *session) {
         return set_session_deadline(session, LINGER_USEC);
 }
 
-/* The client reads the result and closes the connection; what it still sends is dropped. Closing
+/* The client reads the result and closes the connection; further data from it is dropped. Closing
  * first could make the kernel discard the result. */
 static void finish_session(Session *session, const char *status) {
         cleanup_free char *failure = NULL;
@@ -155,7 +155,7 @@ static int on_session_shim(sd_event_source *source, int fd, uint32_t events, voi
         Session *session = userdata;
         int r = channels_read(session->shim);
 
-        /* A write fails where the shim has exited. What it sent before is still to be read. */
+        /* A write fails if the shim has exited. Data that it sent before is still to be read. */
         if (r >= 0)
                 (void) channels_write(session->shim);
         if (r < 0 || session->is_finished || channels_is_closed_by_peer(session->shim)) {
@@ -184,7 +184,7 @@ static int send_shim_input_end(Session *session) {
         return channels_send(session->shim, CHANNEL_CLOSE, &input, 1);
 }
 
-/* What came before. */
+/* The data before it. */
 static int send_early_input(Session *session) {
         int r = session->is_held ? channels_send(session->shim, CHANNEL_START, "", 0) : 0;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* One exec or attach session: a client's connection, and the shim's, which runs the command. The
- * shim is asked for when the client's streams are open, or holds the command until then. A side
+ * shim is connected when the client's streams are open, or holds the command until then. A side
  * that does not read stops the other, and no other session. */
 
 #include "agent/node-api/http/stream-socket.h"
@@ -17,14 +17,14 @@ typedef struct ClientSessionSpec {
         const char *agent_socket;
         const char *credential; /* of the client, for the agent */
         const char *agent_path; /* of the request for the session, with its query */
-        int shim_fd; /* the shim's, which holds the command; the session's from now on. -EBADF: the
-                        agent is asked for one */
+        int shim_fd; /* the shim's, which holds the command; the session's from now on. -EBADF: one
+                      * is requested from the agent */
         ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees the session */
         void *userdata;
 } ClientSessionSpec;
 
-/* What 'spec' points to need not outlive the call. 0 or -errno. */
+/* The memory that 'spec' points to may be freed after the call. 0 or -errno. */
 int session_new(const ClientSessionSpec *spec, Session **ret);
 
 /* Without on_over(). */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* A WebSocket whose messages belong to channels: the first byte is the number of the channel. In
- * base64 a message is text, a digit for the channel before what is encoded. Pure: bytes in, data of
- * channels out; calls in, bytes out. */
+ * base64 a message is text, a digit for the channel before the encoded data. Pure: bytes in, data
+ * of channels out; calls in, bytes out. */
 
 #include "agent/node-api/http/byte-queue.h"
 
@@ -14,7 +14,7 @@ typedef struct ChannelSocket ChannelSocket;
 typedef void (*channel_data_t)(unsigned char channel, const char *data, size_t length,
                                void *userdata);
 
-/* 'output' gets what must be written; it and 'userdata' are borrowed. 0 or -ENOMEM. */
+/* 'output' gets the data to be written; it and 'userdata' are borrowed. 0 or -ENOMEM. */
 int channel_socket_new(bool is_base64, channel_data_t on_data, void *userdata, ByteQueue *output,
                        ChannelSocket **ret);
 ChannelSocket *channel_socket_free(ChannelSocket *socket);

@@ -49,7 +49,7 @@ static void on_port_written(void *userdata) {
 
 static int request_port_socket(ForwardedPort *port, const char *family);
 
-/* What was not written waits for the next socket. */
+/* Unwritten data waits for the next socket. */
 static int retry_by_ipv6(ForwardedPort *port) {
         ByteQueue *queue = stream_socket_queue(port->socket);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One connection to a port of a pod: asked for at the agent, then a socket. What the client sends
- * before it is connected waits. */
+/* One connection to a port of a pod: requested from the agent, then a socket. Data that the client
+ * sends before it is connected waits. */
 
 #include "agent/node-api/http/stream-socket.h"
 
@@ -19,11 +19,12 @@ typedef struct ForwardedPortHandlers {
         void (*on_data)(ForwardedPort *port, const char *data, size_t length, void *userdata);
         void (*on_end)(ForwardedPort *port, void *userdata); /* the pod writes no more */
         void (*on_written)(ForwardedPort *port, void *userdata);
-        /* The connection is broken; 'message' says why there never was one, else it is NULL. */
+        /* The connection is broken; 'message' contains the reason if there never was one, else it
+         * is NULL. */
         void (*on_failed)(ForwardedPort *port, const char *message, void *userdata);
 } ForwardedPortHandlers;
 
-/* 'credential' is what the client has shown. 'handlers' and 'userdata' are borrowed. 0 or -errno.
+/* 'credential' is the proof of the client. 'handlers' and 'userdata' are borrowed. 0 or -errno.
  */
 int forwarded_port_new(sd_event *event, const char *agent_socket, const char *agent_path,
                        const char *credential, const ForwardedPortHandlers *handlers,

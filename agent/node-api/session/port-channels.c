@@ -32,7 +32,7 @@ struct PortChannels {
         size_t n_ports;
         unsigned *n_of_all;             /* borrowed; connections of all clients */
         bool is_closing;                /* all ports have ended */
-        bool is_client_gone;            /* in order: what it sent is still written */
+        bool is_client_gone;            /* in order: its data is still written */
         sd_event_source *update_source; /* a port has changed */
         sd_event_source *end_source;
         sd_event_source *linger_timer;
@@ -186,7 +186,7 @@ static void on_channel_port_data(ForwardedPort *port, const char *data, size_t l
                 port, stream_queue_is_full(stream_socket_queue(channel->channels->client)));
 }
 
-/* A channel cannot end on its own: the client learns of it when all have. */
+/* A channel cannot end on its own: the client is notified when all have ended. */
 static void on_channel_port_end(ForwardedPort *port, void *userdata) {
         PortChannel *channel = userdata;
 

@@ -20,7 +20,7 @@ typedef struct ForwardedPorts {
 /* Adds those of one parameter, "80" or "80,443". 0; -EINVAL; -E2BIG: they are too many. Pure. */
 int forwarded_ports_add(ForwardedPorts *ports, const char *text);
 
-/* The protocol for the reply to a handshake: the first of the client's that we know, "" where it
+/* The protocol for the reply to a handshake: the first of the client's that is supported, "" if it
  * offers none (NULL); else NULL. Pure. */
 const char *port_channels_protocol(const char *offered);
 
@@ -40,7 +40,7 @@ typedef struct PortChannelsSpec {
         void *userdata;
 } PortChannelsSpec;
 
-/* What 'spec' points to need not outlive the call. 0 or -errno. */
+/* The memory that 'spec' points to may be freed after the call. 0 or -errno. */
 int port_channels_new(const PortChannelsSpec *spec, PortChannels **ret);
 
 /* Without on_over(). */

@@ -24,7 +24,7 @@ typedef struct ForwardPair {
         uint32_t error_stream, data_stream; /* 0: not open yet */
         unsigned port_number;
         sd_event_source *deadline; /* for the second stream */
-        ForwardedPort *port;       /* NULL: not asked for yet */
+        ForwardedPort *port;       /* NULL: not requested yet */
         bool has_client_ended, has_pod_ended;
         bool is_over; /* to be freed, in update_port_forward() */
 } ForwardPair;
@@ -86,7 +86,7 @@ static void schedule_forward_end(PortForward *forward) {
         (void) sd_event_source_set_enabled(forward->end_source, SD_EVENT_ONESHOT);
 }
 
-/* What SPDY has to send becomes messages of the tunnel. */
+/* SPDY's output becomes messages of the tunnel. */
 static int flush_forward_tunnel(PortForward *forward) {
         ByteQueue *output = &forward->spdy_output;
         int r;

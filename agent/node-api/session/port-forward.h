@@ -21,7 +21,7 @@ typedef struct PortForwardSpec {
         void *userdata;
 } PortForwardSpec;
 
-/* What 'spec' points to need not outlive the call. 0 or -errno. */
+/* The memory that 'spec' points to may be freed after the call. 0 or -errno. */
 int port_forward_new(const PortForwardSpec *spec, PortForward **ret);
 
 /* Without on_over(). */

@@ -21,8 +21,8 @@ typedef struct SessionProtocol {
         bool has_json_status;   /* the result is a v1.Status; else the text of a failure */
 } SessionProtocol;
 
-/* Chooses by the header X-Stream-Protocol-Version: the first of the client's that we know, or NULL.
- * Several headers are one, with commas. */
+/* Chooses by the header X-Stream-Protocol-Version: the first of the client's that is supported, or
+ * NULL. Several headers are one, with commas. */
 const SessionProtocol *session_protocol_of_spdy(const char *offered);
 
 /* Chooses by the header Sec-WebSocket-Protocol; NULL (not sent) is a choice as well. */

@@ -7,5 +7,5 @@
  * frees it. */
 char *session_result_failure(const char *status);
 
-/* The result where a session could not take place; NULL: out of memory. The caller frees it. */
+/* The result if a session could not take place; NULL: out of memory. The caller frees it. */
 char *session_result_of_error(const char *message);

@@ -7,7 +7,7 @@
 #include <gnutls/x509.h>
 #include <stdint.h>
 
-/* The user that a client's certificate names: CN, O and UID of its subject, where one of the
+/* The user that a client's certificate names: CN, O and UID of its subject, if one of the
  * authorities has signed it for clients and it is valid now. The certificates are in DER, the
  * client's first. 0, and until when (realtime); -EACCES with a message; -ENOMEM. */
 int client_certificate_authenticate(gnutls_x509_trust_list_t authorities,

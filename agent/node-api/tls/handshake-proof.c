@@ -130,7 +130,7 @@ static int import_public_key(const gnutls_datum_t *der, gnutls_pubkey_t key) {
 /* SignatureScheme of RFC 8446. */
 static const struct {
         unsigned scheme;
-        gnutls_sign_algorithm_t tls13, tls12; /* GNUTLS_SIGN_UNKNOWN: not of it */
+        gnutls_sign_algorithm_t tls13, tls12; /* GNUTLS_SIGN_UNKNOWN: not supported */
 } schemes[] = {
         { 0x0401, GNUTLS_SIGN_UNKNOWN, GNUTLS_SIGN_RSA_SHA256 },
         { 0x0501, GNUTLS_SIGN_UNKNOWN, GNUTLS_SIGN_RSA_SHA384 },

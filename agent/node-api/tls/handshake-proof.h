@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a handshake proves: that a client with the key of its certificate took part in it, after the
- * server's random bytes were chosen. mainstay-api, which has had the handshake, is not believed:
- * the client's signature is of all its messages. Pure. */
+/* The proof of a handshake: that a client with the key of its certificate took part in it, after
+ * the server's random bytes were chosen. mainstay-api, which has had the handshake, is not trusted:
+ * the client's signature covers all its messages. Pure. */
 
 #include "agent/model/signer-protocol.h"
 #include "common/error.h"
@@ -20,7 +20,7 @@ typedef struct HandshakeProof {
         unsigned n; /* of them: DER, the client's first */
 } HandshakeProof;
 
-/* What it gives points into 'transcript'. Whether the nonce is new, and the certificate good, is
- * for the caller to say. 0; -EACCES with a message. */
+/* Its results point into 'transcript'. The caller decides whether the nonce is new, and the
+ * certificate valid. 0; -EACCES with a message. */
 int handshake_proof_verify(const SignerProof *kind, const void *transcript, size_t size,
                            HandshakeProof *ret, Error *reterr);

@@ -20,7 +20,7 @@ typedef struct HandshakeMessage {
 bool handshake_next_message(const void *transcript, size_t size, size_t *position,
                             HandshakeMessage *ret);
 
-/* Whether it is a ServerHello that asks for another ClientHello. */
+/* Whether it is a ServerHello that requests another ClientHello. */
 bool is_hello_retry(const HandshakeMessage *message);
 
 /* The hash of TLS 1.3, in which the first ClientHello of two counts as its hash. 'ret' has room for

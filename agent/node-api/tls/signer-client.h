@@ -15,6 +15,6 @@ void signer_client_connect(SignerClient *client, int fd_consume);
 void signer_client_disconnect(SignerClient *client);
 
 /* A TlsSigner's function: 'userdata' is a SignerClient. -EACCES with the signer's message; another
- * -errno: the connection is of no use any more. */
+ * -errno: the connection cannot be used any more. */
 int signer_client_ask(void *userdata, const void *request, size_t length, char **ret,
                       size_t *ret_length, Error *reterr);

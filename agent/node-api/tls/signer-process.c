@@ -53,7 +53,7 @@ static int take_agent_packet(SignerProcess *process) {
         return 0;
 }
 
-/* False: it is gone, or sends what no mainstay-api would. */
+/* False: it is gone, or sends data that no mainstay-api would. */
 static bool answer_client(SignerProcess *process, int socket_fd) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *answer = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* mainstay-api --signer, which mainstayd starts: a process of a user of its own, without a file or
- * a socket but those that it is given. It ends with mainstayd, or when nobody has used it for a
+/* mainstay-api --signer, which mainstayd starts: a process with its own user, with only the files
+ * and sockets that it is given. It ends with mainstayd, or when nobody has used it for a
  * while. */
 
 #include "common/error.h"

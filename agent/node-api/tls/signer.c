@@ -95,8 +95,8 @@ static gnutls_datum_t datum_of_pem(const char *text) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
 }
 
-/* A certificate that is also a client's is a credential of the node: what its key signs may not be
- * chosen by others. */
+/* A certificate that can also be used by a client is a credential of the node: others may not
+ * choose what its key signs. */
 static bool names_clients(gnutls_x509_crt_t certificate) {
         char oid[128];
         size_t size = sizeof(oid);

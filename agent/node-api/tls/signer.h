@@ -2,8 +2,8 @@
 #pragma once
 
 /* The serving key, and who a client is. It signs handshakes of this server and nothing else, and
- * gives a ticket for a handshake that proves the client's certificate, once. What it is asked comes
- * from mainstay-api, which is not believed. */
+ * gives a ticket for a handshake that proves the client's certificate, once. Its requests come from
+ * mainstay-api, which is not trusted. */
 
 #include "agent/model/client-ticket.h"
 

@@ -21,7 +21,7 @@ enum {
 struct TlsCredentials {
         unsigned n_refs;
         TlsSigner signer;
-        gnutls_pk_algorithm_t algorithm; /* of the serving key, of which this is without */
+        gnutls_pk_algorithm_t algorithm; /* of the serving key, which this does not contain */
         unsigned bits;
         char certificate_hash[SHA256_HEX_SIZE];
         gnutls_certificate_credentials_t certificate;
@@ -35,11 +35,11 @@ typedef struct TlsHandshake {
         TlsCredentials *credentials;
         ByteQueue transcript;
         bool is_started;
-        bool is_signed;  /* by the client: what comes later proves nothing */
+        bool is_signed;  /* by the client: later messages prove nothing */
         bool is_unknown; /* it was too long to be kept, or of another kind */
 } TlsHandshake;
 
-/* GnuTLS does not tell a signing function which session it signs for. */
+/* GnuTLS does not pass to a signing function the session for which it signs. */
 static gnutls_session_t signing_session;
 
 TlsCredentials *tls_credentials_ref(TlsCredentials *credentials) {
@@ -106,7 +106,8 @@ static int sign_by_signer(const TlsCredentials *credentials, SignedThing thing,
         return 0;
 }
 
-/* The signer makes what is signed of the hash of the handshake, so that it signs nothing else. */
+/* The signer creates the signed data from the hash of the handshake, so that it signs nothing
+ * else. */
 static int sign_handshake(const TlsHandshake *handshake, gnutls_sign_algorithm_t algorithm,
                           gnutls_datum_t *ret) {
         const ByteQueue *transcript = &handshake->transcript;
@@ -396,7 +397,7 @@ void tls_session_end(gnutls_session_t session) {
         free(handshake);
 }
 
-/* The signer knows by them that a client's signature is not an old one. */
+/* The signer recognizes by them that a client's signature is not an old one. */
 static int use_signers_nonce(TlsHandshake *handshake, gnutls_session_t session) {
         static const char request[] = { SIGNER_GET_NONCE };
         cleanup_free char *nonce = NULL;

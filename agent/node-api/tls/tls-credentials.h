@@ -22,7 +22,7 @@ typedef struct TlsSigner {
 typedef struct TlsMaterial {
         TlsSigner signer;        /* it has the key */
         const char *certificate; /* PEM */
-        const char *client_ca;   /* likewise; NULL: no client is asked for a certificate */
+        const char *client_ca;   /* as above; NULL: no client needs a certificate */
         const char *priorities;  /* GnuTLS's priority string; NULL: that of GnuTLS itself */
         /* of connections of TLS 1.2, by the certificate's key; NULL: the same, "": none */
         const char *tls12_ecdsa_priorities, *tls12_rsa_priorities;

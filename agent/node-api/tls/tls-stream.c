@@ -16,7 +16,7 @@
 enum {
         RECORD_MAX = 16 * 1024,       /* the longest of TLS: GnuTLS keeps no rest of one */
         PLAIN_MAX = 4 * RECORD_MAX,   /* of our own socket, encrypted and sent at once */
-        BATCH_MAX = PLAIN_MAX + 4096, /* with what encryption adds */
+        BATCH_MAX = PLAIN_MAX + 4096, /* with the overhead of encryption */
         UNSENT_MAX = 256 * 1024,      /* a batch, and messages of TLS itself */
         ROUNDS_MAX = 8,               /* of one turn of the loop */
 };
@@ -26,7 +26,7 @@ typedef struct TlsInward {
         char bytes[RECORD_MAX];
         size_t length, sent;
         bool has_ended;  /* no more is read */
-        bool is_refused; /* the receiver is gone: what is read is dropped */
+        bool is_refused; /* the receiver is gone: data that is read is dropped */
 } TlsInward;
 
 /* To the client. */
@@ -56,7 +56,7 @@ struct TlsStream {
         bool is_closed;
 };
 
-/* What GnuTLS writes in one step of a stream: one send() for several records. It is empty between
+/* The output of GnuTLS in one step of a stream: one send() for several records. It is empty between
  * two steps, so all streams share it. */
 static struct {
         char bytes[BATCH_MAX];
@@ -94,7 +94,7 @@ static int set_tls_deadline(TlsStream *stream, uint64_t usec) {
                                           0, on_tls_deadline, stream);
 }
 
-/* ---- what is encrypted ---- */
+/* ---- encryption ---- */
 
 static int push_piece(TlsStream *stream, const void *data, size_t length) {
         ByteQueue *unsent = &stream->outward.unsent;
@@ -167,8 +167,8 @@ static bool read_from_client(TlsStream *stream) {
         n = gnutls_record_recv(stream->session, inward->bytes, sizeof(inward->bytes));
         if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
                 return false;
-        /* Any other error ends it like an orderly end: HTTP and its successors know whether they
-         * have all they need. */
+        /* Any other error ends it like an orderly end: HTTP and its successors can tell whether
+         * they have received everything. */
         if (n <= 0)
                 inward->has_ended = true;
         else
@@ -288,7 +288,7 @@ static void step_tls_stream(TlsStream *stream) {
 
 /* ---- taken over ---- */
 
-/* What was decrypted for the other end of our socket. */
+/* Data that was decrypted for the other end of our socket. */
 static int take_unread_bytes(const TlsInward *inward, int fd, ByteQueue *early) {
         char bytes[RECORD_MAX];
         ssize_t n;

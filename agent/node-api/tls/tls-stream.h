@@ -2,7 +2,7 @@
 #pragma once
 
 /* TLS between a client's connection and a socket of our own, on which the rest of the program reads
- * and writes what was encrypted. Each direction holds little, one record or one batch of them: a
+ * and writes the plain data. Each direction holds little, one record or one batch of them: a
  * side that does not read stops the other side's reading, and nothing else. Many bytes are passed
  * without that socket, by functions, once HTTP is over. */
 
@@ -29,13 +29,13 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
 TlsStream *tls_stream_free(TlsStream *stream);
 DEFINE_CLEANUP(TlsStream *, tls_stream_free)
 
-/* What was written to the socket of on_open() so far and what is written later are in different
- * records. */
+/* Data that was written to the socket of on_open() so far and data that is written later are in
+ * different records. */
 void tls_stream_end_record(TlsStream *stream);
 
 /* From now on the caller waits for the client's connection, which is returned, and calls the
- * functions below. 'fd' is that of on_open(): what was not read from it is appended to 'early'.
- * -errno: the client has ended, or not read the replies. */
+ * functions below. 'fd' is that of on_open(): data that was not read from it is appended to
+ * 'early'. -errno: the client has ended, or not read the replies. */
 int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early);
 
 /* As recv() and send() of a non-blocking socket, but with -errno. After -EAGAIN the same bytes are
@@ -44,7 +44,7 @@ ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size);
 ssize_t tls_stream_send(TlsStream *stream, const void *data, size_t length);
 void tls_stream_shut(TlsStream *stream); /* for writing */
 
-/* The caller waits and calls no longer. on_closed() follows, now or later. */
+/* The caller waits and makes no more calls. on_closed() follows, now or later. */
 void tls_stream_end(TlsStream *stream);
 
 /* The signer's ticket for the client's certificate; NULL: it has shown none, or one that does not

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the two kinds of wires share. */
+/* Declarations that the two kinds of wires share. */
 
 #include "agent/node-api/wire/session-wire.h"
 
@@ -38,5 +38,5 @@ struct SessionWire {
 void session_wire_report_input(SessionWire *wire, const char *data, size_t length);
 void session_wire_report_input_end(SessionWire *wire); /* once, however often it is called */
 
-/* Reports each complete size; what is none is dropped. */
+/* Reports each complete size; anything else is dropped. */
 void session_wire_report_resize(SessionWire *wire, const char *data, size_t length);

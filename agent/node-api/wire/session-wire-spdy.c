@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A session over SPDY: the client opens a stream for each of error (the result), stdin, stdout,
- * stderr and resize, as its query and the protocol say. */
+ * stderr and resize, according to its query and the protocol. */
 
 #include "agent/node-api/wire/session-wire-private.h"
 #include "agent/node-api/wire/spdy.h"
@@ -25,7 +25,7 @@ static const char *const spdy_session_stream_names[N_SPDY_SESSION_STREAMS] = {
 typedef struct SpdySession {
         SessionWire *wire;
         Spdy *spdy;
-        uint32_t streams[N_SPDY_SESSION_STREAMS]; /* 0: not open, or not open any longer */
+        uint32_t streams[N_SPDY_SESSION_STREAMS]; /* 0: not open, or not open any more */
         unsigned n_open, n_expected;
         bool becomes_ready; /* with this frame */
 } SpdySession;

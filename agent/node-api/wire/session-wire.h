@@ -11,7 +11,7 @@ enum {
         SESSION_RESIZE_MAX = 256, /* bytes of {"Width":80,"Height":24} */
 };
 
-/* What the client's query asks for. */
+/* The parameters of the client's query. */
 typedef struct SessionOptions {
         bool has_input, has_output, has_error, has_terminal;
 } SessionOptions;
@@ -32,8 +32,8 @@ typedef struct SessionWireHandlers {
         void (*on_resize)(unsigned width, unsigned height, void *userdata);
 } SessionWireHandlers;
 
-/* 'output' gets what must be written; it, 'protocol', 'handlers' and 'userdata' are borrowed. 0 or
- * -ENOMEM. */
+/* 'output' gets the data to be written; it, 'protocol', 'handlers' and 'userdata' are borrowed. 0
+ * or -ENOMEM. */
 int session_wire_new(const SessionProtocol *protocol, const SessionOptions *options,
                      const SessionWireHandlers *handlers, void *userdata, ByteQueue *output,
                      SessionWire **ret);
@@ -47,7 +47,7 @@ int session_wire_start(SessionWire *wire);
  * connection must be closed. */
 int session_wire_receive(SessionWire *wire, const void *data, size_t length);
 
-/* Sends output of the command; dropped if the client did not ask for it. 0 or -errno. */
+/* Sends output of the command; dropped if the client did not request it. 0 or -errno. */
 int session_wire_send(SessionWire *wire, SessionOutput output, const void *data, size_t length);
 
 /* Ends all streams, with the result as a v1.Status in JSON, and the connection. 'failure' is its

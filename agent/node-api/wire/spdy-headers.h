@@ -2,7 +2,7 @@
 #pragma once
 
 /* Header blocks of SPDY/3: names and values, compressed by one zlib stream for each direction of a
- * connection, with a dictionary that both sides know. Every block of a direction passes through its
+ * connection, with a dictionary that both sides have. Every block of a direction passes through its
  * stream, in order, also those of streams that are refused. */
 
 #include "common/macros.h"
@@ -16,7 +16,7 @@ enum {
 
 typedef struct SpdyHeader {
         const char *name;  /* lower case */
-        const char *value; /* the first one, where there are several */
+        const char *value; /* the first one, if there are several */
 } SpdyHeader;
 
 typedef struct SpdyHeaders {

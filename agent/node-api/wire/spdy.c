@@ -211,7 +211,7 @@ int spdy_go_away(Spdy *spdy) {
 
 /* ---- control frames ---- */
 
-/* What follows 'offset' in the payload is a block of headers. */
+/* The data after 'offset' in the payload is a block of headers. */
 static int read_spdy_headers(Spdy *spdy, size_t offset, SpdyHeaders *ret) {
         if (spdy->n_control <= offset)
                 return -EPROTO;
@@ -250,8 +250,8 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         if (id % 2 == 0 || id <= spdy->last_id)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         spdy->last_id = id;
-        /* No client of Kubernetes opens one. With FLAG_FIN it would end at once and not be counted,
-         * while what belongs to it stays. */
+        /* No client of Kubernetes opens one. With FLAG_FIN it would end immediately and not be
+         * counted, while its data stays. */
         if (flags & FLAG_UNIDIRECTIONAL)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         if (spdy->n_streams >= SPDY_STREAMS_MAX)

@@ -43,7 +43,8 @@ typedef struct SpdyHandlers {
         void (*on_reset)(uint32_t stream, void *userdata);
 } SpdyHandlers;
 
-/* 'output' gets what must be written; it, 'handlers' and 'userdata' are borrowed. 0 or -ENOMEM. */
+/* 'output' gets the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
+ * -ENOMEM. */
 int spdy_new(const SpdyHandlers *handlers, void *userdata, ByteQueue *output, Spdy **ret);
 Spdy *spdy_free(Spdy *spdy);
 DEFINE_CLEANUP(Spdy *, spdy_free)
@@ -52,7 +53,7 @@ DEFINE_CLEANUP(Spdy *, spdy_free)
  * not read its replies; -ENOMEM. After an error the connection must be closed. */
 int spdy_receive(Spdy *spdy, const void *data, size_t length);
 
-/* The client has said that it goes away: nothing more is read from it. */
+/* The client has announced that it goes away: nothing more is read from it. */
 bool spdy_is_gone(const Spdy *spdy);
 
 /* Sends data on a stream and, if 'is_last', ends our half of it. Without effect if the stream is
@@ -62,5 +63,5 @@ int spdy_send(Spdy *spdy, uint32_t id, const void *data, size_t length, bool is_
 /* Resets a stream, which is gone then; an unknown one is ignored. 0; -ENOBUFS, -ENOMEM. */
 int spdy_reset(Spdy *spdy, uint32_t id, SpdyResetStatus status);
 
-/* Resets all streams and says that we go away: the last frame. 0; -ENOBUFS, -ENOMEM. */
+/* Resets all streams and announces that we go away: the last frame. 0; -ENOBUFS, -ENOMEM. */
 int spdy_go_away(Spdy *spdy);

@@ -22,13 +22,14 @@ typedef struct WebSocketHandlers {
         void (*on_end)(void *userdata);
 } WebSocketHandlers;
 
-/* 'output' gets what must be written; it, 'handlers' and 'userdata' are borrowed. 0 or -ENOMEM. */
+/* 'output' gets the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
+ * -ENOMEM. */
 int websocket_new(const WebSocketHandlers *handlers, void *userdata, ByteQueue *output,
                   WebSocket **ret);
 WebSocket *websocket_free(WebSocket *socket);
 DEFINE_CLEANUP(WebSocket *, websocket_free)
 
-/* Takes bytes from the client. 0; -EPROTO: it violates the protocol, and a close frame says so;
+/* Takes bytes from the client. 0; -EPROTO: it violates the protocol, which a close frame reports;
  * -ENOBUFS: it does not read its replies; -ENOMEM. After an error the connection must be closed. */
 int websocket_receive(WebSocket *socket, const void *data, size_t length);
 
