@@ -5,8 +5,8 @@
  * library, an environment or a path on the node, and all that it does is to wait: orphans are
  * reaped by the kernel, since SIGCHLD is ignored, which execve(2) preserves.
  *
- * Descriptors: 0 is a pipe from which nothing ever comes; an int is written to 2, which is 0 or
- * -errno, as soon as the process is what containers may see. */
+ * Descriptors: 0 is a pipe from which no data ever arrives; an int is written to 2, which is 0 or
+ * -errno, as soon as containers may see the process. */
 
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
