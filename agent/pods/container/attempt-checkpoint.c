@@ -19,7 +19,7 @@ enum {
         CHECKPOINT_KILLED = 'k',
 };
 
-/* Also the blank before it; nothing where it is not known, or does not fit. */
+/* Also the blank before it; nothing if it is not known, or does not fit. */
 static void append_user(const ContainerUser *user, char text[ATTEMPT_CHECKPOINT_MAX]) {
         size_t start = strlen(text), n = start;
 

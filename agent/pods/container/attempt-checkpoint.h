@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The checkpoint of a container's attempt: what a restarted agent must know of a running attempt
- * (crash back-off, stop signal, image, user, results of hooks and probes). The shim keeps it as the
- * note of sandbox_run_container(). Pure. */
+/* The checkpoint of a container's attempt: the data that a restarted agent needs about a running
+ * attempt (crash back-off, stop signal, image, user, results of hooks and probes). The shim keeps
+ * it as the note of sandbox_run_container(). Pure. */
 
 #include "agent/model/status.h"
 
@@ -27,6 +27,6 @@ typedef struct AttemptCheckpoint {
 void attempt_checkpoint_print(const AttemptCheckpoint *checkpoint,
                               char text[ATTEMPT_CHECKPOINT_MAX]);
 
-/* Fields that 'text' lacks are zero. */
+/* Fields that are not in 'text' are zero. */
 void attempt_checkpoint_parse(const char *text, AttemptCheckpoint *ret);
 void attempt_checkpoint_done(AttemptCheckpoint *checkpoint);

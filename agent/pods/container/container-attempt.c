@@ -74,7 +74,7 @@ int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInst
         return attempt->user.is_known ? container_user_copy(&attempt->user, &ret->user) : 0;
 }
 
-/* Of the attempt that the image ID is of: an edit may name another image. */
+/* The image of the attempt to which the image ID belongs: an edit may name another image. */
 int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret) {
         ret->image = strdup(attempt->image_name ? attempt->image_name : container->spec->image);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is known of the attempt of a container that runs or ran last, for its status: image, stop
- * signal, user. */
+/* The data of the attempt of a container that runs or ran last, for its status: image, stop signal,
+ * user. */
 
 #include "agent/image/image-set.h"
 #include "agent/pods/container/attempt-checkpoint.h"
@@ -31,7 +31,7 @@ void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *
 void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
                                  unsigned number);
 
-/* The user that an attempt runs as, empty where it is not known, and its stop signal. 0 or -ENOMEM.
+/* The user of an attempt, empty if it is not known, and its stop signal. 0 or -ENOMEM.
  */
 int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInstance *container,
                                   unsigned number, ContainerStatus *ret);
@@ -45,7 +45,7 @@ int container_attempt_fill_image(const ContainerAttempt *attempt,
 void container_attempt_list_images(const ContainerAttempt *attempt,
                                    const ContainerInstance *container, ImageSet *ret);
 
-/* No shim knows the container; its logs and the checkpoint of terminated containers say how it
+/* No shim has the container; its logs and the checkpoint of terminated containers show how it
  * ended. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated);

@@ -77,7 +77,7 @@ static int choose_previous_attempt(const ContainerInstance *c, unsigned *ret_att
                           c->spec->name, c->pod->pod->metadata.name);
 }
 
-/* The kubelet's words for what keeps a container from starting. */
+/* The kubelet's reasons that prevent a container from starting. */
 static const char *describe_waiting(const ContainerInstance *c) {
         const char *reason = container_machine_waiting_reason(c->machine);
 

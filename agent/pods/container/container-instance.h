@@ -21,15 +21,15 @@ typedef struct ContainerInstance {
 /* Prints the ID of the container's present attempt. */
 void container_instance_print_id(const ContainerInstance *container, char id[CONTAINER_ID_SIZE]);
 
-/* The container does not belong to what the pod relies on. */
+/* The container is not one on which the pod relies. */
 bool container_instance_is_ephemeral(const ContainerInstance *container);
 
 /* Prints the ID of the target of an ephemeral container: of 'target', the pod's container 'name',
- * or NULL. 0; -ENOENT with a message where it does not run. */
+ * or NULL. 0; -ENOENT with a message if it does not run. */
 int container_instance_print_target_id(const ContainerInstance *target, const char *name,
                                        char id[CONTAINER_ID_SIZE], Error *reterr);
 
-/* What probes and hooks act on. 'id' holds a string of the target. */
+/* The container on which probes and hooks act. 'id' holds a string of the target. */
 HandlerTarget container_instance_handler_target(const ContainerInstance *container,
                                                 char id[CONTAINER_ID_SIZE]);
 

@@ -105,7 +105,7 @@ void container_probes_stop(ContainerProbes *probes) {
         probes->has_attempt = false;
 }
 
-/* ---- what a result means ---- */
+/* ---- meaning of a result ---- */
 
 static void set_container_ready(ContainerProbes *probes, bool is_ready) {
         const ContainerInstance *c = probes->container;
@@ -293,7 +293,7 @@ static bool should_probe(const ContainerProbes *probes, ProbeKind kind) {
                c->pod->is_desired && !container_machine_is_stopping(c->machine);
 }
 
-/* An attempt starts: no probe of it has a result yet. */
+/* An attempt starts: none of its probes has a result yet. */
 static void reset_probe_results(ContainerProbes *probes) {
         const ContainerInstance *c = probes->container;
 
@@ -324,8 +324,8 @@ static void step_probe_worker(ContainerProbes *probes, ProbeKind kind) {
                 start_probe_worker(p);
 }
 
-/* An edit may have removed a probe whose success was awaited. That is kept in the checkpoint: a
- * later edit may add a probe again. */
+/* An edit may have removed a probe whose success was awaited. It is kept in the checkpoint: a later
+ * edit may add a probe again. */
 static void apply_removed_probes(ContainerProbes *probes) {
         const Container *spec = probes->container->spec;
         bool has_started = probes->has_started || !spec->startup_probe;

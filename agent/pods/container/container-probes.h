@@ -2,9 +2,10 @@
 #pragma once
 
 /* The probes of one container (startupProbe, livenessProbe, readinessProbe; initialDelaySeconds,
- * periodSeconds; kubelet: prober): when each runs, what its results mean for the container, and
- * what of that survives a restart of the agent. Level-triggered: container_probes_step() starts the
- * probes that should run and stops the others. Without probes there is no timer. */
+ * periodSeconds; kubelet: prober): when each runs, the meaning of its results for the container,
+ * and the part of that which survives a restart of the agent. Level-triggered:
+ * container_probes_step() starts the probes that should run and stops the others. Without probes
+ * there is no timer. */
 
 #include "agent/model/probe-sample.h"
 #include "agent/pods/container/attempt-checkpoint.h"
@@ -38,7 +39,7 @@ struct ContainerProbes {
         const ContainerProbesCallbacks *callbacks;
         void *userdata;
         ProbeWorker kinds[N_PROBE_KINDS];
-        /* Of the present attempt: */
+        /* State of the current attempt: */
         unsigned attempt;
         bool has_attempt;
         bool is_adopted;  /* the attempt is older than this agent */
@@ -60,7 +61,7 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
 /* Stops all probes and forgets their results. */
 void container_probes_stop(ContainerProbes *probes);
 
-/* A command in a container has ended. True where it was a probe's. */
+/* A command in a container has ended. True if it was a probe's. */
 bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event);
 
 /* The startup probe has passed, or there is none; the same of the readiness probe. For an attempt
@@ -68,7 +69,7 @@ bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *eve
 bool container_probes_have_started(const ContainerProbes *probes);
 bool container_probes_readiness_passed(const ContainerProbes *probes);
 
-/* Both: what the API calls ready, of a running container. */
+/* Both: the API's "ready" of a running container. */
 bool container_probes_are_ready(const ContainerProbes *probes);
 
 /* Reports the counts of the results (metric prober_probe_total). */

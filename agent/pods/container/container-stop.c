@@ -12,7 +12,7 @@
 /* Minimum time between the stop signal and SIGKILL (kubelet: minimumGracePeriodInSeconds). */
 #define KILL_GRACE_MIN_USEC (2 * USEC_PER_SEC)
 
-/* From now on. A container that is stopped for good has the rest of the pod's grace period, one
+/* From now on. A container that is stopped permanently has the rest of the pod's grace period, one
  * that is killed may have its own. */
 static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
                                                const ContainerStop *stop) {

@@ -10,7 +10,7 @@
 /* How an attempt is to be stopped. */
 typedef struct ContainerStop {
         unsigned attempt;
-        bool for_good;           /* with what is left of the pod's grace period: */
+        bool for_good;           /* with the rest of the pod's grace period: */
         uint64_t pod_grace_usec; /* from now on */
         int signal;              /* 0: SIGTERM */
 } ContainerStop;
@@ -39,7 +39,7 @@ uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const Containe
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool is_signal_held);
 
-/* Kills the present attempt (a failed liveness or startup probe, a restart on request), with a
- * grace period of its own; unset: the pod's. False: it is being stopped already. 'why' is the
- * termination message where the container leaves none. */
+/* Kills the current attempt (a failed liveness or startup probe, a restart on request), with its
+ * own grace period; unset: the pod's. False: it is being stopped already. 'why' is the termination
+ * message if the container leaves none. */
 bool container_stop_kill(ContainerStopper *stopper, const OptionalInt *grace, const char *why);

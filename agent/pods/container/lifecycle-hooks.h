@@ -19,7 +19,7 @@ typedef struct LifecycleHooks {
 /* Runs a hook; container_machine_on_hook_done() follows. 'stop' is used by preStop only. */
 void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop);
 /* The container has ended, or it is stopped before its postStart hook is over. A preStop hook that
- * still runs has failed, as with the kubelet. */
+ * still runs has failed, like in the kubelet. */
 void lifecycle_hooks_abandon(LifecycleHooks *hooks);
 /* Without an event. */
 void lifecycle_hooks_cancel(LifecycleHooks *hooks);

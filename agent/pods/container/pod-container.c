@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of the state machine: what the machine asks for is done here with bundles, the shim,
- * images, hooks, stops and timers; what the shim reports goes to the machine. */
+/* The driver of the state machine: requests of the machine are carried out here with bundles, the
+ * shim, images, hooks, stops and timers; reports of the shim go to the machine. */
 
 #include "agent/pods/container/pod-container.h"
 
@@ -25,7 +25,7 @@
 
 #include <signal.h>
 
-/* A container that is being created for longer no longer counts for the start limiter. */
+/* A container that has been creating for longer does not count for the start limiter any more. */
 #define START_SLOT_USEC (5 * USEC_PER_SEC)
 
 struct PodContainer {
@@ -130,7 +130,7 @@ static void on_start_slot_acquired(void *userdata) {
 
 /* ---- running an attempt ---- */
 
-/* Where the pod's run directory was removed, its sandbox cannot be repaired; a new one is made. */
+/* If the pod's run directory was removed, its sandbox cannot be repaired; a new one is created. */
 static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
         cleanup_free char *fstab = pod_fstab_path(pod->context->bundle, pod->pod->metadata.uid);
@@ -229,8 +229,8 @@ static int driver_run_attempt(void *userdata, unsigned attempt, Error *reterr) {
         return r;
 }
 
-/* Removes what an attempt left, through the shim, and the logs of the attempts before it: its own
- * log stays for "logs --previous". */
+/* Removes the remains of an attempt, through the shim, and the logs of the attempts before it: its
+ * own log stays for "logs --previous". */
 static void driver_remove_attempt(void *userdata, unsigned attempt) {
         const PodContainer *c = userdata;
         const PodInstance *pod = c->instance.pod;
@@ -700,7 +700,7 @@ static void replace_status_text(char **text, const char *value) {
         *text = strdup(value);
 }
 
-/* A container that has not started yet waits for what the pod waits for. */
+/* A container that has not started yet waits for the same event as the pod. */
 static void fill_waiting_message(const PodContainer *c, const PodContainerStatusInput *input,
                                  ContainerStatus *status) {
         if (!container_machine_is_waiting(c->instance.machine) || status->state.message)
@@ -717,7 +717,7 @@ static void fill_waiting_message(const PodContainer *c, const PodContainerStatus
         }
 }
 
-/* The cgroups are as the spec says, except where a resize failed or is due. */
+/* The cgroups match the spec, unless a resize failed or is due. */
 static int fill_container_resources(const PodContainer *c, const PodContainerStatusInput *input,
                                     unsigned attempt, ResourceRequirements *ret) {
         const PodInstance *pod = c->instance.pod;

@@ -12,7 +12,7 @@
 
 typedef struct PodContainer PodContainer;
 
-/* What a container asks its pod worker. */
+/* The requests of a container to its pod worker. */
 typedef struct PodContainerCallbacks {
         /* The sandbox is ready, and the order of containers allows a start. */
         bool (*may_start)(const PodContainer *container, void *userdata);
@@ -56,10 +56,10 @@ void pod_container_on_new_sandbox(PodContainer *container);
 /* An event of one of its attempts. */
 void pod_container_on_event(PodContainer *container, const ShimEvent *event);
 
-/* A command in a container has ended. True where it was a probe's or a hook's of this one. */
+/* A command in a container has ended. True if it was a probe's or a hook's of this one. */
 bool pod_container_on_exec_done(PodContainer *container, const ShimEvent *event);
 
-/* The shim has replayed all that it knows. 'is_found': to a restarted agent; else after a broken
+/* The shim has replayed its complete state. 'is_found': to a restarted agent; else after a broken
  * connection. */
 void pod_container_on_synced(PodContainer *container, bool is_found,
                              const TerminatedContainers *terminated);
@@ -68,14 +68,14 @@ bool pod_container_has_replayed(const PodContainer *container);
 /* The shim is gone. May be called twice. */
 void pod_container_on_sandbox_lost(PodContainer *container, uint64_t now);
 
-/* No shim knows of the container, but it has logs: it ran, and its end was not seen unless
- * 'terminated' has it. */
+/* No shim has the container, but it has logs: it ran, and its end was not seen unless 'terminated'
+ * has it. */
 void pod_container_recover(PodContainer *container, const TerminatedContainers *terminated);
 
 /* How it has ended, for the checkpoint; its reason and messages are borrowed. False: it has not. */
 bool pod_container_describe_end(const PodContainer *container, TerminatedContainer *ret);
 
-/* The attempt ran before a restart of all containers: resets it where it has ended. */
+/* The attempt ran before a restart of all containers: resets it if it has ended. */
 void pod_container_reset_old_generation(PodContainer *container, unsigned generation);
 unsigned pod_container_generation(const PodContainer *container);
 
@@ -103,7 +103,7 @@ typedef struct PodContainerStatusInput {
         const char *awaited_pods;   /* which pods the pod starts after; or NULL */
         const char *last_error;     /* why the sandbox is not ready; or NULL */
         bool waits_for_restart_all; /* all containers wait for the back-off of their restart */
-        bool has_resize_error;      /* cgroups are not as the spec says */
+        bool has_resize_error;      /* cgroups do not match the spec */
 } PodContainerStatusInput;
 
 /* Fills in 'ret' (zeroed before). 0 or -ENOMEM. */

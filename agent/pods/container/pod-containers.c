@@ -66,7 +66,7 @@ PodProgress pod_containers_progress(PodContainers *containers) {
         return pod_progress_of(containers->order, containers->n);
 }
 
-/* The longest delay of the containers that ask for a restart of all; false where none does. */
+/* The longest delay of the containers that request a restart of all; false if none does. */
 static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
         uint64_t delay, longest = 0;
         bool found = false;
@@ -131,7 +131,7 @@ void pod_containers_on_new_sandbox(PodContainers *containers) {
 
 /* ---- restart of all containers ---- */
 
-/* An earlier back-off may not be over where a shutdown came between: its timer must not act on this
+/* An earlier back-off may not be over if a shutdown came between: its timer must not act on this
  * one. */
 static void end_restart_all(PodContainers *containers) {
         containers->restart_all_timer =
@@ -165,8 +165,8 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }
 
-/* An attempt of an older generation is repeated by a restarted agent: it is not older where
- * containers stay completed. */
+/* An attempt of an older generation is repeated by a restarted agent: it is not older if containers
+ * stay completed. */
 static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
         bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /* All containers of a pod: the order in which they start and stop (container/container-order.h),
- * and the restart of all containers that a restart policy rule may ask for (RestartAllContainers).
+ * and the restart of all containers that a restart policy rule may request (RestartAllContainers).
  *
- * A restart of all containers has three parts: all are stopped, each is reset, and what is left of
- * the back-off passes. The pod's generation counts such restarts; each attempt's checkpoint has the
+ * A restart of all containers has three parts: all are stopped, each is reset, and the rest of the
+ * back-off passes. The pod's generation counts such restarts; each attempt's checkpoint has the
  * generation that it started in. */
 
 #include "agent/bundle/resize.h"
@@ -62,7 +62,8 @@ void pod_containers_on_new_sandbox(PodContainers *containers);
 /* Starts or continues a restart of all; 'is_terminating' ends it. */
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
 
-/* A stop of the pod was cancelled: restarts all that it has stopped, whatever their policy. */
+/* A stop of the pod was cancelled: restarts all containers that it has stopped, regardless of their
+ * policy. */
 void pod_containers_restart_stopped(PodContainers *containers);
 
 /* A restarted agent has adopted all containers: those of an older generation are reset. */
@@ -82,7 +83,7 @@ bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_fini
  * out of memory. */
 RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n);
 
-/* The runtime starts one of them, by the resources that it had when that was asked for. */
+/* The runtime starts one of them, with the resources at the time of the request. */
 bool pod_containers_has_creating(const PodContainers *containers);
 
 /* ---- edits ---- */

@@ -2,7 +2,7 @@
 /* The format: a line for each container,
  * "<name> <attempt> <exit code> <reason> <started> <finished> <message>"; with '-' before it and
  * the same attempt, how the one before that ended; "+<name> <attempt> <checkpoint>". Agents that
- * know only the first of them take no notice of the others. */
+ * support only the first of them ignore the others. */
 
 #include "agent/pods/container/terminated-containers.h"
 
@@ -118,7 +118,7 @@ static size_t parse_attempt(const char *line, const char *name, unsigned *ret) {
         return length + (size_t) at;
 }
 
-/* What follows "<name> <attempt> ", or NULL. */
+/* The text after "<name> <attempt> ", or NULL. */
 static char *match_terminated_line(char *line, const char *name, unsigned attempt) {
         unsigned found;
         size_t length = parse_attempt(line, name, &found);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adoption of a running container by a restarted agent: the machine gets what is known of the
- * present attempt, whose number is restartCount; what became of it follows as an event. */
+/* Adoption of a running container by a restarted agent: the machine gets the known state of the
+ * current attempt, whose number is restartCount; its further fate follows as an event. */
 
 #include "agent/pods/machine/container-machine-private.h"
 #include "agent/pods/machine/exit-reason.h"

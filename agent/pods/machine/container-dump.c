@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `mainstay debug dump` prints of the state machine of a container. The termination message is
+/* Prints the state machine of a container for `mainstay debug dump`. The termination message is
  * not printed: the container wrote it. */
 
 #include "agent/pods/machine/container-machine-private.h"

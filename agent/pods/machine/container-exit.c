@@ -11,7 +11,7 @@
 #include "common/message-ids.h"
 
 enum {
-        KILLED_EXIT_CODE = 137, /* counts where a killed container exits with 0 */
+        KILLED_EXIT_CODE = 137, /* counts if a killed container exits with 0 */
 };
 
 void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end,
@@ -42,7 +42,8 @@ static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision
         return c->is_interrupted;
 }
 
-/* What the runtime refuses never runs by itself: StartError and 128, as with container engines. */
+/* A container that the runtime refuses never runs by itself: StartError and 128, like in container
+ * engines. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message) {
         uint64_t now = now_realtime_usec();
@@ -116,7 +117,7 @@ static uint64_t time_that_attempt_ran(const ContainerMachine *c, const Container
 static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
                                  ContainerMachineEvent restart, bool waits_back_off) {
         uint64_t ran = time_that_attempt_ran(c, end);
-        /* A killed container has failed, whatever its exit code. */
+        /* A killed container has failed, regardless of its exit code. */
         int exit_code = c->is_killed && end->exit_code == 0 ? KILLED_EXIT_CODE : end->exit_code;
         RestartDecision decision =
                 decide_restart(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
@@ -173,7 +174,7 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
                 container_machine_handle_event(c, MACHINE_EVENT_SANDBOX_LOST);
                 return;
         }
-        /* What is left of the attempts went with the shim; the logs of earlier ones are removed. */
+        /* The remains of the attempts went with the shim; the logs of earlier ones are removed. */
         c->oldest_remains = c->attempt;
         container_machine_on_unseen_exit(c, &end,
                                          "The container could not be located when its shim exited");

@@ -4,7 +4,8 @@
  * the state. The end of an attempt is container-exit.c's.
  *
  * An attempt is one run of the container: its number is the restart count, the name of its log and
- * part of its ID. The number is used up once the shim was asked to run it, whatever the result. */
+ * part of its ID. The number is used up once the shim has received the request to run it,
+ * regardless of the result. */
 
 #include "agent/pods/machine/container-machine-private.h"
 #include "common/cleanup.h"
@@ -104,8 +105,8 @@ static void enter_creating_state(ContainerMachine *c) {
                 (is_reference || r == -CONTAINER_DEVICE_MISSING) && c->state == MACHINE_BACK_OFF;
 }
 
-/* Container GC: removes what earlier attempts left; with 'and_present' the present one has ended
- * too. */
+/* Container GC: removes the remains of earlier attempts; with 'and_present' the current one has
+ * ended too. */
 static void remove_attempt_remains(ContainerMachine *c, bool and_present) {
         unsigned end = c->attempt + (and_present && c->attempt_is_used ? 1 : 0);
 
@@ -141,7 +142,7 @@ static void enter_pre_stop_state(ContainerMachine *c) {
                 c->driver->run_hook(c->userdata, HOOK_PRE_STOP, c->attempt, c->stops_for_good);
 }
 
-/* It was only killed, with its own grace period; now it is stopped for good. */
+/* It was only killed, with its own grace period; now it is stopped permanently. */
 static void enter_hurried_pre_stop_state(ContainerMachine *c) {
         c->driver->shorten_grace(c->userdata);
 }
@@ -278,7 +279,7 @@ void container_machine_set_waiting(ContainerMachine *c, const char *reason, cons
         c->waiting_message = message ? strdup(message) : NULL;
 }
 
-/* Releases what the new state does not use, and reports the change. */
+/* Releases resources that the new state does not use, and reports the change. */
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state) {
         ContainerMachineState old = c->state;
 
@@ -290,7 +291,7 @@ void container_machine_set_state(ContainerMachine *c, ContainerMachineState stat
                 c->driver->disarm_retry(c->userdata);
         if (machine_states[old].uses_hook && old != state)
                 c->driver->cancel_hook(c->userdata);
-        /* While it retries what failed, the reason stays. */
+        /* While it retries after a failure, the reason stays. */
         if (state != MACHINE_BACK_OFF && state != MACHINE_PULLING)
                 container_machine_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
@@ -395,7 +396,8 @@ void container_machine_stop(ContainerMachine *c) {
         stop_for_good(c);
 }
 
-/* The turn does not come a second time: what is being stopped for good already continues. */
+/* The turn does not come a second time: a container that is being stopped permanently simply
+ * continues. */
 void container_machine_stop_in_turn(ContainerMachine *c) {
         if (c->stops_for_good)
                 return;

@@ -16,8 +16,8 @@
 
 typedef struct ContainerMachine ContainerMachine;
 
-/* Result of run() where the spec does not fit what exists on the node: the reason is
- * CreateContainerConfigError, not CreateContainerError. */
+/* Result of run() if the spec does not fit the node: the reason is CreateContainerConfigError, not
+ * CreateContainerError. */
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 #define CONTAINER_AWAITED      BUNDLE_AWAITED /* likewise */
 
@@ -30,10 +30,10 @@ typedef enum LifecycleHook {
         N_LIFECYCLE_HOOKS,
 } LifecycleHook;
 
-/* What the machine asks for. Each may answer at once, with one of the functions below. */
+/* The requests of the machine. Each may answer at once, with one of the functions below. */
 typedef struct ContainerDriver {
         void (*request_images)(void *userdata); /* → container_machine_on_image_ready / _failed */
-        void (*cancel_image_request)(void *userdata); /* the request is no longer needed */
+        void (*cancel_image_request)(void *userdata); /* the request is not needed any more */
         void (*acquire_start_slot)(void *userdata);   /* → container_machine_on_start_slot */
         void (*release_start_slot)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
@@ -43,9 +43,9 @@ typedef struct ContainerDriver {
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
                      bool for_good);           /* → container_machine_on_exited */
-        void (*shorten_grace)(void *userdata); /* the stop that is under way is for good now: the
-                                                  pod's grace period */
-        void (*remove_attempt)(void *userdata, unsigned attempt); /* what it left, asynchronously */
+        void (*shorten_grace)(void *userdata); /* the stop that is in progress is permanent now: the
+                                                * pod's grace period */
+        void (*remove_attempt)(void *userdata, unsigned attempt); /* its remains, asynchronously */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_machine_on_retry */
         void (*disarm_retry)(void *userdata);
         void (*status_changed)(void *userdata); /* the status has changed */
@@ -81,20 +81,21 @@ void container_machine_stop(ContainerMachine *container); /* for good */
  */
 void container_machine_stop_in_turn(ContainerMachine *container);
 
-/* The spec has moved or changed, not its name. What runs may have started by the old one. */
+/* The spec has moved or changed, not its name. The running attempt may have started from the old
+ * one. */
 void container_machine_set_spec(ContainerMachine *container, const Container *spec,
                                 const ContainerRestartPolicy *terms);
 
 /* Restarts it by its present spec: a running container is stopped and runs again as a new attempt;
  * one that waits or has ended waits for the sandbox only. Without effect on one that is being
- * stopped for good. */
+ * stopped permanently. */
 void container_machine_restart_edited(ContainerMachine *container);
 
 /* The cause of its failures may be gone: its back-off ends. */
 void container_machine_reset_back_off(ContainerMachine *container);
 
-/* Kills the present attempt, if it runs and is not being stopped; the restart policy decides what
- * follows, and exit code 0 counts as a failure. 'why' is the termination message where it leaves
+/* Kills the current attempt, if it runs and is not being stopped; the restart policy decides the
+ * next step, and exit code 0 counts as a failure. 'why' is the termination message if it leaves
  * none. */
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
@@ -129,17 +130,17 @@ void container_machine_on_hook_done(ContainerMachine *container, const char *fai
 void container_machine_on_retry(ContainerMachine *container, bool sandbox_is_ready);
 void container_machine_on_sandbox_lost(ContainerMachine *container, uint64_t now);
 
-/* After a restart of the agent: sets the present attempt. What became of it follows as an event.
+/* After a restart of the agent: sets the present attempt. Its further fate follows as an event.
  * Attempts before it have left nothing. */
 void container_machine_adopt(ContainerMachine *container, unsigned attempt,
                              uint64_t next_delay_usec);
 
-/* After a restart of the agent: no shim knows the container, but it has run up to 'attempt'. Its
- * end was not observed; the restart policy decides what follows. Without effect where an attempt is
- * known already. */
+/* After a restart of the agent: no shim has the container, but it has run up to 'attempt'. Its end
+ * was not observed; the restart policy decides the next step. Without effect if an attempt is
+ * already known. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* The same where the end of that attempt is known: no attempt follows it. False: an attempt was
+/* The same if the end of that attempt is known: no attempt follows it. False: an attempt was
  * known already. */
 bool container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);
@@ -151,7 +152,7 @@ void container_machine_recover_last(ContainerMachine *container, const Container
 /* After a restart of the agent: its postStart hook has ended. */
 void container_machine_adopt_post_started(ContainerMachine *container);
 
-/* After a restart of the agent: the present attempt is being killed, not for good. */
+/* After a restart of the agent: the current attempt is being killed, not permanently. */
 void container_machine_adopt_killed(ContainerMachine *container);
 
 /* After a restart of the agent: the shim is creating the present attempt. */
@@ -183,7 +184,7 @@ bool container_machine_is_killed(
 bool container_machine_has_post_started(const ContainerMachine *container);
 uint64_t container_machine_started_at(const ContainerMachine *container); /* realtime */
 
-/* For how long the present attempt has run, whatever happened to the clock; 0 before it does. */
+/* How long the current attempt has run, independent of changes of the clock; 0 before it does. */
 uint64_t container_machine_running_usec(const ContainerMachine *container);
 bool container_machine_is_finished(const ContainerMachine *container);
 const char *container_machine_waiting_reason(
@@ -200,7 +201,7 @@ bool container_machine_last_attempt(const ContainerMachine *container, unsigned 
 /* It has finished because it was stopped, or before a restart: without that it would run. */
 bool container_machine_was_interrupted(const ContainerMachine *container);
 
-/* No attempt follows the one that has finished, also where the machine is started again: it had
+/* No attempt follows the one that has finished, even if the machine is started again: it had
  * completed, or was stopped and its policy is Never. */
 bool container_machine_end_is_final(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
@@ -212,7 +213,7 @@ bool container_machine_has_started(const ContainerMachine *container);
 /* Its postStart hook runs, or will once it has started; not while it waits after a failure. */
 bool container_machine_awaits_post_start(const ContainerMachine *container);
 
-/* A restart rule asks for a restart of all containers, after what is left of the delay. */
+/* A restart rule requests a restart of all containers, after the rest of the delay. */
 bool container_machine_wants_restart_all(const ContainerMachine *container,
                                          uint64_t *ret_delay_usec);
 bool container_machine_waits_for_image(const ContainerMachine *container);
@@ -221,7 +222,7 @@ bool container_machine_is_waiting(
 bool container_machine_is_in_back_off(
         const ContainerMachine *container); /* after an end or a failure */
 
-/* Fills in 'ret' (zeroed before); the pod adds what it knows better. 0 or -ENOMEM. */
+/* Fills in 'ret' (zeroed before); the pod adds details that only it has. 0 or -ENOMEM. */
 int container_machine_status(const ContainerMachine *container, const char *uid,
                              ContainerStatus *ret);
 

@@ -15,7 +15,7 @@ static bool is_init_step_done(const ContainerOrderEntry *entry) {
 }
 
 /* The init container that is next; their number when all are done. The last one that has run
- * decides: those before it were done once, whatever their state is now. */
+ * decides: those before it were done once, regardless of their current state. */
 static size_t find_current_init(const ContainerOrderEntry *entries, size_t n) {
         size_t n_init = count_init_entries(entries, n);
 

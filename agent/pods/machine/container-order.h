@@ -33,8 +33,8 @@ typedef struct ContainerOrderEntry {
 typedef enum PodProgress {
         PROGRESS_INITIALIZING,
         PROGRESS_RUNNING,
-        PROGRESS_FAILED, /* a container of init failed for good */
-        PROGRESS_DONE,   /* all main containers have ended for good */
+        PROGRESS_FAILED, /* a container of init failed permanently */
+        PROGRESS_DONE,   /* all main containers have ended permanently */
 } PodProgress;
 
 PodProgress pod_progress_of(const ContainerOrderEntry *entries, size_t n);

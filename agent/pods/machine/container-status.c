@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a container (v1.ContainerStatus), as far as its state machine knows it;
- * restartCount is the number of the attempt. */
+/* The status of a container (v1.ContainerStatus), as far as its state machine has it; restartCount
+ * is the number of the attempt. */
 
 #include "agent/bundle/pod-paths.h"
 #include "agent/pods/machine/container-machine-private.h"

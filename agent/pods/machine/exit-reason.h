@@ -5,6 +5,6 @@
 
 #include <stdbool.h>
 
-/* OOMKilled, Completed or Error, as the kubelet says it. A container that ended with 0 is Completed
+/* OOMKilled, Completed or Error, like in the kubelet. A container that ended with 0 is Completed
  * although the kernel killed one of its processes. */
 const char *container_exit_reason(int exit_code, bool oom_killed);

@@ -59,7 +59,7 @@ static bool restart_rule_matches(const RestartRule *rule, int exit_code) {
                         found ==(codes->operator== EXIT_CODE_IN);
 }
 
-/* The action of the first rule that matches; unset where none does. */
+/* The action of the first rule that matches; unset if none does. */
 static RestartAction find_restart_action(const ContainerRestartPolicy *terms, int exit_code) {
         for (size_t i = 0; i < terms->n_rules; i++)
                 if (restart_rule_matches(&terms->rules[i], exit_code))

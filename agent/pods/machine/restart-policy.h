@@ -12,7 +12,7 @@
 
 /* When a container restarts: its own policy, or its pod's. */
 typedef struct ContainerRestartPolicy {
-        RestartPolicy policy; /* where no rule applies */
+        RestartPolicy policy; /* if no rule applies */
         const RestartRule *rules;
         size_t n_rules;
         bool is_init; /* exit code 0 completes it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graceful node shutdown: logind's announcement, SIGTERM, and what follows for pods. */
+/* Graceful node shutdown: logind's announcement, SIGTERM, and the consequences for pods. */
 
 #include "agent/pods/manager/node-shutdown-manager.h"
 
@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* The agent's own time, beside that of the pods. */
+/* The agent's own time, in addition to that of the pods. */
 #define SHUTDOWN_MARGIN_USEC (5 * USEC_PER_SEC)
 
 static const char logind_conf_dir[] = "/run/systemd/logind.conf.d";
@@ -81,8 +81,8 @@ static void on_logind_shutdown(bool is_starting, void *userdata) {
                 cancel_node_shutdown(userdata);
 }
 
-/* The agent is stopped before the shims are, and systemd waits for it. So pods are stopped in their
- * order also where logind did not announce the shutdown, or did not wait long enough. */
+/* The agent is stopped before the shims are, and systemd waits for it. Therefore pods are stopped
+ * in their order even if logind did not announce the shutdown, or did not wait long enough. */
 static void on_stop_reason_known(bool is_stopping, void *userdata) {
         NodeShutdownManager *manager = userdata;
 

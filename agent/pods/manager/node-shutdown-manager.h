@@ -3,7 +3,7 @@
 
 /* Graceful node shutdown (GracefulNodeShutdown), the kubelet's nodeshutdown manager: logind
  * announces a shutdown, or PID 1 stops the agent for one, and pods are stopped stage by stage
- * before the machine goes down. Where the agent alone is stopped, pods run on. How a stage stops
+ * before the machine goes down. If only the agent is stopped, pods keep running. How a stage stops
  * its pods is decided in pod-manager.h. */
 
 #include "agent/metrics/service-notifier.h"
@@ -32,6 +32,6 @@ int node_shutdown_manager_new(const NodeShutdownConfig *config, NodeShutdownMana
 NodeShutdownManager *node_shutdown_manager_free(NodeShutdownManager *manager);
 DEFINE_CLEANUP(NodeShutdownManager *, node_shutdown_manager_free)
 
-/* Holds shutdowns back (an inhibitor lock of logind) where the configuration gives pods time to
- * terminate. 0 or -ENOMEM. */
+/* Delays shutdowns (an inhibitor lock of logind) if the configuration gives pods time to terminate.
+ * 0 or -ENOMEM. */
 int node_shutdown_manager_start(NodeShutdownManager *manager);

@@ -19,8 +19,8 @@
 typedef struct OrphanedPod {
         OrphanedPods *orphans;
         char *uid;
-        Sandbox *sandbox;              /* while a shim of it runs */
-        sd_event_source *answer_timer; /* while it is asked for its state */
+        Sandbox *sandbox;              /* while one of its shims runs */
+        sd_event_source *answer_timer; /* while its state is being requested */
         NetworkAttachment *attachment;
         bool has_teardown_sandbox; /* the shim was started to detach its network */
         Child *cleanup;
@@ -85,7 +85,7 @@ static int clean_up_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
-        /* Where its run directory does not name one, that of any QoS class. */
+        /* If its run directory does not name one, that of any QoS class. */
         cleanup_free char *cgroup = cgroup_of_pod(context->bundle, QOS_BEST_EFFORT, orphan->uid);
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* A network that could not be detached stays on disk for the next agent. */
@@ -117,7 +117,7 @@ static void on_orphan_network_detached(int r, const Error *error, void *userdata
         (void) sandbox_teardown(orphan->sandbox);
 }
 
-/* There is no shim, or it was lost: one is started, once, where the network is to be detached. */
+/* There is no shim, or it was lost: one is started, once, if the network is to be detached. */
 static int begin_orphan_teardown(OrphanedPod *orphan);
 
 static void on_orphan_sandbox_lost(OrphanedPod *orphan) {

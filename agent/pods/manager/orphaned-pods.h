@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Orphaned pods (not the pods of a DaemonSet that lost their owner, see agent/daemonset): of which
- * there is a directory but neither a record nor a manifest, because an agent died between two
- * steps, or a record was damaged. They are cleaned up once, after the first desired state was
+/* Orphaned pods (not the pods of a DaemonSet that lost their owner, see agent/daemonset): pods that
+ * have a directory but neither a record nor a manifest, because an agent died between two steps, or
+ * a record was damaged. They are cleaned up once, after the first desired state was
  * applied. */
 
 #include "agent/pods/pod/pod-context.h"
@@ -14,7 +14,7 @@ typedef struct OrphanedPods OrphanedPods;
 OrphanedPods *orphaned_pods_new(const PodContext *context);
 
 /* Ends the shims of all pods in the run and state directories that are not known by 'is_known', and
- * removes what they left, each in a child. Failures are logged; the next agent tries again. */
+ * removes their remains, each in a child. Failures are logged; the next agent tries again. */
 void clean_up_orphaned_pods(OrphanedPods *orphans,
                             bool (*is_known)(const char *uid, void *userdata), void *userdata);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An edit of a running pod. The plan (model/edit-plan.h) says what it takes. What can be applied in
- * place is recorded first, then done: an agent that dies in between leaves a record that the next
- * one applies. An edit that replaces the pod is pre-flighted first; the running pod is deleted only
- * when its successor could start, and the successor starts in the same step in which it is gone. */
+/* An edit of a running pod. The plan (model/edit-plan.h) determines the steps. Changes that can be
+ * applied in place are recorded first, then made: an agent that dies in between leaves a record
+ * that the next one applies. An edit that replaces the pod is pre-flighted first; the running pod
+ * is deleted only when its successor could start, and the successor starts in the same step in
+ * which it is gone. */
 
 #include "agent/pods/manager/pod-manager-private.h"
 #include "agent/pods/manager/pod-record.h"
@@ -123,8 +124,8 @@ static void displace_by_next(PodEntry *entry) {
                 pod_worker_delete(entry->worker, -1, NAME_CONFLICT_MESSAGE);
 }
 
-/* Nothing that is of the API server has a claim to run until its successor could, and nothing that
- * is being stopped. */
+/* Pods of the API server, and pods that are being stopped, have no claim to run until their
+ * successor could. */
 static bool must_displace(const PodEntry *entry) {
         return pod_source_outranks(&entry->next_source, &entry->source) &&
                (!pod_source_is_manifest(&entry->source) || !pod_worker_is_desired(entry->worker));
@@ -201,7 +202,8 @@ static void preflight_replacement(PodManager *manager, PodEntry *entry, const Ed
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Nothing would be lost, and what the successor lacks is better shown in its own status. */
+        /* Nothing would be lost, and the problem of the successor is better shown in its own
+         * status. */
         if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
                 stop_replaced_pod(entry, strna(reasons));
                 return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of pods (mainstay.dev/after): what a pod waits for, which pods are asked again when
- * that changes, and in which steps pods are stopped. What the annotation means is in
- * model/pod-order.h.
+/* The order of pods (mainstay.dev/after): the pods that a pod waits for, the pods that are checked
+ * again when that changes, and the steps in which pods are stopped. The meaning of the annotation
+ * is in model/pod-order.h.
  */
 
 #include "agent/model/pod-order.h"
@@ -51,7 +51,7 @@ static const Pod **list_pods_to_order(const PodManager *manager, order_filter_t 
         return pods;
 }
 
-/* "pods wait for one another: …", where following what they wait for never ends; else NULL. */
+/* "pods wait for one another: …", if following their references never ends; else NULL. */
 static char *explain_order_cycle(const PodManager *manager, const Pod *pod) {
         size_t n, i = 0;
         cleanup_free const Pod **pods = list_pods_to_order(manager, NULL, &n);

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The workers that 'pod' may preempt, and beside each the candidate, in arrays that are large
+/* The workers that 'pod' may preempt, and next to each the candidate, in arrays that are large
  * enough. Their number. */
 static size_t list_preemptible(const PodManager *manager, const Pod *pod, PodWorker **workers,
                                PreemptionCandidate *candidates) {

@@ -12,7 +12,7 @@
 #include "agent/pods/worker/pod-worker.h"
 #include "common/clock-watch.h"
 
-/* What a pod is for those that start after it. */
+/* The state of a pod for those that start after it. */
 typedef enum PodOrderPresence {
         POD_IS_MISSING,
         POD_IS_NOT_READY,
@@ -22,8 +22,8 @@ typedef enum PodOrderPresence {
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct PodEntry {
         PodManager *manager;
-        char *key; /* "<namespace>/<name>/": with the UID behind it, what pod_manager_next_pod()
-                      orders by */
+        char *key;         /* "<namespace>/<name>/": followed by the UID, the order of
+                            * pod_manager_next_pod() */
         char *description; /* "<namespace>/<name>" */
         PodWorker *worker;
         PodSource source; /* of 'worker', as it is recorded */
@@ -32,9 +32,9 @@ typedef struct PodEntry {
         Preflight *preflight; /* of 'next', while 'worker' would have to be stopped for it */
         bool is_dirty;
         bool holds_ports;  /* of the host, when it was stepped last */
-        bool is_preempted; /* and still there, likewise */
+        bool is_preempted; /* and still there, as above */
         bool is_reported;
-        PodOrderPresence presence; /* as pods that wait for it know it */
+        PodOrderPresence presence; /* as pods that wait for it see it */
         size_t stop_step;          /* of the present stage of a node shutdown */
         bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
@@ -58,7 +58,8 @@ struct PodManager {
         char **unread; /* UIDs of pods whose records could not be read: they are not orphans */
         const ShutdownStage *stages; /* NULL: no node shutdown is under way */
         size_t n_stages, stage;      /* the one that is being stopped */
-        size_t n_steps, step; /* of that stage: pods are stopped before what they are after */
+        size_t n_steps, step; /* of that stage: pods are stopped before the pods after which they
+                               * start */
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
@@ -87,7 +88,7 @@ PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, c
 /* No successor is desired. */
 void pod_entry_forget_next(PodEntry *entry);
 
-/* There is a pod, and an edit of it: does what can be done now. */
+/* There is a pod, and an edit of it: does everything that can be done now. */
 void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 
 /* Images may be present now. */
@@ -101,7 +102,7 @@ bool pod_manager_is_preempting(void *userdata);
 /* See PodContext.find_awaited_pods. */
 PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);
 
-/* The entry's pod was stepped, or is gone: those that wait for it are asked again where that has
+/* The entry's pod was stepped, or is gone: those that wait for it are checked again if that has
  * changed something. */
 void pod_manager_notice_order(const PodManager *manager, PodEntry *entry, bool is_gone);
 

@@ -2,7 +2,7 @@
 /* Graceful node shutdown: pods are stopped stage by stage, lowest priority first, in a stage before
  * the pods that they are after (mainstay.dev/after), and none starts.
  * Nothing of it is on disk, so that all pods start at the next boot; after a cancelled shutdown
- * they start at once. */
+ * they start immediately. */
 
 #include "agent/pods/manager/pod-manager-private.h"
 #include "agent/pods/manager/shutdown-stages.h"

@@ -67,7 +67,7 @@ static void sum_node_usage(const Pod *except, NodeUsage *ret, void *userdata) {
         }
 }
 
-/* Of a pod that has a worker, or is to have one; NULL: of neither. */
+/* The instance of a pod that has a worker, or is to have one; NULL: of neither. */
 static const PodSource *find_source(const PodManager *manager, const Pod *pod) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 if (entry->worker && pod_worker_pod(entry->worker) == pod)
@@ -302,7 +302,7 @@ static int get_pod_entry(PodManager *manager, const Pod *pod, PodEntry **ret) {
         return 0;
 }
 
-/* ---- what an earlier agent left ---- */
+/* ---- state of an earlier agent ---- */
 
 static int load_pod_record(PodManager *manager, const char *uid, restored_pod_t each,
                            void *userdata, Error *reterr) {
@@ -352,7 +352,7 @@ static void load_pod_record_or_leave(PodManager *manager, const char *uid, resto
         pod_manager_schedule_step(manager); /* drops an entry that is left empty */
 }
 
-/* What cannot be read must not keep the agent from what it can read. */
+/* Unreadable records must not prevent the agent from using the readable ones. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
                              bool must_be_all, Error *reterr) {
         cleanup_free char *path = path_join(manager->context.bundle->state_dir, "pods");
@@ -502,7 +502,7 @@ void pod_manager_remove_leftovers(PodManager *manager) {
         pod_manager_schedule_step(manager);
 }
 
-/* The weight of all Burstable pods together follows what they ask for. */
+/* The weight of all Burstable pods together follows their requests. */
 static void update_qos_cgroups(PodManager *manager) {
         cleanup_error Error error = ERROR_NULL;
         int64_t sum = 0;
@@ -672,7 +672,7 @@ static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
                 pod_entry_mark_dirty_later(entry, START_RETRY_USEC);
 }
 
-/* Pods that wait for a port of the host, or for pods that are preempted, are asked again when one
+/* Pods that wait for a host port, or for pods that are preempted, are checked again when one
  * becomes free, or one is gone. */
 static void notice_release(PodManager *manager, PodEntry *entry) {
         bool held_ports = entry->holds_ports, was_preempted = entry->is_preempted;

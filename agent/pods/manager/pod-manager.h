@@ -41,8 +41,8 @@ typedef struct PodManagerConfig {
         const char *host_ip;   /* NULL: unknown */
         const NodeLabelsTaints
                 *node; /* its labels; may change, see pod_manager_on_node_changed() */
-        const NodeConditions *conditions; /* likewise; or NULL: there are none */
-        const NodeResources *allocatable; /* likewise; or NULL: pods of an API server always fit */
+        const NodeConditions *conditions; /* as above; or NULL: there are none */
+        const NodeResources *allocatable; /* as above; or NULL: pods of an API server always fit */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
@@ -61,17 +61,16 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
 PodManager *pod_manager_free(PodManager *manager);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
-/* Of each good record; 0 or -errno. */
+/* Called for each valid record; 0 or -errno. */
 typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *userdata);
 
 /* Before the desired state is computed first: takes over the pods of an earlier agent by their
- * records. Damaged ones are set aside, unreadable ones are left as they are; both are named in the
- * log, and so is a directory that cannot be listed. 0; where all must be listed, -errno if that
- * fails. */
+ * records. Damaged ones are set aside, unreadable ones are not changed; both are named in the log,
+ * and so is a directory that cannot be listed. 0; if all must be listed, -errno if that fails. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
                              bool must_be_all, Error *reterr);
 
-/* ---- the desired state: what diff_desired_pods() compares, and what it asks for ---- */
+/* ---- the desired state: the input of diff_desired_pods(), and its requests ---- */
 
 /* All pods that are there or about to start, until the next step. 0 or -ENOMEM. */
 int pod_manager_list(const PodManager *manager, ActualPods *ret);
@@ -81,22 +80,22 @@ int pod_manager_list(const PodManager *manager, ActualPods *ret);
  * copied. 0 or -ENOMEM. */
 int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, const Pod *pod);
 
-/* The pod that runs is as it is desired: nothing follows it, and its record names this source. 0,
- * or -errno where the record cannot be written. */
+/* The running pod matches the desired one: no successor follows it, and its record names this
+ * source. 0, or -errno if the record cannot be written. */
 int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
                          Error *reterr);
 
-/* What was to follow, or about to start, is no longer desired. */
+/* The successor, or the pod that is about to start, is not desired any more. */
 void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata);
 
 /* Stops the pod with its own grace period; the reason is logged and recorded as an event. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason);
 
-/* When the desired state is complete: removes, once, what no known pod owns. */
+/* When the desired state is complete: removes, once, everything that no known pod owns. */
 void pod_manager_remove_leftovers(PodManager *manager);
 
-/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, where that is
- * -1, its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a message.
+/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, if that is -1,
+ * its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a message.
  */
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
@@ -109,8 +108,8 @@ int pod_manager_check_pod(PodManager *manager, const char *namespace, const char
 int pod_manager_connect_to_port(PodManager *manager, const char *namespace, const char *pod,
                                 const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
-/* What the interfaces of the pod of that UID have received and sent; see
- * pod_worker_network_usage(). 0: none, or there is no such pod. */
+/* The traffic of the interfaces of the pod of that UID; see pod_worker_network_usage(). 0: none, or
+ * there is no such pod. */
 int pod_manager_network_usage(const PodManager *manager, const char *uid,
                               NetworkInterfaceUsage *ret);
 
@@ -133,8 +132,8 @@ int pod_manager_attach(PodManager *manager, const char *namespace, const char *p
 
 /* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a running pod that is not of an
  * API server. It starts at once, is never restarted, and exists as long as the instance of the pod.
- * Without a name it gets one. 0 with the name, which the caller frees; -ENOENT; -EAGAIN where the
- * pod does not run; -EINVAL; another -errno; with a message. */
+ * Without a name, one is generated. 0 with the name, which the caller frees; -ENOENT; -EAGAIN if
+ * the pod does not run; -EINVAL; another -errno; with a message. */
 int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespace, const char *pod,
                                         const char *json, char **ret_name, Error *reterr);
 
@@ -173,7 +172,7 @@ int pod_manager_for_each_pod(const PodManager *manager,
                              void *userdata);
 
 /* The conditions that an API server has of the pod of that UID, which its readiness gates may name.
- * Copied where they have changed; without the pod nothing is done. */
+ * Copied if they have changed; without the pod nothing is done. */
 void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
                                          const StringMap *conditions);
 
@@ -185,14 +184,14 @@ bool pod_manager_awaits_edit(const PodManager *manager, const char *uid);
 /* The status of one pod. NULL: there is none of that UID. */
 const PodStatus *pod_manager_pod_status(const PodManager *manager, const char *uid);
 
-/* Where a pod comes from. NULL where there is none of that UID. */
+/* The source of a pod. NULL if there is none of that UID. */
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);
 
 /* The pod as v1.Pod with its source as print_pod_source() has it. The caller frees it; NULL: out of
  * memory. */
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
 
-/* Where the log of a container is (kubectl logs). 'pod' is the full name. */
+/* The log of a container (kubectl logs). 'pod' is the full name. */
 int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
@@ -200,7 +199,7 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
 /* Adds the images that the pods that are there name and run from. */
 void pod_manager_list_images(const PodManager *manager, ImageSet *ret);
 
-/* True once all shims that an earlier agent left have replayed what they know. */
+/* True once all shims of an earlier agent have replayed their state. */
 bool pod_manager_is_synced(const PodManager *manager);
 
 typedef struct PodManagerCounts {
@@ -245,20 +244,20 @@ bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
  */
 uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
 
-/* Pods that were evicted for a condition that the node no longer has are deleted, and start again
- * where they are desired. Not those with restart policy Never, nor those of an API server, whose
- * controllers replace them. Before the desired pods are computed. */
+/* Pods that were evicted for a condition that the node does not have any more are deleted, and
+ * start again if they are desired. Not those with restart policy Never, nor those of an API server,
+ * whose controllers replace them. Before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
-/* There is a pod that may use what the node is short of. */
+/* There is a pod that may use the resource that is short. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
 /* No pod starts from now on: all are about to be stopped, one after another. */
 void pod_manager_set_draining(PodManager *manager);
 
-/* How far draining is: 1 once no pod is left, and no cleanup is under way; 0 before; -EBUSY, with a
- * line in the log for each, when all pods that are left have stopped, and what they left cannot be
- * removed. */
+/* The progress of draining: 1 once no pod is left, and no cleanup is in progress; 0 before; -EBUSY,
+ * with a line in the log for each, when all remaining pods have stopped, and their remains cannot
+ * be removed. */
 int pod_manager_drained(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);

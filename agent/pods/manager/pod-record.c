@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the source,
- * and the checksum. Version 1 lacks the outdated attempts. Higher versions are not read. */
+ * and the checksum. Version 1 does not have the outdated attempts. Higher versions are not read. */
 
 #include "agent/pods/manager/pod-record.h"
 
@@ -119,7 +119,8 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         if (r < 0)
                 return r;
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
-        if (r < 0) /* its checksum matches: it is whole, but has what this version does not know */
+        if (r < 0) /* its checksum matches: it is complete, but contains data that this version does
+                    * not support */
                 return r == -ENOMEM ? r : -ENOTSUP;
         if (!object_has_uid(&record.pod->metadata, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The record of a pod, by which a restarted agent knows it: the last good spec, its source, and the
- * attempts that started from an older spec, in <state-dir>/pods/<uid>/record. All else is known to
- * the shims. A record carries its own checksum; one that does not verify is set aside and logged,
- * and never keeps the agent from starting. */
+/* The record of a pod, by which a restarted agent recognizes it: the last valid spec, its source,
+ * and the attempts that started from an older spec, in <state-dir>/pods/<uid>/record. All else is
+ * known to the shims. A record carries its own checksum; one that does not verify is set aside and
+ * logged, and never keeps the agent from starting. */
 
 #include "agent/model/pod-source.h"
 #include "common/error.h"
@@ -15,8 +15,8 @@ typedef struct PodRecord {
         char *outdated; /* "web 3 db 0": up to these attempts; one line */
 } PodRecord;
 
-/* Writes the record, replacing an older one; its strings may be borrowed. 0; -E2BIG where it would
- * be too large to be loaded; -errno. */
+/* Writes the record, replacing an older one; its strings may be borrowed. 0; -E2BIG if it would be
+ * too large to be loaded; -errno. */
 int pod_record_store(const char *state_dir, const PodRecord *record, Error *reterr);
 
 /* -ENOENT: there is none; -EBADMSG: it is damaged; -ENOTSUP: it is whole, but of a later version;
@@ -26,8 +26,8 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
 int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Error *reterr);
 void pod_record_done(PodRecord *record);
 
-/* Whether files beside the record say that the pod failed, ended or is being deleted: they hold
- * without it, as after damage. */
+/* Whether files next to the record show that the pod failed, ended or is being deleted: they are
+ * valid without it, for example after damage. */
 bool pod_record_has_companions(const char *state_dir, const char *uid);
 
 /* Moves a damaged record to <state-dir>/corrupt/<uid>.<n>. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether the hostPaths of the successor of a running pod are of their types. A process of its own
- * looks: a file system that does not answer (NFS, FUSE) holds up that process and not the loop. */
+/* Whether the hostPaths of the successor of a running pod are of their types. A separate process
+ * looks: a file system that does not respond (NFS, FUSE) blocks that process and not the loop. */
 
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -15,7 +15,7 @@ typedef struct PreflightPaths PreflightPaths;
 int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
                         void *userdata, PreflightPaths **ret);
 
-/* 1: each is of its type; 0: not known yet. With a message: -ENOENT, one is not; -ETIMEDOUT, its
+/* 1: each has its type; 0: not known yet. With a message: -ENOENT, one is not; -ETIMEDOUT, its
  * file system has not answered for ten seconds. */
 int preflight_paths_result(const PreflightPaths *paths, Error *reterr);
 

@@ -6,7 +6,7 @@
 
 #include "agent/model/config.h"
 
-/* The stage of a pod with this priority: the last whose priority is not higher; the first where all
+/* The stage of a pod with this priority: the last whose priority is not higher; the first if all
  * are higher. 'stages' are sorted and at least one. */
 size_t shutdown_stage_of(const ShutdownStage *stages, size_t n_stages, int64_t priority);
 

@@ -26,7 +26,7 @@ struct Preflight {
         Image **images; /* NULL: not present yet; those of containers first, in the order of
                            bundle_preflight_pod() */
         size_t n;
-        PreflightPaths *paths; /* NULL: not asked since the last retry */
+        PreflightPaths *paths; /* NULL: not requested since the last retry */
 };
 
 static bool is_volume_mounted(const PodSpec *spec, const Volume *volume) {

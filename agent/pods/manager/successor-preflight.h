@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The preflight of the successor of a running pod: its images are pulled and held, and what can be
- * checked is checked, so that the running pod is stopped only for one that will run. Writes
- * nothing. */
+/* The preflight of the successor of a running pod: its images are pulled and held, and everything
+ * that can be checked is checked, so that the running pod is stopped only for one that will run.
+ * Writes nothing. */
 
 #include "agent/pods/pod/pod-context.h"
 

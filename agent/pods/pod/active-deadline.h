@@ -26,5 +26,5 @@ bool active_deadline_check(ActiveDeadline *deadline);
 /* A container that ended at 'finished_at' (realtime) ended in time. */
 bool active_deadline_allows(const ActiveDeadline *deadline, uint64_t finished_at);
 
-/* The deadline has changed, or no longer matters. */
+/* The deadline has changed, or does not apply any more. */
 void active_deadline_stop(ActiveDeadline *deadline);

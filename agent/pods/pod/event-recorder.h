@@ -2,7 +2,8 @@
 #pragma once
 
 /* Records events (v1.Event) of a pod, with the kubelet's reasons and messages, so that users and
- * tools know them. An event may be recorded as often as it happens: the event store counts it. */
+ * tools recognize them. An event may be recorded as often as it happens: the event store counts
+ * it. */
 
 #include "agent/pods/pod/pod-instance.h"
 

@@ -37,7 +37,7 @@ struct NetworkAttachment {
         network_attachment_done_t checked;
         void *userdata;
 
-        CniNetwork *network; /* what is on disk; NULL: no plugin was started */
+        CniNetwork *network; /* the record on disk; NULL: no plugin was started */
         unsigned next_number;
         NetworkAttachmentState state;
         size_t step;
@@ -182,7 +182,7 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
 }
 
 /* The network namespace of the attachment: the shim's, or the one that the agent holds of a lost
- * shim. Through the shim's PID where it runs, since it may outlive the agent. */
+ * shim. Through the shim's PID if it runs, because it may outlive the agent. */
 static void print_netns_path(const NetworkAttachment *attachment, char *buffer, size_t size) {
         pid_t shim = sandbox_pid(attachment->sandbox);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The attachment of a pod to its network (CNI ADD, CHECK, DEL): cni/ says which plugins run, the
- * shim runs them. What they added is on disk before it is used, in <state-dir>/pods/<uid>/network,
- * so that a later agent deletes it with the same configuration.
+/* The attachment of a pod to its network (CNI ADD, CHECK, DEL): cni/ determines the plugins, the
+ * shim runs them. Their additions are on disk before they are used, in
+ * <state-dir>/pods/<uid>/network, so that a later agent deletes them with the same configuration.
  *
- * Addresses do not leak: each step is recorded before it starts, and what is recorded is deleted
+ * Addresses do not leak: each step is recorded before it starts, and recorded additions are deleted
  * before a new attachment, after a failed plugin, and before the pod's last shim exits. After the
  * loss of a shim a new one runs the plugins, in the network namespace of the lost one while this
  * agent holds it, else without a namespace, which CNI allows; for plugins that look up the pod's
@@ -20,8 +20,8 @@
 typedef struct NetworkAttachment NetworkAttachment;
 
 /* The result of network_attachment_attach() or network_attachment_detach(), from the loop: 0, or
- * -errno with an error. A failed attach leaves nothing, unless the error says so; then the
- * attachment is still known, and the next call starts with its deletion. */
+ * -errno with an error. A failed attach leaves nothing, unless the error reports otherwise; then
+ * the attachment is still known, and the next call starts with its deletion. */
 typedef void (*network_attachment_done_t)(int r, const Error *error, void *userdata);
 
 /* 'uid' is borrowed, and so are the configurations. */
@@ -36,39 +36,40 @@ NetworkAttachment *network_attachment_free(NetworkAttachment *attachment);
  * it again. */
 int network_attachment_load(NetworkAttachment *attachment);
 
-/* There is something to delete; also where the record was damaged or cannot be read. */
+/* There is something to delete; also if the record was damaged or cannot be read. */
 bool network_attachment_is_known(const NetworkAttachment *attachment);
 
-/* A deletion was started, by this agent or an earlier one. False where the record was damaged. */
+/* A deletion was started, by this agent or an earlier one. False if the record was damaged. */
 bool network_attachment_is_deleting(const NetworkAttachment *attachment);
 
 /* The pod has its addresses. */
 bool network_attachment_is_attached(const NetworkAttachment *attachment);
 const char *network_attachment_address(const NetworkAttachment *attachment, size_t i);
 
-/* Deletes what is known, then adds, with the present configuration. */
+/* Deletes the known attachment, then adds, with the current configuration. */
 void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod);
 
-/* Deletes what is known. */
+/* Deletes the known attachment. */
 void network_attachment_detach(NetworkAttachment *attachment, Sandbox *sandbox);
 
-/* CNI CHECK: asks the plugins whether what they added is still in place; 'checked' gets the first
+/* CNI CHECK: the plugins check whether their additions are still in place; 'checked' gets the first
  * error. Changes nothing. Attaching and detaching cancel it. */
 void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
                               network_attachment_done_t checked);
 
-/* True where the sandbox has a network namespace of its own. */
+/* True if the sandbox has its own network namespace. */
 bool sandbox_has_network(const Sandbox *sandbox);
 
 /* Holds the network namespace of the sandbox open, for a deletion after the loss of the shim.
- * Without effect where one is held already, and in the host network. */
+ * Without effect if one is already held, and in the host network. */
 void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox *sandbox);
 
-/* The connection to the shim broke: what is under way is cancelled, and is to be requested again.
+/* The connection to the shim was interrupted: the current request is cancelled, and is to be made
+ * again.
  */
 void network_attachment_interrupt(NetworkAttachment *attachment);
 
-/* The shim is gone and its namespace with it: what is known is to be deleted. */
+/* The shim is gone and its namespace with it: the known attachment is to be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
 /* The same, on disk: before another shim is started, which the next agent would take for the one
@@ -78,5 +79,5 @@ int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error 
 /* Prints its state, addresses and errors for `mainstay debug dump`. */
 void network_attachment_dump(const NetworkAttachment *attachment, FILE *out);
 
-/* For SHIM_EVENT_EXEC_DONE: true where it was one of its plugins. */
+/* For SHIM_EVENT_EXEC_DONE: true if it was one of its plugins. */
 bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event);

@@ -154,7 +154,7 @@ static bool reject_for_insufficient_resources(PodAdmission *admission, const Nod
                               used->amounts[amount], capacity->amounts[amount]);
 }
 
-/* Stops other pods, and waits for that; or rejects the pod where that would not help. */
+/* Stops other pods, and waits for that; or rejects the pod if that would not help. */
 static bool preempt_or_reject(PodAdmission *admission, const PodInstance *pod,
                               const NodeUsage *missing) {
         const PodContext *context = pod->context;
@@ -197,7 +197,7 @@ static bool reject_or_preempt_for_resources(PodAdmission *admission, const PodIn
         return admission->awaits_release;
 }
 
-/* A pod that has run here is not asked again: its resources were there. */
+/* A pod that has run here is not checked again: its resources were there. */
 static bool must_fit(const PodInstance *pod) {
         return pod_is_of_api(pod->pod) && !pod_has_run_before(pod);
 }

@@ -10,22 +10,24 @@
 #include "agent/pods/pod/pod-instance.h"
 
 typedef struct PodAdmission {
-        char *rejection_reason; /* NULL: admitted, or not asked yet */
+        char *rejection_reason; /* NULL: admitted, or not checked yet */
         char *rejection_message;
         uint64_t mismatch_since; /* boot time: the node's labels do not match; 0: they do */
-        bool awaits_release;     /* of a port of the host, or of the resources of pods that are
-                                    preempted: asked again when a pod has stopped */
-        bool has_preempted;      /* pods are stopped for it: what it requests counts already */
-        bool is_waiting;         /* for labels that may be on their way: to be asked again soon */
+        bool awaits_release;     /* of a host port, or of the resources of pods that are preempted:
+                                  * checked again when a pod has stopped */
+        bool has_preempted;      /* pods are stopped for it: its requests already count */
+        bool is_waiting;         /* for labels that may be about to arrive: to be checked again
+                                  * soon */
 } PodAdmission;
 
-/* Whether the node admits the pod; if not, says why in 'admission', logs it and records an event.
+/* Whether the node admits the pod; if not, reports the reason in 'admission', logs it and records
+ * an event.
  */
 bool pod_admission_check(PodAdmission *admission, const PodInstance *pod);
 
 /* Containers of the pod have started on this node before, as their logs show. */
 bool pod_has_run_before(const PodInstance *pod);
 
-/* The message of a rejection for its event, in which the kubelet says less. */
+/* The message of a rejection for its event, which the kubelet keeps shorter. */
 const char *pod_admission_event_message(const PodAdmission *admission);
 void pod_admission_done(PodAdmission *admission);

@@ -16,7 +16,7 @@ static const DataObject *find_class_object(const ObjectLookup *lookup, const Pod
         return lookup->find ? lookup->find(&key, lookup->userdata) : NULL;
 }
 
-/* What classes give a pod, borrowed from them; NULL or unset: what it has itself. */
+/* The values of classes for a pod, borrowed from them; NULL or unset: the pod's own. */
 typedef struct PodClassValues {
         const char *priority_class_name;
         OptionalInt priority;
@@ -64,7 +64,7 @@ static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running
         const PodSpec *spec = &pod->spec;
         const DataObject *class;
 
-        /* Its own must be the same as the class's; check_pod_classes() says so. */
+        /* Its own must equal the class's; check_pod_classes() reports this. */
         if (!spec->runtime_class_name || has_pod_overhead(spec))
                 return;
         class = find_class_object(lookup, pod, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);

@@ -13,8 +13,8 @@ typedef struct OciRuntimes {
         const StringMap *handlers; /* of RuntimeClasses: path or name by handler */
 } OciRuntimes;
 
-/* Fills in priority, priorityClassName where the pod names none, and overhead, from the classes
- * that there are, or else from 'running', the same pod as it runs, or NULL. 0 or -ENOMEM. */
+/* Fills in priority, priorityClassName if the pod names none, and overhead, from the existing
+ * classes, or else from 'running', the running version of the same pod, or NULL. 0 or -ENOMEM. */
 int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod);
 
 /* The same in a shallow copy, which borrows all that it has, and is not freed. False: it is as

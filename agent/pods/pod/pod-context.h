@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What all pods of one agent share: the event loop, the node, the image store, limits and counters.
+/* The data that all pods of one agent share: the event loop, the node, the image store, limits and
+ * counters.
  */
 
 #include "agent/bundle/bundle.h"
@@ -21,8 +22,8 @@
 typedef struct HostPortHolder {
         const Pod *pod;            /* borrowed */
         bool is_terminating;       /* the port becomes free */
-        bool is_outranked;         /* the pod that asks is of higher trust */
-        const ContainerPort *port; /* of the pod that asks for it, borrowed */
+        bool is_outranked;         /* the requesting pod is of higher trust */
+        const ContainerPort *port; /* of the pod that requests it, borrowed */
         char *path;                /* the field of that port, which the caller frees */
 } HostPortHolder;
 
@@ -51,19 +52,19 @@ typedef struct PodContext {
         const NodeResources *allocatable; /* likewise */
         /* Adds up the pods that are admitted and have not terminated, without one. */
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
-        /* Stops pods so that a critical one fits. 0; -ENOSPC with what would still be missing; or
-         * -ENOMEM. */
+        /* Stops pods so that a critical one fits. 0; -ENOSPC with the resources that would still be
+         * missing; or -ENOMEM. */
         int (*preempt)(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
                        void *userdata);
         /* Pods that were stopped for others are still there. */
         bool (*is_preempting)(void *userdata);
-        /* Finds a pod that holds a port of the host that the other pod asks for, one of lower trust
-         * last; false: none. */
+        /* Finds a pod that holds a host port that the other pod requests, one of lower trust last;
+         * false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
-        /* Fails all pods of lower trust that hold ports which the pod asks for. */
+        /* Fails all pods of lower trust that hold ports which the pod requests. */
         void (*displace_port_holders)(const Pod *pod, void *userdata);
         /* Whether the pod may start by its order. If not, the message, which the caller frees,
-         * names what it waits for; NULL: out of memory. */
+         * names the pods that it waits for; NULL: out of memory. */
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
@@ -76,7 +77,7 @@ typedef struct PodContext {
         struct HttpClient *http;       /* for probes and hooks; created at the first use */
         int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
         unsigned n_awaiting;           /* pods that wait for others */
-        bool is_draining;              /* pods no longer start */
+        bool is_draining;              /* pods do not start any more */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;

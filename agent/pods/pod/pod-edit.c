@@ -39,7 +39,7 @@ char *edit_print_replace_reasons(const EditPlan *plan) {
 
         if (of_pod && of_pod[0])
                 return TAKE_PTR(of_pod);
-        /* Of a container only its ports replace the pod. */
+        /* A change of a container's ports is the only one that replaces the pod. */
         for (size_t i = 0; i < plan->changes.n; i++)
                 if (plan->changes.items[i].effect == EDIT_RECREATE_POD &&
                     asprintf(&text, "%s of container %s", plan->changes.items[i].path,

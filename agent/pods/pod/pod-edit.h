@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an edit plan (model/edit-plan.h) means for a running pod: its log lines and events, and
+/* The effect of an edit plan (model/edit-plan.h) on a running pod: its log lines and events, and
  * whether cgroups must follow. */
 
 #include "agent/model/edit-plan.h"
@@ -12,7 +12,7 @@
 void report_pod_edit(const PodInstance *pod, const EditPlan *plan, EditEffect effect,
                      const char *container);
 
-/* Requests, limits or overhead change; of any container where 'container' is NULL. */
+/* Requests, limits or overhead change; of any container if 'container' is NULL. */
 bool edit_changes_resources(const EditPlan *plan, const char *container);
 
 /* Why the plan replaces the pod: the changes that it takes, in memory that the caller frees, or

@@ -3,7 +3,7 @@
 
 /* The failure of a pod as a whole (Evicted, DeadlineExceeded, node shutdown): its containers are
  * stopped, and nothing of it starts again until its manifest changes, or, after an eviction for
- * node pressure, until the pressure is over. It is on disk beside the pod's record, in
+ * node pressure, until the pressure is over. It is on disk next to the pod's record, in
  * <state-dir>/pods/<uid>/failure, so that a restarted agent does not start the pod either. */
 
 #include "agent/pods/pod/pod-instance.h"
@@ -23,7 +23,7 @@ int pod_failure_set(PodFailure *failure, const char *reason, const char *message
 /* Writes the file; an error is logged. */
 void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
 
-/* Reads it; a damaged one is logged. 0, or -errno where it cannot be read. */
+/* Reads it; a damaged one is logged. 0, or -errno if it cannot be read. */
 int pod_failure_load(PodFailure *failure, const PodInstance *pod);
 
 /* The pod has not failed. */

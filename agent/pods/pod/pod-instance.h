@@ -20,7 +20,7 @@ typedef struct PodInstance {
         StringMap external_conditions; /* of an API server: the status of each by its type */
 } PodInstance;
 
-/* Takes the pod; it stays the caller's where this fails. 0 or -ENOMEM. */
+/* Takes the pod; it stays the caller's if this fails. 0 or -ENOMEM. */
 int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod, void *owner);
 void pod_instance_done(PodInstance *instance);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Preemption: which pods the node stops so that a critical pod fits (kubelet:
- * preemption.CriticalPodAdmissionHandler). Pure; pod-manager-preemption.c stops them, and those
- * that have what a pod of higher trust needs. */
+ * preemption.CriticalPodAdmissionHandler). Pure; pod-manager-preemption.c stops them, and pods that
+ * hold something that a pod of higher trust needs. */
 
 #include "agent/model/node-usage.h"
 #include "agent/model/qos.h"
@@ -31,10 +31,10 @@ typedef struct PreemptionCandidate {
  * critical, as 'pod' is, or of a lower priority. Pods of files stay, as static pods do. */
 bool pod_may_preempt(const Pod *pod, const Pod *victim);
 
-/* Chooses candidates whose requests add up to what is missing, by the kubelet's rule: BestEffort
- * pods before Burstable ones, these before Guaranteed ones, and of each class as few and as small
- * ones as possible. False: all of them together are not enough; none is chosen, and 'ret_unmet' is
- * what is missing without all of them. */
+/* Chooses candidates whose requests add up to the missing amounts, by the kubelet's rule:
+ * BestEffort pods before Burstable ones, these before Guaranteed ones, and of each class as few and
+ * as small ones as possible. False: all of them together are not enough; none is chosen, and
+ * 'ret_unmet' contains the amounts that are missing without all of them. */
 bool choose_pods_to_preempt(PreemptionCandidate *candidates, size_t n, const NodeUsage *missing,
                             NodeUsage *ret_unmet);
 

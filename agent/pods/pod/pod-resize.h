@@ -3,7 +3,7 @@
 
 /* In-place resize of a pod (InPlacePodVerticalScaling; condition PodResizeInProgress, never
  * PodResizePending): its cgroups and its systemd slice follow the requests and limits of the spec.
- * What the kernel refuses, such as a memory limit below what is in use, is tried again. */
+ * Values that the kernel refuses, such as a memory limit below the usage, are tried again. */
 
 #include "agent/bundle/resize.h"
 #include "agent/pods/pod/pod-instance.h"
@@ -12,7 +12,7 @@ typedef struct PodResize {
         const PodInstance *pod;
         void (*on_retry)(void *userdata); /* the resize is due again */
         void *userdata;
-        char *error; /* why the cgroups are not as the spec says; or NULL */
+        char *error; /* why the cgroups do not match the spec; or NULL */
         sd_event_source *timer;
         uint64_t delay_usec;
 } PodResize;

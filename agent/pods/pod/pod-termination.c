@@ -24,7 +24,7 @@ uint64_t pod_grace_period_usec(const PodTermination *termination, const PodSpec 
                                uint64_t limit_usec) {
         int64_t seconds = termination->has_grace ? termination->grace_seconds
                                                  : spec->termination_grace_period_seconds.value;
-        /* A grace period of 0 is a second, as with the kubelet. */
+        /* A grace period of 0 is a second, like in the kubelet. */
         uint64_t grace = (uint64_t) MIN(MAX(seconds, 1), INT32_MAX) * USEC_PER_SEC;
 
         return limit_usec > 0 ? MIN(grace, limit_usec) : grace;
@@ -74,7 +74,7 @@ void pod_termination_request(PodTermination *termination, const PodInstance *pod
                 fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
 }
 
-/* Of a damaged request the grace period is unknown, the request is certain. */
+/* If a request is damaged, its grace period is unknown, but the request is certain. */
 int pod_termination_load(PodTermination *termination, const PodInstance *pod) {
         cleanup_close int fd = pod_instance_open_state_dir(pod);
         cleanup_free char *text = NULL;

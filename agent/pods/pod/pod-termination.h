@@ -19,7 +19,7 @@ typedef struct PodTermination {
 uint64_t pod_grace_period_usec(const PodTermination *termination, const PodSpec *spec,
                                uint64_t limit_usec);
 
-/* What is left of a grace period; containers that had to wait for others have a little in any case.
+/* The rest of a grace period; containers that had to wait for others have a little in any case.
  */
 uint64_t pod_remaining_grace_usec(const PodTermination *termination, uint64_t grace_usec);
 
@@ -31,5 +31,5 @@ bool pod_is_beyond_grace(const PodTermination *termination, uint64_t grace_usec)
 void pod_termination_request(PodTermination *termination, const PodInstance *pod,
                              int64_t grace_seconds);
 
-/* 1: an earlier agent had a deletion request; 0; or -errno where it cannot be read. */
+/* 1: an earlier agent had a deletion request; 0; or -errno if it cannot be read. */
 int pod_termination_load(PodTermination *termination, const PodInstance *pod);

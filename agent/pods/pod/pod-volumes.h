@@ -21,7 +21,8 @@ bool pod_has_data_volume(const Pod *pod);
 /* A volume is a claim, which the API server binds to a PersistentVolume. */
 bool pod_has_claim(const Pod *pod);
 
-/* Rewrites the volumes that have changed. An error is logged once. What lacks an object is tried
- * again at the next change, and any other error, such as a full disk, with a back-off, too. */
+/* Rewrites the volumes that have changed. An error is logged once. A volume with a missing object
+ * is tried again at the next change, and after any other error, such as a full disk, also with a
+ * back-off. */
 void pod_volumes_update(PodVolumes *volumes);
 void pod_volumes_done(PodVolumes *volumes);

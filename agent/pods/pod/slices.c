@@ -24,8 +24,8 @@ static void set_slice_properties(const PodContext *context, const char *group,
                 log_warning_message(&error, r);
 }
 
-/* What a resize could not set, such as a memory limit below what is in use, systemd must not set
- * either: it gets the values that are in the files. */
+/* Values that a resize could not set, such as a memory limit below the usage, must not be set by
+ * systemd either: it gets the values that are in the files. */
 static void keep_present_values(const char *group, CgroupValue *values, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 cleanup_free char *present =
@@ -146,7 +146,7 @@ void slices_set_qos(const PodContext *context) {
         }
 }
 
-/* systemd stops the slices of pods some time after it is asked to: those of the classes are stopped
+/* systemd stops the slices of pods some time after the request: those of the classes are stopped
  * with them when no pod is left. */
 static void remove_empty_groups(const PodContext *context, bool are_slices, bool all) {
         BundleConfig config = *context->bundle;

@@ -3,7 +3,7 @@
 
 /* The systemd slices of pods and QoS classes (cgroup driver systemd). systemd gets the same values
  * as the files of the cgroups, so that both agree whenever it writes them again. All requests are
- * asynchronous; with the driver cgroupfs all of it does nothing. */
+ * asynchronous; with the driver cgroupfs they do nothing. */
 
 #include "agent/bundle/resize.h"
 #include "agent/pods/pod/pod-context.h"

@@ -9,7 +9,7 @@
 #define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
 #define STORAGE_TIMEOUT_USEC (660 * USEC_PER_SEC)
 
-/* For the walk through all files, which then reports what it has counted. */
+/* For the walk through all files, which then reports the part that it has counted. */
 #define STORAGE_WALK_OPTION "--seconds=600"
 
 enum {

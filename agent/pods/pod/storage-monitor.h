@@ -2,8 +2,8 @@
 #pragma once
 
 /* Measures the local ephemeral storage of pods with a limit (ephemeral-storage.c decides): a pod
- * that has written more is evicted. Every ten seconds, as with the kubelet, a child measures
- * what the pod has written, and only of pods that have such a limit, while their containers run. */
+ * that has written more is evicted. Every ten seconds, like in the kubelet, a child measures the
+ * disk usage of the pod, and only of pods that have such a limit, while their containers run. */
 
 #include "agent/pods/pod/pod-instance.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gRPC handler: grpc.health.v1.Health/Check over HTTP/2 without TLS. Of protocol buffers it
- * needs only field 1 as a string (request) and as an integer (response). */
+/* The gRPC handler: grpc.health.v1.Health/Check over HTTP/2 without TLS. It needs only field 1 of
+ * protocol buffers, as a string (request) and as an integer (response). */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
@@ -48,7 +48,7 @@ static char *build_health_request(const char *service, size_t *ret_length) {
         return (char *) frame;
 }
 
-/* The status in a frame; an empty message has status 0. -1 where it is malformed. */
+/* The status in a frame; an empty message has status 0. -1 if it is malformed. */
 static int parse_health_response(const unsigned char *frame, size_t length) {
         if (length == FRAME_HEADER && frame[0] == 0)
                 return 0;

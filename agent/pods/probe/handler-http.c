@@ -24,8 +24,9 @@ static bool is_redirect_status(long status) {
         return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* As in the kubelet, a hook with scheme HTTPS falls back to HTTP, without its Authorization header,
- * where the server does not speak TLS. The error texts are those of GnuTLS and of OpenSSL. */
+/* Like in the kubelet, a hook with scheme HTTPS falls back to HTTP, without its Authorization
+ * header, if the server does not support TLS. The error texts are those of GnuTLS and of
+ * OpenSSL. */
 static bool should_retry_without_tls(const HandlerRun *run, const char *error) {
         return run->spec.is_hook && !run->is_downgraded && strncmp(run->url, "https://", 8) == 0 &&
                (strstr(error, "unexpected TLS packet") || strstr(error, "wrong version number"));

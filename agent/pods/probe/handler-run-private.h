@@ -47,7 +47,7 @@ void handler_run_finish(HandlerRun *run, HandlerResult result, const char *forma
 void handler_run_finish_deferred(HandlerRun *run, HandlerResult result, const char *format, ...)
         printf_like(3, 4);
 
-/* The number of a port that may be named. 0 where the container lacks a port of that name: then the
+/* The number of a port that may be named. 0 if the container has no port of that name: then the
  * handler has ended with an error, which for a probe is not a result (the kubelet's
  * ResolveContainerPort()). */
 int64_t handler_run_find_port(HandlerRun *run, const IntOrString *port);

@@ -17,7 +17,7 @@ enum {
 /* The shim kills a command in time; this is for a shim that does not answer at all. */
 #define EXEC_ANSWER_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* Where the agent itself is later than this, the handler gets as much time again. */
+/* If the agent itself is later than this, the handler gets the same time again. */
 #define LATE_USEC (20 * USEC_PER_MSEC)
 
 #define HANDLER_TIMER_ACCURACY_USEC (10 * USEC_PER_MSEC)
@@ -88,7 +88,7 @@ HttpClient *handler_run_http_client(HandlerRun *run) {
         return NULL;
 }
 
-/* Escapes what a URL must not contain, as Go does. */
+/* Escapes characters that a URL must not contain, like Go does. */
 static void write_url_path(FILE *out, const char *path) {
         if (path[0] != '/')
                 (void) fputc('/', out);

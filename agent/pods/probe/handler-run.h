@@ -2,7 +2,7 @@
 #pragma once
 
 /* One run of a handler of a probe or a lifecycle hook: exec, httpGet, tcpSocket, grpc or sleep.
- * Asynchronous. What the result means for the container is decided by its user. */
+ * Asynchronous. The user of the module decides the meaning of the result for the container. */
 
 #include "agent/model/pod.h"
 #include "agent/sandbox/sandbox.h"
@@ -14,7 +14,7 @@ typedef enum HandlerResult {
         HANDLER_SUCCEEDED,
         HANDLER_FAILED,
         HANDLER_ERROR,   /* could not be performed; not a result of the container */
-        HANDLER_WARNING, /* of a probe: it succeeded, but users may want to know how */
+        HANDLER_WARNING, /* of a probe: it succeeded, but users may want to see the details */
         N_HANDLER_RESULTS,
 } HandlerResult;
 
@@ -39,11 +39,11 @@ typedef struct HandlerRunSpec {
         bool is_hook;           /* any HTTP response is a success, and $(…) in a command stays */
 } HandlerRunSpec;
 
-/* 0 or -ENOMEM; what cannot be started is reported as HANDLER_ERROR. */
+/* 0 or -ENOMEM; a handler that cannot be started is reported as HANDLER_ERROR. */
 int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, handler_done_t done,
                       void *userdata, HandlerRun **ret);
 
-/* A command in a container has ended. True where it is this run's. */
+/* A command in a container has ended. True if it is this run's. */
 bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event);
 
 /* Cancels it without a report. NULL is allowed. */

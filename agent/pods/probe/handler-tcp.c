@@ -15,7 +15,7 @@ typedef union SocketAddress {
         struct sockaddr_in6 v6;
 } SocketAddress;
 
-/* The length; 0 where the host is a name. */
+/* The length; 0 if the host is a name. */
 static socklen_t parse_socket_address(const char *host, int64_t port, SocketAddress *ret) {
         uint16_t number = htons((uint16_t) port);
 

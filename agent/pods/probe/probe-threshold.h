@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Thresholds of probes (successThreshold, failureThreshold): what the results of a probe mean.
+/* Thresholds of probes (successThreshold, failureThreshold): the meaning of the results of a probe.
  * Pure. */
 
 #include "agent/model/pod.h"

@@ -20,7 +20,7 @@ void stats_provider_done(StatsProvider *stats) {
         system_containers_done(&stats->system);
 }
 
-/* What outlives a request is made by the first one. */
+/* State that outlives a request is created by the first one. */
 static int prepare_storage(StatsProvider *stats) {
         return stats->storage_usage
                        ? 0
@@ -99,7 +99,7 @@ static CadvisorMachine describe_machine(const BundleConfig *bundle) {
         return machine;
 }
 
-/* For the next request: what it causes to be counted or measured takes a while. */
+/* For the next request: the counting or measuring that it triggers takes a while. */
 static void refresh_usages(StatsProvider *stats) {
         uint64_t now = now_boottime_usec();
 

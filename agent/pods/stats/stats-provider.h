@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* /stats/summary, /metrics/cadvisor and /runningpods/: collects what the node, its pods and their
- * containers use, and has it printed by metrics/. */
+/* /stats/summary, /metrics/cadvisor and /runningpods/: collects the usage of the node, its pods and
+ * their containers, and lets metrics/ print it. */
 
 #include "agent/metrics/cpu-rates.h"
 #include "agent/model/usage.h"
@@ -19,7 +19,7 @@ typedef struct StatsProvider {
         uint64_t started_at; /* the agent; realtime */
 
         CpuRates *cpu_rates;         /* NULL before the first request of a summary */
-        StorageUsage *storage_usage; /* NULL before the first request that asks for storage */
+        StorageUsage *storage_usage; /* NULL before the first request for storage */
         SystemContainers system;     /* of the last request */
         uint64_t usage_asked_at;     /* the shims; boot time; 0: never */
 } StatsProvider;

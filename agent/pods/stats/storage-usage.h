@@ -2,8 +2,8 @@
 #pragma once
 
 /* How many bytes and inodes the directories of pods take on disk, for /stats/summary and
- * /metrics/cadvisor. A child walks them, at most once a minute and only when a client asks: a
- * request gets what is known, and what it causes to be measured is there for the next one. */
+ * /metrics/cadvisor. A child walks them, at most once a minute and only when a client requests it:
+ * a request gets the known values, and the next one the values that it causes to be measured. */
 
 #include "agent/model/usage.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -19,6 +19,6 @@ DEFINE_CLEANUP(StorageUsage *, storage_usage_free)
 /* Starts a measurement, unless one is under way or the last one is new. */
 void storage_usage_refresh(StorageUsage *usage, PodManager *pods);
 
-/* What a directory took, and when: sets 'is_measured' and what follows it. False: it has not been
- * measured. */
+/* The usage of a directory, and its time: sets 'is_measured' and the members after it. False: it
+ * has not been measured. */
 bool storage_usage_find(const StorageUsage *usage, const char *path, StorageSample *sample);

@@ -14,8 +14,8 @@ void system_containers_done(SystemContainers *containers) {
         *containers = (SystemContainers){ 0 };
 }
 
-/* When its directory was made, as far as the kernel knows, and not before the boot; 0: it does not
- * exist. */
+/* When its directory was created, as far as the kernel knows, and not before the boot; 0: it does
+ * not exist. */
 static uint64_t cgroup_started_at(const char *cgroup) {
         cleanup_free char *directory = cgroup_file(cgroup, "memory", ".");
         uint64_t boot = now_realtime_usec() - now_boottime_usec(), made;

@@ -24,8 +24,9 @@ typedef struct SystemContainers {
         size_t n;
 } SystemContainers;
 
-/* Those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's start. What
- * an earlier call found of the others stays: the kernel may forget when it made a cgroup. */
+/* Those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's start.
+ * Results of an earlier call for the others stay: the kernel may forget when it created a
+ * cgroup. */
 void system_containers_find(SystemContainers *containers, const BundleConfig *bundle,
                             const SandboxConfig *sandbox, uint64_t started_at);
 

@@ -85,7 +85,7 @@ static void report_container_storage(const UsageWalk *walk, const Pod *pod, cons
         }
 }
 
-/* What a visitor gets of a cgroup. 0; -errno if the cgroup is gone. */
+/* The data of a cgroup for a visitor. 0; -errno if the cgroup is gone. */
 static int read_sample(const UsageWalk *walk, UsageSample *sample) {
         if (walk->visitor->has_details)
                 cgroup_details(sample->cgroup, &sample->details);
@@ -144,7 +144,7 @@ static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userd
         if (!group || (visitor->on_storage && pod_storage_paths(walk->config, pod, &paths) < 0))
                 return -ENOMEM;
         if (read_sample(walk, &sample) < 0)
-                return 0; /* it has none yet, or no longer */
+                return 0; /* it has none yet, or none any more */
         sample.interfaces = interfaces;
         sample.n_interfaces = (size_t) MAX(n, 0);
         visitor->on_usage(&sample, visitor->userdata);
@@ -170,7 +170,8 @@ static void report_node_usage(const UsageWalk *walk) {
         walk->visitor->on_usage(&sample, walk->visitor->userdata);
 }
 
-/* Pods are limited by what is not reserved; without a reservation, by the machine. */
+/* Pods are limited to the resources that are not reserved; without a reservation, to those of the
+ * machine. */
 static void report_system_usages(const UsageWalk *walk) {
         const SystemContainers *system = walk->visitor->system;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Walks over the node, its pods and their running containers with what each uses, for
+/* Walks over the node, its pods and their running containers with the usage of each, for
  * /stats/summary and /metrics/cadvisor. Printing is metrics/'s. */
 
 #include "agent/model/usage.h"
@@ -13,7 +13,7 @@
 typedef struct UsageVisitor {
         /* The node; its system containers; then each pod, and behind it its containers. */
         void (*on_usage)(const UsageSample *sample, void *userdata);
-        /* Of the container or the pod that was the last. NULL: storage is not asked for. */
+        /* Those of the container or the pod that was the last. NULL: storage is not requested. */
         void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,
                            void *userdata);
         const StorageUsage *storage; /* NULL without on_storage */
@@ -23,8 +23,8 @@ typedef struct UsageVisitor {
         void *userdata;
 } UsageVisitor;
 
-/* Of the file system that the directory is on; unchanged where it cannot be read. */
+/* Those of the file system that contains the directory; unchanged if it cannot be read. */
 void read_filesystem_usage(const char *directory, FilesystemUsage *ret);
 
-/* What cannot be read is left out. 0 or -ENOMEM. */
+/* Unreadable values are omitted. 0 or -ENOMEM. */
 int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor);

@@ -6,24 +6,24 @@
 
 #include "agent/model/status.h"
 
-/* The kubelet's getPhase(): an init container that failed for good fails the pod, one that has not
- * completed keeps it Pending until a main container has run. Sidecars keep it Running; their exit
- * codes do not count. 'all_restart': all containers that have ended run again; 'is_over': none
- * does, so what has not succeeded has failed. */
+/* The kubelet's getPhase(): an init container that failed permanently fails the pod, one that has
+ * not completed keeps it Pending until a main container has run. Sidecars keep it Running; their
+ * exit codes do not count. 'all_restart': all containers that have ended run again; 'is_over': none
+ * does, so those that have not succeeded have failed. */
 PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart, bool is_over);
 
 /* A main container runs or ran: the pod was initialized once. */
 bool pod_was_initialized(const PodStatus *status);
 
-/* "containers with incomplete status: [a b]": init containers that have not completed. NULL where
- * all are, or where memory is short. */
+/* "containers with incomplete status: [a b]": init containers that have not completed. NULL if all
+ * are, or if memory is exhausted. */
 char *list_incomplete_containers(const PodSpec *spec, const PodStatus *status);
 
 /* "containers with unready status: [a b]": sidecars and main containers. */
 char *list_unready_containers(const PodSpec *spec, const PodStatus *status);
 
-/* What the pod's readinessGates wait for, in the kubelet's words: conditions of the status, or
- * 'external' ones, that are not true, or not set. NULL where all are open, or where memory is
- * short. */
+/* The conditions that the pod's readinessGates wait for, in the kubelet's words: conditions of the
+ * status, or 'external' ones, that are not true, or not set. NULL if all are open, or if memory is
+ * exhausted. */
 char *list_unready_readiness_gates(const PodSpec *spec, const PodStatus *status,
                                    const StringMap *external);

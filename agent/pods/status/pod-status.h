@@ -13,10 +13,10 @@ typedef struct PodStatusInput {
         const PodContainers *containers;
         const PodFailure *failure;
         const PodAdmission *admission;
-        const char *awaited_pods; /* what it is to start after; these may be NULL */
+        const char *awaited_pods; /* the pods after which it starts; these may be NULL */
         const char *last_error;   /* why the sandbox is not ready */
         const char *edit_error;   /* why the edited pod cannot start */
-        const char *resize_error; /* why the cgroups are not as the spec says */
+        const char *resize_error; /* why the cgroups do not match the spec */
         uint64_t deletion_time;   /* 0: it is not being terminated */
         uint64_t now;             /* realtime */
         bool is_syncing;          /* a restarted agent does not know all yet … */

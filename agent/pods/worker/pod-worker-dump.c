@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `mainstay debug dump` prints of a pod worker: sandbox, network, timers, errors, containers.
+/* Prints a pod worker for `mainstay debug dump`: sandbox, network, timers, errors, containers.
  */
 
 #include "agent/pods/worker/pod-worker-private.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod fails as a whole, and stops: it was evicted or preempted, was not admitted, exceeded its
- * storage limit or its deadline, or the node shuts down. What a failure is on the disk is
- * pod-failure.h. */
+ * storage limit or its deadline, or the node shuts down. The representation of a failure on disk is
+ * in pod-failure.h. */
 
 #include "agent/pods/pod/event-recorder.h"
 #include "agent/pods/pod/pod-preemption.h"
@@ -11,14 +11,14 @@
 
 #define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
 #define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-/* What container engines give a container by default: enough for one that means to stop. */
+/* The default of container engines for a container: sufficient for one that wants to stop. */
 #define DISPLACEMENT_GRACE_USEC (10 * USEC_PER_SEC)
 
 /* 'message' is that of the status, 'event' that of the event. */
 static void set_pod_failure(PodWorker *worker, PodEventKind kind, const char *reason,
                             const char *message, const char *event, uint64_t grace_usec) {
         if (pod_failure_set(&worker->failure, reason, message) < 0)
-                return; /* whatever found it finds it again */
+                return; /* the part that found it finds it again */
         log_set_message_id(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
                     reason, message);
@@ -147,7 +147,7 @@ void pod_worker_enforce_deadline(PodWorker *worker) {
             pod_worker_is_terminating(worker) || worker->sandbox.needs_cleanup ||
             worker->sandbox.state == WORKER_SYNCING)
                 return;
-        /* It completed in time, even where the agent learns it only now. */
+        /* It completed in time, even if the agent is notified only now. */
         if (pod_containers_have_completed(&worker->containers, &finished_at) &&
             active_deadline_allows(&worker->deadline, finished_at)) {
                 active_deadline_stop(&worker->deadline);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pod worker's own struct, shared by the files that own it: pod-worker.c decides what the
- * pod is to do (run, terminate, follow an edit), pod-worker-failure.c has it fail,
- * pod-worker-sandbox.c brings its sandbox there. pod-worker-dump.c prints it. No other file
- * includes this. */
+/* The pod worker's own struct, shared by the files that own it: pod-worker.c decides the order for
+ * the pod (run, terminate, follow an edit), pod-worker-failure.c fails it, pod-worker-sandbox.c
+ * brings its sandbox there. pod-worker-dump.c prints it. No other file includes this. */
 
 #include "agent/pods/container/pod-containers.h"
 #include "agent/pods/pod/active-deadline.h"
@@ -20,13 +19,13 @@
 
 typedef enum PodWorkerState {
         WORKER_NO_SANDBOX,   /* no shim is known */
-        WORKER_SYNCING,      /* connected, the shim replays what it knows */
+        WORKER_SYNCING,      /* connected, the shim replays its state */
         WORKER_SETTING_UP,   /* the pod's mounts are being made */
         WORKER_ATTACHING,    /* its network is being attached */
         WORKER_READY,        /* containers may run */
         WORKER_DETACHING,    /* no container runs, its network is being detached */
-        WORKER_TEARING_DOWN, /* the shim was asked to exit */
-        WORKER_SANDBOX_LOST, /* the shim is gone; what it left is to be cleaned up */
+        WORKER_TEARING_DOWN, /* the shim has received the request to exit */
+        WORKER_SANDBOX_LOST, /* the shim is gone; its remains are to be cleaned up */
         WORKER_CLEANING_UP,  /* a child cleans up */
         WORKER_RETRY_WAIT,   /* something failed; the timer leads to 'retry_state' */
         WORKER_REMOVED,      /* nothing is left */
@@ -35,7 +34,7 @@ typedef enum PodWorkerState {
 
 extern const char *const pod_worker_state_names[N_WORKER_STATES];
 
-/* What the start of a sandbox is at, or failed at. */
+/* The step of a sandbox's start, or the step at which it failed. */
 typedef enum SandboxStartStage {
         START_SANDBOX,
         START_CLASSES,
@@ -56,7 +55,7 @@ typedef struct PodSandboxProgress {
         bool needs_cleanup;     /* before anything starts: an earlier agent left this pod */
         bool cleanup_is_whole;  /* the cleanup under way removes everything */
         bool was_lost_in_setup; /* the shim exited before the pod was set up */
-        bool is_unresponsive;   /* the shim does not replay what it knows */
+        bool is_unresponsive;   /* the shim does not replay its state */
         bool is_new;            /* this agent started the shim, and made the pod's cgroup */
 } PodSandboxProgress;
 
@@ -100,7 +99,7 @@ void pod_worker_sync_containers(PodWorker *worker);
 /* Records an event for each error, and logs it once. NULL: there is none. */
 void pod_worker_set_last_error(PodWorker *worker, const char *message);
 
-/* What the pod waits for without an error: for its status only. */
+/* The event that the pod waits for without an error: only for its status. */
 void pod_worker_set_awaited(PodWorker *worker, const char *message);
 
 /* The pod is in the host network, or its network can be attached. If not, the pod waits, which is
@@ -113,25 +112,25 @@ uint64_t pod_worker_grace_period(const PodWorker *worker);
 /* After the grace period, and the time that a shim needs, the shim is killed. */
 void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec);
 
-/* Containers that are being stopped already, for whatever reason, get no more than what the grace
- * period is now, from now on. */
+/* Containers that are already being stopped, for any reason, get no more time than the current
+ * grace period, from now on. */
 void pod_worker_shorten_grace(PodWorker *worker);
 
 void pod_worker_update_volumes(PodWorker *worker);
 void pod_worker_resize_cgroups(PodWorker *worker);
 
-/* Where the pod's systemd slice was stopped, has it created again. */
+/* If the pod's systemd slice was stopped, has it created again. */
 void pod_worker_restore_slices(PodWorker *worker);
 
-/* Reads what an earlier agent has left of failure, deletion and terminated containers. What cannot
- * be read is read again by the next call. 0 or -errno. */
+/* Reads an earlier agent's state of failure, deletion and terminated containers. Unreadable files
+ * are read again by the next call. 0 or -errno. */
 int pod_worker_load_checkpoints(PodWorker *worker, Error *reterr);
 
-/* Of containers that no shim knows: what logs and checkpoints say of them. */
+/* For containers that no shim has: the information in logs and checkpoints. */
 void pod_worker_recover_containers(PodWorker *worker);
 
-/* Writes the checkpoint of the terminated containers; only of pods whose containers may complete,
- * and once it is known what an earlier agent left. A failure is logged; the next step tries again.
+/* Writes the checkpoint of the terminated containers; only for pods whose containers may complete,
+ * and once the state of an earlier agent is known. A failure is logged; the next step tries again.
  */
 void pod_worker_store_terminated_containers(PodWorker *worker);
 
@@ -140,10 +139,10 @@ void pod_worker_store_terminated_containers(PodWorker *worker);
 /* The node admits the pod. One of an API server that it does not admit fails. */
 bool pod_worker_is_admitted(PodWorker *worker);
 
-/* The pod uses more storage than its limit, as the message says. */
+/* The pod uses more storage than its limit, which the message describes. */
 void pod_worker_exceed_storage_limit(const char *message, void *userdata);
 
-/* Fails the pod where its activeDeadlineSeconds are over. */
+/* Fails the pod if its activeDeadlineSeconds are over. */
 void pod_worker_enforce_deadline(PodWorker *worker);
 
 /* ---- pod-worker-sandbox.c ---- */
@@ -155,13 +154,13 @@ void pod_worker_done_sandbox(PodWorker *worker);
 /* Frees the Sandbox of a shim that has exited, and continues with the cleanup. */
 void pod_worker_step_lost_sandbox(PodWorker *worker);
 
-/* Does what is due in the present state. */
+/* Does all due work in the current state. */
 void pod_worker_step_sandbox(PodWorker *worker);
 
 /* The one writer of the state. Removes the timer of the old one. */
 void pod_worker_set_state(PodWorker *worker, PodWorkerState state);
 
-/* What waits for a retry is done now. */
+/* Steps that wait for a retry are done now. */
 void pod_worker_retry_now(PodWorker *worker);
 
 /* Containers may run. */

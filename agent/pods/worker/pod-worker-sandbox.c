@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod sandbox: the shim is started or found, the pod's mounts and network are set up; at the
- * end the network is detached, the shim exits, and what is left is cleaned up. Steps and the shim's
+ * end the network is detached, the shim exits, and the remains are cleaned up. Steps and the shim's
  * events move the state; nothing here waits. A pod in the host network skips the network states. */
 
 #include "agent/bundle/cgroups.h"
@@ -118,7 +118,7 @@ static bool has_pod_network(const PodWorker *worker) {
                network_attachment_is_known(worker->instance.attachment);
 }
 
-/* A pod that has completed releases its addresses, its volumes and its sandbox, as with the
+/* A pod that has completed releases its addresses, its volumes and its sandbox, like in the
  * kubelet. One of a file that is edited gets new ones. */
 static bool has_completed_for_good(PodWorker *worker) {
         return !pod_worker_is_terminating(worker) && !pod_worker_should_run(worker) &&
@@ -316,8 +316,8 @@ static bool must_tear_down_sandbox(const PodWorker *worker, bool is_ready, bool 
                (is_ready && has_run && network_attachment_is_deleting(attachment));
 }
 
-/* After a connection: requests of before may be lost, so what is due is requested again. 'has_run':
- * the shim knows containers, which ran in the network that it has. */
+/* After a connection: earlier requests may be lost, so due requests are made again. 'has_run': the
+ * shim has containers, which ran in the network that it has. */
 static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         const PodInstance *pod = &worker->instance;
 
@@ -339,7 +339,7 @@ static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         }
 }
 
-/* The shim knows the containers: they are supervised, whatever is still unread. */
+/* The shim has the containers: they are supervised, regardless of files that are still unread. */
 static void do_without_unread_checkpoints(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r = pod_worker_load_checkpoints(worker, &error);
@@ -429,7 +429,7 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case N_SHIM_EVENT_TYPES:
                 break;
         }
-        /* Before any status says it: what has completed does not run again. */
+        /* Before any status reports it: a completed container does not run again. */
         if (event->type == SHIM_EVENT_EXITED || event->type == SHIM_EVENT_SYNCED)
                 pod_worker_store_terminated_containers(worker);
         pod_instance_mark_dirty(&worker->instance);
@@ -469,8 +469,8 @@ static void step_sandbox_lost(PodWorker *worker) {
         lose_pod_containers(worker);
 }
 
-/* A terminated pod may still have a network, which takes a shim to detach. What the cleanup kept of
- * a pod that was desired then is cleaned up in a second one. */
+/* A terminated pod may still have a network, which takes a shim to detach. Data of a pod that was
+ * desired at the first cleanup is removed in a second one. */
 static void continue_after_cleanup(PodWorker *worker) {
         bool needs_shim = worker->instance.is_desired || has_pod_network(worker);
 
@@ -506,12 +506,13 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
                 pod_worker_set_last_error(worker, error_message(&error, r));
                 retry_sandbox_later(worker, WORKER_SANDBOX_LOST);
         } else if (worker->has_unread_checkpoints && worker->instance.is_desired) {
-                /* They say which containers have ended, and how: they are read first, and what is
-                 * then no longer needed is removed too. */
+                /* They show which containers have ended, and how: they are read first, and
+                 * everything that is not needed afterwards is removed too. */
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
         } else {
                 worker->sandbox.needs_cleanup = false;
-                /* An edit may be applied from now on, and asks which containers have ended. */
+                /* An edit may be applied from now on, and needs to know which containers have
+                 * ended. */
                 pod_worker_recover_containers(worker);
                 if (has_completed_for_good(worker))
                         keep_run_directory(&worker->instance);
@@ -520,7 +521,8 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* Of a desired pod the record and the logs stay, and, unless it has ended for good, its volumes. */
+/* The record and the logs of a desired pod stay, and, unless it has ended permanently, its
+ * volumes. */
 static size_t count_directories_to_clean(PodWorker *worker, size_t n_all) {
         bool keeps_volumes = (!pod_worker_has_failed(worker) || worker->failure.is_until_reboot) &&
                              !has_completed_for_good(worker);
@@ -530,7 +532,7 @@ static size_t count_directories_to_clean(PodWorker *worker, size_t n_all) {
         return keeps_volumes ? 3 : 4;
 }
 
-/* Kills and removes what the pod left: processes, mounts, writable layers. */
+/* Kills and removes the remains of the pod: processes, mounts, writable layers. */
 static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
         const PodInstance *pod = &worker->instance;
         const BundleConfig *config = pod->context->bundle;
@@ -577,7 +579,7 @@ static void step_pod_cleanup(PodWorker *worker) {
 
 /* ---- start ---- */
 
-/* SELinux options are ignored where there is no SELinux, as by the kubelet. Logged once a pod. */
+/* SELinux options are ignored if there is no SELinux, like by the kubelet. Logged once a pod. */
 static void warn_ignored_selinux(PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
         const PodSpec *spec = &pod->pod->spec;
@@ -684,8 +686,8 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
                 if (r < 0)
                         return r;
         }
-        /* The pod lacks a shim. What is known of the containers' ends is reported from now on;
-         * what an earlier one of this pod may have left is cleaned up first. */
+        /* The pod has no shim. The known ends of the containers are reported from now on; the
+         * remains of an earlier container of this pod are cleaned up first. */
         pod_worker_recover_containers(worker);
         should_run = pod_worker_should_run(worker);
         if (worker->sandbox.needs_cleanup || (!pod->is_desired && !has_pod_network(worker))) {
@@ -715,7 +717,8 @@ static bool is_object_awaited(const PodWorker *worker, int r) {
         return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
 }
 
-/* The node admits the pod, its network can be attached, and what it is to start after is ready. */
+/* The node admits the pod, its network can be attached, and the pods after which it starts are
+ * ready. */
 static bool may_start_sandbox(PodWorker *worker) {
         if (pod_worker_is_admitted(worker))
                 return pod_worker_has_network(worker) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pod is to do. Its parts (termination, failure, deadline, admission, storage limits,
- * resize, volumes, status) are files of their own; here they are combined, and decide which
+/* The order for the pod. Its parts (termination, failure, deadline, admission, storage limits,
+ * resize, volumes, status) are in separate files; here they are combined, and decide which
  * containers start and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the
  * running pod as far as the plan allows; a replaced pod terminates, then a new instance starts. */
 
@@ -107,7 +107,7 @@ void pod_worker_set_edit_error(PodWorker *worker, const char *message) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* ---- what the containers ask ---- */
+/* ---- requests of the containers ---- */
 
 bool pod_worker_has_failed(const PodWorker *worker) {
         return worker->failure.reason != NULL;
@@ -269,7 +269,7 @@ static int init_worker_parts(PodWorker *worker) {
                                    worker);
 }
 
-/* Whether a container of it that has terminated may be one that never runs again. */
+/* Whether one of its containers that has terminated may be one that never runs again. */
 static bool keeps_terminated_containers(const PodWorker *worker) {
         return pod_may_complete(&worker->instance.pod->spec) ||
                (pod_worker_has_failed(worker) && !worker->failure.is_until_reboot);
@@ -393,7 +393,7 @@ bool pod_worker_is_synced(const PodWorker *worker) {
                !(sandbox->state == WORKER_NO_SANDBOX && sandbox->needs_cleanup);
 }
 
-/* An earlier agent left the pod, and its shim has not said yet what runs. */
+/* An earlier agent left the pod, and its shim has not reported its containers yet. */
 static bool is_adoption_pending(const PodSandboxProgress *sandbox) {
         PodWorkerState state =
                 sandbox->state == WORKER_RETRY_WAIT ? sandbox->retry_state : sandbox->state;
@@ -628,7 +628,8 @@ void pod_worker_recover_containers(PodWorker *worker) {
                 pod_container_recover(worker->containers.items[i], &worker->terminated);
 }
 
-/* What a shutdown of the machine stops runs again at the next boot, but for restartPolicy Never. */
+/* Containers that a shutdown of the machine stops run again at the next boot, except with
+ * restartPolicy Never. */
 static bool is_end_to_be_stored(const PodWorker *worker, const PodContainer *container) {
         return !worker->failure.is_until_reboot ||
                container_machine_end_is_final(pod_container_machine(container));
@@ -639,7 +640,8 @@ void pod_worker_store_terminated_containers(PodWorker *worker) {
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
 
-        /* All that end during a restart of all run again: what was stored before stays. */
+        /* All containers that end during a restart of all run again: the earlier checkpoint
+         * stays. */
         if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker) ||
             worker->has_unread_checkpoints || containers->restart_all == RESTART_ALL_STOPPING)
                 return;
@@ -766,7 +768,7 @@ static void add_ephemeral_containers(PodWorker *worker) {
 void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan) {
         Pod *present = worker->instance.pod, old = *present;
 
-        /* Others hold pointers to the pod and to its UID: both stay where they are. */
+        /* Others hold pointers to the pod and to its UID: both keep their addresses. */
         *present = *pod;
         present->metadata.uid = old.metadata.uid;
         old.metadata.uid = pod->metadata.uid;
@@ -776,7 +778,7 @@ void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *pla
                                        pod_nth_container(&present->spec, i));
         add_ephemeral_containers(worker);
         active_deadline_stop(&worker->deadline); /* the next step arms it again */
-        pod_free(pod);                           /* what is under way has its own copies */
+        pod_free(pod);                           /* operations in progress have their own copies */
         report_pod_edit(&worker->instance, plan, EDIT_IN_PLACE, NULL);
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_apply_edit(worker->containers.items[i], plan);

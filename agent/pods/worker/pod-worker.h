@@ -2,8 +2,8 @@
 #pragma once
 
 /* The pod worker: brings one pod from its spec to running containers, through edits, to its
- * termination. Level-triggered: pod_worker_step() compares what is desired with what is observed,
- * and may be called at any time, twice, or after a restart of the agent. */
+ * termination. Level-triggered: pod_worker_step() compares the desired with the observed state, and
+ * may be called at any time, twice, or after a restart of the agent. */
 
 #include "agent/image/image-set.h"
 #include "agent/model/edit-plan.h"
@@ -16,7 +16,7 @@
 
 typedef struct PodWorker PodWorker;
 
-/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. 'owner'
+/* Takes the pod. 'was_recorded': an earlier agent had it, so there may be remains. 'owner'
  * is the argument of on_dirty(). */
 int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                         PodWorker **ret);
@@ -38,7 +38,7 @@ bool pod_worker_is_outdated(const PodWorker *worker);
 /* A container that an edit restarts has not started by the edited spec. */
 bool pod_worker_awaits_edit(const PodWorker *worker);
 
-/* It has succeeded or failed, for good. */
+/* It has succeeded or failed, permanently. */
 bool pod_worker_has_terminated(PodWorker *worker);
 
 /* It has failed as a whole (see pod-failure.h). */
@@ -47,8 +47,8 @@ bool pod_worker_has_failed(const PodWorker *worker);
 /* One of its containers runs, is being created or being stopped. */
 bool pod_worker_has_processes(const PodWorker *worker);
 
-/* Why what the stopped pod left cannot be removed, after several attempts; else NULL. Valid until
- * the worker runs again. */
+/* Why the remains of the stopped pod cannot be removed, after several attempts; else NULL. Valid
+ * until the worker runs again. */
 const char *pod_worker_removal_error(const PodWorker *worker);
 
 /* One of its containers has run, or was tried. */
@@ -59,26 +59,27 @@ bool pod_worker_has_started(const PodWorker *worker);
 char *pod_worker_print_outdated(const PodWorker *worker, const EditPlan *plan);
 void pod_worker_parse_outdated(PodWorker *worker, const char *text);
 
-/* Takes the pod in the place of its own: with the same UID, the same containers, and the changes of
- * the plan, which does not replace the pod. The record is written before. */
+/* Replaces its pod by this one: with the same UID, the same containers, and the changes of the
+ * plan, which does not replace the pod. The record is written before. */
 void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan);
 
 /* Why the edited pod cannot replace this one yet; NULL: there is no such edit. */
 void pod_worker_set_edit_error(PodWorker *worker, const char *message);
 
-/* As pod_worker_terminate(), with another grace period (-1: the pod's own). Of several calls the
- * shortest counts. The same pod may start again as a new instance; see pod_reset_config_seen(). */
+/* As pod_worker_terminate(), with another grace period (-1: the pod's own). If there are several
+ * calls the shortest counts. The same pod may start again as a new instance; see
+ * pod_reset_config_seen(). */
 void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason);
 
 /* The machine shuts down: its containers are stopped with at most this grace period, and nothing of
  * it starts before the next boot. A pod that has terminated already stays as it is. */
 void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec);
 
-/* The shutdown was cancelled: what it stopped starts again, with its volumes, once what is under
- * way has ended. */
+/* The shutdown was cancelled: containers that it stopped start again, with their volumes, once
+ * operations in progress have ended. */
 void pod_worker_cancel_shutdown(PodWorker *worker);
 
-/* Does what is due. */
+/* Does all due work. */
 void pod_worker_step(PodWorker *worker);
 
 /* Containers that wait for an image look again at once. */
@@ -87,8 +88,8 @@ void pod_worker_on_images_changed(PodWorker *worker);
 /* The network may be ready now: a pod that waits for it, or for another attempt, starts. */
 void pod_worker_on_network_changed(PodWorker *worker);
 
-/* ConfigMaps, Secrets, classes or the pod's labels may have changed: volumes follow, and what waits
- * for an object looks again at once. */
+/* ConfigMaps, Secrets, classes or the pod's labels may have changed: volumes follow, and containers
+ * that wait for an object check again immediately. */
 void pod_worker_on_objects_changed(PodWorker *worker);
 
 /* Nothing is left of a terminated pod. */
@@ -98,7 +99,7 @@ bool pod_worker_is_removed(const PodWorker *worker);
  * shim. An unresponsive shim and a cleanup are not waited for. */
 bool pod_worker_is_synced(const PodWorker *worker);
 
-/* Adds the images that its containers run from, whatever the spec names; all images while that is
+/* Adds the images from which its containers run, regardless of the spec; all images while that is
  * not known. */
 void pod_worker_list_images(const PodWorker *worker, ImageSet *ret);
 
@@ -130,14 +131,14 @@ void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, voi
 const PodStatus *pod_worker_status(const PodWorker *worker);
 
 /* Opens a session in a container, on a socket; -EBADF: only checks that it could be opened. 0;
- * -ENOENT; -EAGAIN where the container does not run; another -errno; with a message. The session's
+ * -ENOENT; -EAGAIN if the container does not run; another -errno; with a message. The session's
  * container is filled in. */
 int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
                             int socket_fd, Error *reterr);
 
-/* Attaches the client of a socket to a container, likewise: output from now on, and input where the
- * container has one. -ENOTSUP where the shim was started by an older agent. Of 'attach' only
- * the streams that the client requests are read. */
+/* Attaches the client of a socket to a container, in the same way: output from now on, and input if
+ * the container has one. -ENOTSUP if the shim was started by an older agent. Only the streams that
+ * the client requests are read from 'attach'. */
 int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
                       int socket_fd, Error *reterr);
 
@@ -150,8 +151,8 @@ int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *r
 int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
                                Error *reterr);
 
-/* What the interfaces of the pod have received and sent; none where its network is the node's, or
- * the shim is not connected. 'ret' has space for NETWORK_INTERFACES_MAX. Their number, or -errno.
+/* The traffic of the pod's interfaces; none if its network is the node's, or the shim is not
+ * connected. 'ret' has space for NETWORK_INTERFACES_MAX. Their number, or -errno.
  */
 int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret);
 
@@ -165,11 +166,11 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
 
 /* ---- eviction for node pressure ---- */
 
-/* It is desired, has not failed, and has a sandbox: it may use what the node is short of. */
+/* It is desired, has not failed, and has a sandbox: it may use the resource that is short. */
 bool pod_worker_is_active(const PodWorker *worker);
 
-/* What ranks it among the candidates; the caller ends it with eviction_candidate_done(). 0 or
- * -errno. */
+/* Its data for ranking among the candidates; the caller ends it with eviction_candidate_done(). 0
+ * or -errno. */
 int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *ret);
 
 /* Fails the pod with reason Evicted and at most this grace period (seconds; < 0: the pod's own),
@@ -189,7 +190,7 @@ bool pod_worker_is_stopping_failed(const PodWorker *worker);
 void pod_worker_preempt(PodWorker *worker);
 
 /* Fails the pod, for one of higher trust that needs its name or its port: with at most ten seconds
- * of its grace period, also where it is being stopped already. */
+ * of its grace period, even if it is already being stopped. */
 void pod_worker_displace(PodWorker *worker, const char *reason, const char *message);
 
 /* That was done, and something of it still runs or is mounted. */
