@@ -36,7 +36,7 @@ struct QueuedObject {
         bool is_unsaved;
         bool is_on_disk; /* or may be */
         bool is_being_written;
-        bool has_lines_written; /* likewise: it will have a file */
+        bool has_lines_written; /* the same: it will have a file */
 };
 
 struct ReportQueue {
@@ -353,7 +353,7 @@ static int print_queued_lines(const ReportQueue *queue, const QueuedObject *obje
         return *ret ? 0 : -ENOMEM;
 }
 
-/* What came and was sent before it was saved needs no file. */
+/* Lines that arrived and were sent before they were saved need no file. */
 static bool needs_saving(const ReportQueue *queue, const QueuedObject *object) {
         return object->is_unsaved && (object->is_on_disk || has_queued_lines(queue, object));
 }

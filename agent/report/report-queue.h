@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What waits to be reported: lines of JSON, each of an object (the UID of a pod, or another name
- * that a file can have). The status of an object is one line, which a newer one replaces; of its
- * events the latest REPORT_EVENTS_OF_OBJECT_MAX wait. Beyond the limit the oldest lines are dropped
- * and counted. It touches neither a file nor the clock. */
+/* The data that waits to be reported: lines of JSON, each for an object (the UID of a pod, or
+ * another name that a file can have). The status of an object is one line, which a newer one
+ * replaces; of its events the latest REPORT_EVENTS_OF_OBJECT_MAX wait. Beyond the limit the oldest
+ * lines are dropped and counted. It touches neither a file nor the clock. */
 
 #include "common/macros.h"
 
@@ -34,34 +34,35 @@ bool report_name_is_valid(const char *name);
  * name that is not valid, -EFBIG for a line that no request can take; -ENOMEM. */
 int report_queue_put(ReportQueue *queue, const char *name, const char *key, const char *text);
 
-/* Adds what the file of an object has (see report_queue_next_unsaved()); 'lines' is changed. 0;
- * -EBADMSG, where the lines before the damage are added; -ENOMEM. */
+/* Adds the content of an object's file (see report_queue_next_unsaved()); 'lines' is changed. 0;
+ * -EBADMSG, in which case the lines before the damage are added; -ENOMEM. */
 int report_queue_restore(ReportQueue *queue, const char *name, char *lines);
 
-/* The object is gone: its status is no longer remembered; its lines wait still. */
+/* The object is gone: its status is not remembered any more; its lines still wait. */
 void report_queue_forget(ReportQueue *queue, const char *name);
 
 /* The oldest lines, each with a line break, of together at most 'bytes_max': a request. They are
  * under way from then on. Memory that the caller frees; NULL: nothing waits, or out of memory. */
 char *report_queue_take(ReportQueue *queue, size_t bytes_max);
 
-/* What is under way has arrived, and is removed unless it was replaced meanwhile; or has not. */
+/* The lines in transit have arrived, and are removed unless they were replaced in the meantime; or
+ * have not. */
 void report_queue_sent(ReportQueue *queue);
 void report_queue_not_sent(ReportQueue *queue);
 
 size_t report_queue_length(const ReportQueue *queue);
 
-/* The lines that were dropped; may be set to what an earlier agent counted. */
+/* The number of lines that were dropped; may be set to the count of an earlier agent. */
 uint64_t report_queue_dropped(const ReportQueue *queue);
 void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 
-/* The next object of which the lines differ from those on the disk; it is being written from then
- * on. 0: there is none; 1; -ENOMEM. '*ret_name' is borrowed until it is written. '*ret_lines' is
- * what its file must have, a line "NUMBER KEY TEXT" for each, in memory that the caller frees;
- * NULL: it is without lines, and needs no file. */
+/* The next object whose lines differ from those on the disk; it is being written from then on. 0:
+ * there is none; 1; -ENOMEM. '*ret_name' is borrowed until it is written. '*ret_lines' is the
+ * required content of its file, a line "NUMBER KEY TEXT" for each, in memory that the caller frees;
+ * NULL: it has no lines, and needs no file. */
 int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **ret_lines);
 bool report_queue_has_unsaved(const ReportQueue *queue);
 
-/* What is being written is on the disk; or may not be. */
+/* The lines that are being written are on the disk; or may not be. */
 void report_queue_saved(ReportQueue *queue);
 void report_queue_not_saved(ReportQueue *queue);

@@ -130,7 +130,7 @@ NodeSources status_report_add_to(StatusReport *report, NodeSources sources) {
 
 static void on_report_asked(const ChildResult *result, void *userdata);
 
-/* It is part of what is sent for another reason, where it has changed. */
+/* It is part of a request that is sent for another reason, if it has changed. */
 static void add_node_line(StatusReport *report) {
         cleanup_free char *json = report->config.print_node(report->config.userdata);
         cleanup_free char *line = json ? report_line_of_node(json) : NULL;
@@ -212,7 +212,7 @@ static int on_report_send_timer(sd_event_source *timer, uint64_t usec, void *use
         return 0;
 }
 
-/* ---- what is reported ---- */
+/* ---- reports ---- */
 
 static char *print_pod_line(const StatusReport *report, const Pod *pod) {
         const PodStatus *status = pod_manager_pod_status(report->config.pods, pod->metadata.uid);

@@ -2,11 +2,11 @@
 #pragma once
 
 /* The header of the module: statuses of pods, events and the Node are sent to a URL, as lines of
- * JSON, at most once an interval. What was not sent waits in a bounded queue, which outlives the
- * agent. While nothing changes and nothing waits, no timer runs and nothing is written. A line may
- * arrive twice (the agent ended between the answer and its note of it), and none is sent before
- * the pods of an earlier agent are known. All functions but the first take NULL: no report is
- * configured. */
+ * JSON, at most once an interval. Lines that were not sent wait in a bounded queue, which outlives
+ * the agent. While nothing changes and nothing waits, no timer runs and nothing is written. A line
+ * may arrive twice (if the agent ended between the response and its record of it), and none is sent
+ * before the pods of an earlier agent are known. All functions but the first take NULL: no report
+ * is configured. */
 
 #include "agent/metrics/event-store.h"
 #include "agent/model/node-status.h"
@@ -29,10 +29,10 @@ typedef struct StatusReportConfig {
         void *userdata;
 } StatusReportConfig;
 
-/* NULL in '*ret' where none is configured. 0 or -errno. */
+/* NULL in '*ret' if none is configured. 0 or -errno. */
 int status_report_new(const StatusReportConfig *config, StatusReport **ret);
 
-/* Writes what waits to the disk; a request that is under way is ended. */
+/* Writes waiting lines to the disk; a request in progress is ended. */
 StatusReport *status_report_free(StatusReport *report);
 DEFINE_CLEANUP(StatusReport *, status_report_free)
 
