@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a shim has counted of its containers: the last answer for each. */
+/* The counts of a shim about its containers: the last response for each. */
 
 #include "common/process-usage.h"
 
@@ -29,7 +29,7 @@ int counted_containers_set(CountedContainers *usages, const char *id, const Proc
 /* NULL: there is none. */
 const CountedContainer *counted_containers_find(const CountedContainers *usages, const char *id);
 
-/* Of a container that has ended; it may be unknown. */
+/* For a container that has ended; it may be unknown. */
 void counted_containers_remove(CountedContainers *usages, const char *id);
 
 void counted_containers_clear(CountedContainers *usages);

@@ -5,7 +5,7 @@
  * socket.
  *
  * Requests go to the shim, events come from it. After an upgrade a new agent talks to old shims, so
- * a message may have members that are unknown to its reader (they are skipped), and may lack
+ * a message may have members that are unknown to its reader (they are skipped), and may not have
  * members that are unknown to its writer (numbers are then 0, strings NULL). Pure: no sockets here.
  */
 
@@ -105,8 +105,8 @@ typedef enum ShimEventType {
         SHIM_EVENT_EXITED,    /* as started; exit_code, signal, oom_killed, finished_at, deleted */
         SHIM_EVENT_DELETED,   /* only the log of the attempt is left: id, name, attempt, note */
         SHIM_EVENT_EXEC_DONE, /* id of the request, exit_code, signal, timed_out, output, error; or
-                               * message where the program could not be started */
-        SHIM_EVENT_ERROR,     /* message; id where it is about one: a request that was refused */
+                               * message if the program could not be started */
+        SHIM_EVENT_ERROR,     /* message; id if it is about one: a request that was refused */
         SHIM_EVENT_USAGE,     /* of a running container: id, n_descriptors, n_sockets,
                                * open_files_max; without id: these were all */
         N_SHIM_EVENT_TYPES,   /* that a packet may have */
@@ -124,7 +124,7 @@ typedef struct ShimEvent {
         const char *note;    /* as the request gave it */
         const char *message; /* bytes that are not UTF-8 are sent as '?' */
         const char *output;  /* likewise */
-        const char *error;   /* likewise; the last line of standard error */
+        const char *error;   /* the same; the last line of standard error */
         unsigned attempt;
         pid_t pid;
         int exit_code; /* 0..255; 128 + signal if a signal ended it, as container runtimes report it
@@ -148,10 +148,10 @@ typedef struct ShimEvent {
 int shim_request_encode(const ShimRequest *request, char **ret_packet, size_t *ret_length);
 int shim_event_encode(const ShimEvent *event, char **ret_packet, size_t *ret_length);
 
-/* Decodes one packet. 0; -EBADMSG if it is not a message, lacks a string that its type requires, or
- * has a number out of range; -ENOTSUP for an unknown type. Free the result with shim_request_done()
- * or shim_event_done(); both are safe after a failure. Strings that an event lacks are "", but its
- * id is NULL. */
+/* Decodes one packet. 0; -EBADMSG if it is not a message, does not have a string that its type
+ * requires, or has a number out of range; -ENOTSUP for an unknown type. Free the result with
+ * shim_request_done() or shim_event_done(); both are safe after a failure. Strings that an event
+ * does not have are "", but its id is NULL. */
 int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Error *reterr);
 int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr);
 

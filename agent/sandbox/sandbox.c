@@ -342,7 +342,7 @@ static void report_shim_lost(Sandbox *sandbox) {
         sandbox->on_event(sandbox, &event, sandbox->userdata);
 }
 
-/* Where resources are short it is not known whether the shim still runs. Its containers would be
+/* If resources are short it is not known whether the shim still runs. Its containers would be
  * killed if it were reported as lost. */
 static void reconnect_to_shim(Sandbox *sandbox) {
         int r;

@@ -48,7 +48,7 @@ typedef struct SandboxContainerConfig {
         bool has_input;      /* its standard input is open, and silent */
         bool keeps_early;    /* with an input: the first client that attaches gets the output from
                                 before, unless the shim is of an older agent */
-        bool has_terminal;   /* as config.json says */
+        bool has_terminal;   /* as in config.json */
         const char *target;  /* ID of a running container of the pod, whose PID namespace is bound
                                 to <bundle>/pid-namespace; NULL: none */
 } SandboxContainerConfig;
@@ -69,8 +69,8 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr);
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
 
 /* Starts a shim and connects to it; SHIM_EVENT_SYNCED follows. <run-dir>/pods/<uid> must exist.
- * -EEXIST if a shim of the pod is running, so that a pod never has two. If systemd is asked to
- * start it and fails, SHIM_EVENT_LOST follows. */
+ * -EEXIST if a shim of the pod is running, so that a pod never has two. If systemd fails to start
+ * it, SHIM_EVENT_LOST follows. */
 int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *reterr);
 
 /* Requests the pod's mounts. SHIM_EVENT_READY or SHIM_EVENT_SETUP_FAILED follows. */
@@ -107,15 +107,15 @@ typedef struct SandboxProgram {
         bool in_host;             /* in the node's network and UTS namespaces, else in the pod's */
         uint64_t timeout_usec;    /* then it is killed; 0: no limit */
         const char *interface;    /* NULL; or the program runs only if the network namespace in its
-                                     CNI_NETNS ("": none) lacks this interface, and then with a dummy
-                                     interface of that name ... */
+                                   * CNI_NETNS ("": none) does not have this interface, and then
+                                   * with a dummy interface of that name ... */
         const char *address;      /* ... with this address, of either family */
 } SandboxProgram;
 
 /* Runs a program in the shim's mount namespace. SHIM_EVENT_EXEC_DONE follows, unless the connection
  * or the shim ends before. Programs with 'in_host' run one after the other, in the order of the
  * requests, so that two network plugins of a pod never run at the same time. -EMSGSIZE for more
- * than a packet takes (64 KiB). */
+ * than a packet can contain (64 KiB). */
 int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec);
 
 typedef struct SandboxSession {
@@ -165,20 +165,20 @@ int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec
  * follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
 int sandbox_request_usage(Sandbox *sandbox);
 
-/* What the last answer said of a running container (its ID), and when it came (realtime). NULL: it
- * said nothing. Valid until the loop runs. */
+/* The last response about a running container (its ID), and when it arrived (realtime). NULL: there
+ * was none. Valid until the loop runs. */
 const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
                                             uint64_t *ret_taken_at);
 
-/* Tears the sandbox down: the shim kills what still runs, drops its mounts and exits.
+/* Tears the sandbox down: the shim kills running processes, drops its mounts and exits.
  * SHIM_EVENT_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);
 
 /* The shim's pid while it is connected and known, else 0. */
 pid_t sandbox_pid(const Sandbox *sandbox);
 
-/* Whether the shim makes mount points in volumes and copies content of images into them; one from
- * before an upgrade does not know these lines of a container's fstab. */
+/* Whether the shim creates mount points in volumes and copies content of images into them; one from
+ * before an upgrade does not support these lines of a container's fstab. */
 bool sandbox_prepares_volumes(const Sandbox *sandbox);
 
 bool sandbox_is_connected(const Sandbox *sandbox);
@@ -190,7 +190,7 @@ int sandbox_open_network_namespace(const Sandbox *sandbox);
 Sandbox *sandbox_free(Sandbox *sandbox);
 DEFINE_CLEANUP(Sandbox *, sandbox_free)
 
-/* What "mainstay-shim cleanup" removes once the shim of a pod is gone. */
+/* The data that "mainstay-shim cleanup" removes once the shim of a pod is gone. */
 typedef struct SandboxCleanup {
         const char *uid;     /* if its shim still runs, it is killed first; or NULL */
         const char *cgroup;  /* the pod's cgroup: its processes are killed, then it is removed */
@@ -201,7 +201,8 @@ typedef struct SandboxCleanup {
                                make names in it (common/fsync-queue.h); or NULL */
 } SandboxCleanup;
 
-/* Kills and removes what a pod may have left, in a child process; may be repeated at any time. */
+/* Kills and removes the possible remains of a pod, in a child process; may be repeated at any
+ * time. */
 int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
                     void *userdata, Child **ret, Error *reterr);
 

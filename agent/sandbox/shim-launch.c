@@ -10,8 +10,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Where systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
- * confined while containers are not. The shim runs beside the slices of pods, not in one: a pod's
+/* If systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
+ * confined while containers are not. The shim runs next to the slices of pods, not in one: a pod's
  * limits are the pod's own. */
 #define SHIM_SLICE "mainstay.slice"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Starts the process of a shim: by systemd where that is PID 1, else as a detached child of the
+/* Starts the process of a shim: by systemd if that is PID 1, else as a detached child of the
  * agent. */
 
 #include "agent/sandbox/sandbox-config.h"

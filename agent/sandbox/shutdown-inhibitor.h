@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Graceful node shutdown: holds a delay lock of logind. When logind is asked for a shutdown
+/* Graceful node shutdown: holds a delay lock of logind. When logind receives a shutdown request
  * (systemctl poweroff, the power button), it signals the shutdown and waits for us while all
  * services still run; the lock is released when our pods have terminated.
  *

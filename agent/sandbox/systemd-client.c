@@ -253,10 +253,10 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
         return 0;
 }
 
-/* The shim is the parent of containers, which expect what they would have below a daemon without
- * sandboxing. At shutdown it is stopped after us: units that start before us are stopped after us.
- * Only the agent requires it, so 'systemctl isolate' must not stop it, as it stops no scope of a
- * container. */
+/* The shim is the parent of containers, which expect the environment that they would have below a
+ * daemon without sandboxing. At shutdown it is stopped after us: units that start before us are
+ * stopped after us. Only the agent requires it, so 'systemctl isolate' must not stop it, as it
+ * stops no scope of a container. */
 static int append_service_properties(sd_bus_message *message, const TransientService *service) {
         int r = sd_bus_message_append(
                 message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",

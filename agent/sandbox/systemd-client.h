@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's requests to systemd, where that is PID 1: run a shim as a transient service, so that
- * it inherits only what we name, and set the properties of pods' slices, so that systemd writes our
+/* The agent's requests to systemd, if that is PID 1: run a shim as a transient service, so that it
+ * inherits only what we name, and set the properties of pods' slices, so that systemd writes our
  * values into their cgroups.
  *
  * Requests use PID 1's private socket, which exists before any bus, and are never waited for: a
