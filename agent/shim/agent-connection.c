@@ -27,7 +27,7 @@ static void drop_unread_requests(int fd) {
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
         /* A task may hold a copy of the descriptor; the agent must see the end of the connection
-         * now. It would see a reset instead of the events before it where requests are unread, and
+         * now. If requests are unread, it would see a reset instead of the events before it, and
          * take a shim whose greeting it misses for one that exits. */
         if (connection->peer.fd >= 0) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The shim's side of its socket. One agent is connected at a time, the latest. Sending never waits:
- * what the agent does not read is queued. When the queue is full, the connection is closed; the
- * next agent gets the complete state. */
+ * data that the agent does not read is queued. When the queue is full, the connection is closed;
+ * the next agent gets the complete state. */
 
 #include "agent/sandbox/protocol.h"
 #include "agent/shim/epoll-loop.h"
@@ -35,13 +35,13 @@ enum {
 int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd,
                           const ShimEvent *greeting);
 
-/* Sends an event to the agent, if one is connected. Where there is no memory for it, the connection
- * is closed: an event that is lost would be waited for. The agent connects again, and what it
- * missed is reported again. */
+/* Sends an event to the agent, if one is connected. If there is no memory for it, the connection is
+ * closed: the agent would wait for an event that is lost. The agent connects again, and missed
+ * events are reported again. */
 void agent_connection_send(AgentConnection *connection, const ShimEvent *event);
 
-/* Closes the connection for lack of memory, so that the agent connects again and requests what is
- * not done. */
+/* Closes the connection for lack of memory, so that the agent connects again and repeats unfinished
+ * requests. */
 void agent_connection_interrupt(AgentConnection *connection, const char *what);
 
 /* Sends the greeting, with a descriptor (< 0: none). */

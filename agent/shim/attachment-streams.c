@@ -62,7 +62,7 @@ int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session)
 void attachment_ends_close(AttachmentEnds *ends, AttachmentNotice notice) {
         uint64_t value = notice;
 
-        /* Before the pipes end, so that the session knows why. */
+        /* Before the pipes end, so that the session has the reason. */
         if (ends->notice_fd >= 0)
                 (void) !write(ends->notice_fd, &value, sizeof(value));
         close_fd(ends->output_fd);

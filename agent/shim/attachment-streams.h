@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* The session's ends. Each -EBADF where there is none. */
+/* The session's ends. Each -EBADF if there is none. */
 typedef struct AttachmentStreams {
         int output_fd; /* output and errors: pipes that end with the attachment */
         int error_fd;
@@ -42,10 +42,10 @@ typedef enum AttachmentNotice {
  * 0 or -errno. */
 int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session);
 
-/* Ends the session's streams, after it was told why. */
+/* Ends the session's streams, after it has received the reason. */
 void attachment_ends_close(AttachmentEnds *ends, AttachmentNotice notice);
 
-/* Closes what attachment_streams_open() gave for the session. */
+/* Closes the descriptors that attachment_streams_open() returned for the session. */
 void attachment_streams_close(AttachmentStreams *streams);
 
 /* Output that was skipped may continue. */

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 enum {
-        EARLY_MAX = 64 * 1024, /* of each stream: what a pipe takes, whatever its size */
+        EARLY_MAX = 64 * 1024, /* of each stream: the capacity of a pipe, regardless of its size */
 };
 
 struct Attachment {
@@ -40,7 +40,7 @@ static void drop_early_output(Attachments *attachments) {
                 buffer_done(&attachments->early[i]);
 }
 
-/* The client of a beginning with a gap would be misled: it gets all of it, or nothing. */
+/* A beginning with a gap would mislead the client: it gets all of it, or nothing. */
 static void keep_early_output(Attachments *attachments, bool is_error, const char *data,
                               size_t length) {
         if (buffer_append(&attachments->early[is_error], data, length, EARLY_MAX) < 0)
@@ -111,7 +111,7 @@ static size_t write_to_pipe(int fd, const char *data, size_t length) {
         return done;
 }
 
-/* Reports what was skipped, once the pipe takes more. */
+/* Reports how much was skipped, once the pipe accepts more. */
 static bool resume_terminal_output(Attachment *attachment) {
         char note[80];
         int n;
@@ -130,7 +130,7 @@ static bool resume_terminal_output(Attachment *attachment) {
         return true;
 }
 
-/* The client reads again; there may be no more output that would show it what it has missed. */
+/* The client reads again; there may be no more output to report the skipped part with. */
 static void on_attachment_read(EpollSource *source, uint32_t events) {
         Attachment *attachment = container_of(source, Attachment, resume);
         uint64_t n;

@@ -6,8 +6,9 @@
  * not read fast enough: on a terminal, output is skipped and the client is shown how much; other
  * output must be complete, so the client is dropped.
  *
- * On request what was written before there was a client is kept for the first one: kubectl debug
- * attaches to a container that has started by itself, and may have said all by then. */
+ * On request, output from before there was a client is kept for the first one: kubectl debug
+ * attaches to a container that has started by itself, and may have written all its output by
+ * then. */
 
 #include "common/buffer.h"
 #include "common/macros.h"

@@ -27,7 +27,7 @@ struct Attempt {
         unsigned number;
         pid_t pid;
         bool has_target;  /* it is in the PID namespace of another container */
-        bool shares_pids; /* it lacks a PID namespace of its own: its first process is not all */
+        bool shares_pids; /* it has no PID namespace of its own: its first process is not all */
         bool runtime_failed;
         bool oom_killed;
         bool deleting;
@@ -73,7 +73,7 @@ Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);
 /* Replaces the checkpoint; at most SHIM_PROTOCOL_NOTE_MAX bytes are kept. */
 void attempt_set_checkpoint(Attempt *attempt, const char *note);
 
-/* Marks it deleted and frees what only a container needs. */
+/* Marks it deleted and frees the memory that only a container needs. */
 void attempt_set_deleted(Attempt *attempt);
 
 /* The event that reports the attempt to an agent. Strings are borrowed. */

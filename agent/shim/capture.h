@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The beginning of what a program writes into a pipe. The rest is read, too, and dropped. */
+/* The beginning of a program's output to a pipe. The rest is read, too, and dropped. */
 
 #include "agent/shim/epoll-loop.h"
 

@@ -49,7 +49,8 @@ struct Program {
         bool in_host;
         bool has_started;
         uint64_t timeout_usec;
-        char *container; /* where it runs; NULL: in the shim. The members below are used only with a
+        char *container; /* its PID namespace; NULL: in the shim. The members below are used only
+                          * with a
                             container */
         char *pid_file;
         char *log;         /* of the runtime */
@@ -58,8 +59,8 @@ struct Program {
         bool timed_out;
         unsigned capture_id;
         bool is_ending; /* it has ended, and the copier has its output */
-        int status;     /* likewise: of waitpid(2) */
-        char *message;  /* likewise: why it was not run, or NULL */
+        int status;     /* the same: of waitpid(2) */
+        char *message;  /* the same: why it was not run, or NULL */
         ProgramPipe output;
         ProgramPipe error;
 };
@@ -200,7 +201,7 @@ static void finish_program(Program *program, const char *message, int status) {
         report_program(program, message, status);
 }
 
-/* 'text' has 'length' bytes and a NUL; it is what the copier says. */
+/* 'text' has 'length' bytes and a NUL; it is from the copier. */
 void program_take_captured(Shim *shim, unsigned id, const char *text, size_t length) {
         Program *program = shim->programs.first;
         Capture *output;
@@ -227,7 +228,7 @@ static void on_program_task_done(const TaskResult *result, void *userdata) {
 
 /* ---- in a container ---- */
 
-/* It leads a session of its own, so its children are killed with it, unless they have left the
+/* It leads a separate session, so its children are killed with it, unless they have left the
  * session. */
 static void kill_container_program(Program *program) {
         program->timed_out = true;

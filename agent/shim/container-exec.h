@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Exec (CRI: ExecSync): programs that the agent asks us to run to their end, for their output.
+/* Exec (CRI: ExecSync): programs that the agent requests to run to their end, for their output.
  *
  * Network plugins (CNI) and other programs of the pod run in the shim's mount namespace; in the
  * pod's network and UTS namespaces or, when they set up the pod's network, in the node's. Exec

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 /* Lines are gathered in a buffer and written with one write(2), so that a reader never sees half a
- * line: the copy costs a tenth of what the kernel takes for as many vectors. All lines of a chunk
+ * line: the copy costs a tenth of the kernel's time for as many vectors. All lines of a chunk
  * carry the time when the chunk was read. */
 
 enum {
@@ -40,7 +40,7 @@ typedef struct LogLineBatch {
         char part[HEAD_SIZE];
 } LogLineBatch;
 
-/* Of the only batch that there is at a time. On the stack, each page of it would be touched. */
+/* The only batch that there is at a time. On the stack, each page of it would be touched. */
 static char batch_lines[BATCH_SIZE];
 
 static int take_log_file(ContainerLog *log, int fd_consume) {
@@ -150,7 +150,7 @@ static void flush_log_batch(LogLineBatch *batch) {
 }
 
 /* Rotates when the batch with this line does not fit into the file. A line longer than the limit
- * gets a file of its own. */
+ * gets a separate file. */
 static void make_room_in_log(LogLineBatch *batch, size_t line_bytes) {
         ContainerLog *log = batch->log;
 
@@ -183,7 +183,7 @@ static void send_line_to_journal(JournalLog *journal, bool full, const LogStream
                                   });
 }
 
-/* One line: what was carried over, then 'text'. */
+/* One line: the carried-over part, then 'text'. */
 static void add_log_line(LogLineBatch *batch, bool full, LogStreamBuffer *stream, const char *text,
                          size_t length) {
         make_room_in_log(batch, batch->head_length + stream->carry.length + length + 1);

@@ -153,7 +153,7 @@ static void send_output_limits(const ContainerOutput *output) {
         copier_send(output->copier, &message, NULL, 0);
 }
 
-/* The copier alone keeps the log, and what was written before the commit. */
+/* Only the copier keeps the log, and the output from before the commit. */
 static void send_output(ContainerOutput *output) {
         const char *fields = strna(output->journal_fields);
         CopierMessage message = COPIER_MESSAGE(COPIER_ADD, output->id);

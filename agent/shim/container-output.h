@@ -25,7 +25,7 @@ int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
 /* Its number for the copier. */
 unsigned container_output_id(const ContainerOutput *output);
 
-/* The container runs: what is in the pipes is copied, and what arrives later. */
+/* The container runs: data in the pipes is copied, and data that arrives later. */
 void container_output_commit(ContainerOutput *output);
 
 /* A new copier gets all that the earlier one had. */
@@ -35,7 +35,7 @@ void container_output_send_all(ContainerOutput *output);
  * orphans is still read until they are gone or the ContainerOutput is freed. */
 void container_output_drain(ContainerOutput *output);
 
-/* Ends the attachments, when that message has come or is no longer waited for. */
+/* Ends the attachments, when that message has arrived or is not awaited any more. */
 void container_output_end(ContainerOutput *output);
 
 /* The other messages of the copier. */
@@ -55,17 +55,17 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
  * input waits. Returns the container's end, O_CLOEXEC, to be closed by the caller; or -errno. */
 int container_output_open_input(ContainerOutput *output);
 
-/* The first client that is attached also gets what was written before, unless it is too much. */
+/* The first client that is attached also gets earlier output, unless it is too much. */
 void container_output_keep_early(ContainerOutput *output);
 
 typedef struct ContainerAttach {
-        bool has_output, has_error, has_input; /* what the client requests */
+        bool has_output, has_error, has_input; /* the streams that the client requests */
         bool is_input_once; /* the container's input ends with that of the first client that has it
                              */
 } ContainerAttach;
 
-/* Attaches a client to the container, which runs: output from now on. Of 'ret', the input and the
- * terminal stay the container's; attachment_streams_close() closes the rest. The number of the
+/* Attaches a client to the container, which runs: output from now on. The input and the terminal in
+ * 'ret' stay the container's; attachment_streams_close() closes the rest. The number of the
  * attachment, > 0, or -errno. */
 int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
                             AttachmentStreams *ret);

@@ -325,7 +325,7 @@ static char *container_terminal_path(const Shim *shim, const char *id) {
         return text_format("%s/tty%.8s", shim->pod_dir, id);
 }
 
-/* Creates a standard input that is open and silent, and a terminal, where they are requested. */
+/* Creates a standard input that is open and silent, and a terminal, if they are requested. */
 static int open_container_input(Shim *shim, const ShimRequest *request, const Attempt *attempt,
                                 ContainerJob *job, Error *reterr) {
         if (request->keeps_early && request->has_input)
@@ -522,7 +522,7 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->state = ATTEMPT_ENDING;
         attempt->drained_by = now_awake_usec() + DRAIN_USEC_MAX;
         container_output_drain(attempt->output);
-        /* A container without a PID namespace of its own does not end with its first process. */
+        /* A container without its own PID namespace does not end with its first process. */
         if (attempt->shares_pids)
                 kill_container_cgroup(shim, attempt);
 }

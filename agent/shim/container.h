@@ -16,7 +16,7 @@ void container_schedule_stop(Shim *shim, const ShimRequest *request);
 /* Sets the checkpoint that its events carry for the agent. */
 void container_set_checkpoint(Shim *shim, const ShimRequest *request);
 
-/* Removes what an ended attempt has left. */
+/* Removes the remains of an ended attempt. */
 void container_delete(Shim *shim, const ShimRequest *request);
 
 /* Its first process has ended with this status of waitpid(2). */
@@ -25,10 +25,10 @@ void container_exited(Shim *shim, Attempt *attempt, int status);
 /* Its output is in its log, or it is not known: reports the end of an attempt that is ending. */
 void container_drained(Shim *shim, Attempt *attempt);
 
-/* Does what is due by now: sends the signal after its delay, SIGKILL after the grace period. */
+/* Does all due work: sends the signal after its delay, SIGKILL after the grace period. */
 void containers_send_due_signals(Shim *shim, uint64_t now_awake);
 uint64_t containers_next_deadline(const Shim *shim);
 
-/* One step of the pod's termination: kills what runs, deletes what has ended. True when nothing is
- * left. */
+/* One step of the pod's termination: kills running attempts, deletes ended ones. True when nothing
+ * is left. */
 bool containers_tear_down(Shim *shim);

@@ -12,7 +12,7 @@ typedef union FdControlBuffer {
         char space[CMSG_SPACE(N_COPIER_FDS * sizeof(int))];
 } FdControlBuffer;
 
-/* In the message itself, 'fds' says which of them follow. */
+/* In the message itself, 'fds' lists which of them follow. */
 static size_t fill_control_buffer(FdControlBuffer *control, const CopierMessage *message) {
         int fds[N_COPIER_FDS];
         size_t n = 0;

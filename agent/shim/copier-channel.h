@@ -24,18 +24,18 @@ typedef enum CopierMessageType {
         /* From the copier. */
         COPIER_DRAINED,  /* all that the container wrote is in its log */
         COPIER_DROPPED,  /* attachment: its client did not read */
-        COPIER_CAPTURED, /* data: what was captured */
+        COPIER_CAPTURED, /* data: the captured output */
 
         /* On the second socket: the copier waits for each answer. */
         COPIER_OPEN,    /* the log of an output; answer: result, COPIER_FD_LOG */
-        COPIER_ROTATE,  /* likewise; is_rotated */
+        COPIER_ROTATE,  /* the same; is_rotated */
         COPIER_JOURNAL, /* answer: result, COPIER_FD_OUTPUT: a socket of the journal */
         COPIER_ANSWER,
 
         /* Between the process that has the command of a session and the one that copies for it. */
         SESSION_START,    /* from the copier: the command may start */
         SESSION_TERMINAL, /* COPIER_FD_TERMINAL */
-        SESSION_RUNS,     /* what is in the pipes is the command's from now on */
+        SESSION_RUNS,     /* data in the pipes is the command's from now on */
         SESSION_ENDED,    /* result: of waitpid(2); or data: why it has not started */
 } CopierMessageType;
 
@@ -45,7 +45,7 @@ enum {
         COPIER_FD_RESUME,
         COPIER_FD_TERMINAL = COPIER_FD_RESUME,
         COPIER_FD_LOG,
-        COPIER_FD_HELD_OUTPUT, /* what was written before: files */
+        COPIER_FD_HELD_OUTPUT, /* earlier output: files */
         COPIER_FD_HELD_ERROR,
         N_COPIER_FDS,
 
@@ -81,8 +81,8 @@ int copier_channel_write(int socket_fd, const CopierMessage *message, const void
 
 /* Receives a message, and its data into 'data', a buffer of 'size' bytes. The descriptors are
  * O_CLOEXEC, and the caller's. Returns the length of the data; -EAGAIN if 'waits' is false and
- * there is no message; -EBADMSG, with no descriptor, for what is not a message; -ENOTCONN at the
- * end; or another -errno. */
+ * there is no message; -EBADMSG, with no descriptor, for an invalid message; -ENOTCONN at the end;
+ * or another -errno. */
 ssize_t copier_channel_receive(int socket_fd, bool waits, CopierMessage *ret, void *data,
                                size_t size);
 

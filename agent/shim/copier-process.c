@@ -61,7 +61,7 @@ struct CopierProcess {
         CopiedCapture *captures;
 };
 
-/* What was read last, of a container or of the data of a message. On the stack, each page of it
+/* The last data that was read, from a container or from a message. On the stack, each page of it
  * would be touched. */
 static char buffer[COPIER_DATA_MAX + 1];
 
@@ -106,7 +106,7 @@ static void read_output_stream(OutputStream *stream, size_t max) {
         }
 }
 
-/* A file with what was written before. */
+/* A file with earlier output. */
 static void copy_held_output(OutputStream *stream, int fd) {
         ssize_t n;
 
@@ -140,7 +140,7 @@ static void drain_output(CopiedOutput *output) {
         attachments_end(&output->attachments);
 }
 
-/* ---- what the shim opens ---- */
+/* ---- files that the shim opens ---- */
 
 /* The descriptor, or -errno. */
 static int request_fd(const CopierProcess *process, CopierMessageType type, unsigned id, int which,

@@ -24,13 +24,13 @@
 
 enum {
         END_PATIENCE_MS = 2000,
-        LINE_MAX_BYTES = 64 * 1024, /* a line longer than the limit has a file of its own */
+        LINE_MAX_BYTES = 64 * 1024, /* a line longer than the limit has a separate file */
         MESSAGES_PER_TURN = 16,
 };
 
 struct QueuedCopierMessage {
         QueuedCopierMessage *next;
-        CopierMessage message; /* with descriptors of its own */
+        CopierMessage message; /* with its own descriptors */
         size_t length;
         char data[];
 };
@@ -248,7 +248,7 @@ int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations
         r = start_copier(copier);
         if (r != -EAGAIN)
                 return r;
-        /* The limit of processes: what starts a container says so to the agent. */
+        /* The limit of processes: the caller that starts a container reports it to the agent. */
         (void) log_warning_errno(r, "Cannot start the log copier");
         return 0;
 }

@@ -6,7 +6,7 @@
  *
  * The shim keeps copies of the descriptors that it sends. A copier that ends is replaced, and the
  * next one gets everything again; meanwhile the pipes stay open, and writers wait when they are
- * full. Sending never waits: what the copier does not take is queued. */
+ * full. Sending never waits: data that the copier does not accept is queued. */
 
 #include "agent/shim/copier-channel.h"
 #include "agent/shim/epoll-loop.h"
@@ -15,7 +15,7 @@ typedef struct Copier Copier;
 typedef struct QueuedCopierMessage QueuedCopierMessage;
 
 typedef struct CopierOperations {
-        /* A new copier knows nothing: send it all outputs and captures. */
+        /* A new copier has no state: send it all outputs and captures. */
         void (*on_started)(Copier *copier);
         /* COPIER_DRAINED, COPIER_DROPPED or COPIER_CAPTURED, with an 'id' that may be wrong. 'data'
          * has 'length' bytes and a NUL. */
@@ -36,7 +36,7 @@ struct Copier {
         unsigned last_id;
         uint64_t started_at;    /* awake time */
         uint64_t start_at;      /* awake time when the next one is due; USEC_INFINITY: one runs */
-        uint64_t file_size_max; /* of what it writes; 0: no limit */
+        uint64_t file_size_max; /* of its output; 0: no limit */
 };
 
 #define COPIER_NULL \
@@ -65,5 +65,5 @@ bool copier_reap(Copier *copier, pid_t pid);
 /* Starts the next one when it is due, at 'start_at'. */
 void copier_continue(Copier *copier, uint64_t now_awake);
 
-/* The copier writes what it has, and ends; or is killed when that takes too long. */
+/* The copier writes all its data, and ends; or is killed when that takes too long. */
 void copier_done(Copier *copier);

@@ -12,7 +12,7 @@ typedef struct StorageTaken {
         bool is_cut;     /* the time was over: there is at least this much */
 } StorageTaken;
 
-/* What 'path' and everything below it on the same file system take; zero if it does not exist.
+/* The usage of 'path' and everything below it on the same file system; zero if it does not exist.
  * Follows no link, also when files are moved during the walk. Anything nested deeper than 500
  * directories counts as more than any limit: UINT64_MAX. The walk ends at boot time 'until_usec'.
  */

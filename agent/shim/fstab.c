@@ -117,7 +117,8 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
                 if (strncmp(option, own_options[i].prefix, length) == 0)
                         return set_unquoted_mount_string(string, option + length) < 0 ? -ENOMEM : 1;
         }
-        /* Ignoring an option that restricts a mount would open what was meant to be closed. */
+        /* Ignoring an option that restricts a mount would open something that was meant to be
+         * closed. */
         if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
                 return error_setf(reterr, EINVAL, "unknown option '%s'", option);
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files come from an image, so their names, their number and their depth are a stranger's. Both
+/* The files come from an image, so their names, their number and their depth are untrusted. Both
  * trees are walked by descriptor, one name at a time, and no link is followed. */
 
 #include "agent/shim/image-content.h"
@@ -18,7 +18,7 @@ enum {
         LINKS_BYTES_MAX = 64 * 1024 * 1024, /* of memory for files with several names */
 };
 
-/* A file that has further names: where its copy is, below the new directory. */
+/* A file that has further names: the path of its copy, below the new directory. */
 typedef struct CopiedInode {
         dev_t device;
         ino_t inode;
@@ -37,7 +37,7 @@ static void content_copy_done(ContentCopy *copy) {
         tdestroy(copy->inodes, free);
 }
 
-/* Names of strangers may have any bytes. */
+/* Untrusted names may have any bytes. */
 static int copy_failed(const ContentCopy *copy, int r) {
         cleanup_free char *path = strdup(copy->path);
 
@@ -84,7 +84,8 @@ static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
         return 0;
 }
 
-/* Extended attributes after the owner, a change of which takes capabilities away; times last. */
+/* Extended attributes after the owner, because a change of the owner removes capabilities; times
+ * last. */
 static int copy_metadata(int from_fd, int to_fd, const struct stat *st) {
         FileMetadata metadata = file_metadata_of(st);
         int r = file_metadata_apply(to_fd, &metadata);

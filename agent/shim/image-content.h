@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The volumes that an image declares: directories that get a copy of what the image has at their
+/* The volumes that an image declares: directories that get a copy of the image's content at their
  * path. Blocks as long as copying takes: for tasks, not for the loop. */
 
 #include "common/error.h"
 
-/* Makes 'directory' anew, with the owner, mode and content of 'path' in the root file system
+/* Creates 'directory' again, with the owner, mode and content of 'path' in the root file system
  * 'rootfs': directories, files (holes are kept; names of one file stay names of one file, up to a
  * limit), links, FIFOs, and their extended attributes. The path is resolved as in a container, and
  * nothing outside the root file system is reached. If it does not exist there, the directory is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container's lines in the system's journal, beside its log file, with fields to find them by:
- * "journalctl CONTAINER_NAME=web".
+/* A container's lines in the system's journal, in addition to its log file, with fields to find
+ * them by: "journalctl CONTAINER_NAME=web".
  *
  * A journal that does not read delays a container's output for at most a tenth of the time. Lines
  * that it has not taken by then are dropped and counted, and the number is written to the journal.

@@ -7,8 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What agent, shim and mainstay-image cannot do without. mount_setattr is the latest, of Linux
- * 5.12. With statx, landlock_create_ruleset and what libraries use they do what they can. */
+/* The system calls that agent, shim and mainstay-image require. mount_setattr is the latest, of
+ * Linux 5.12. With statx, landlock_create_ruleset and the system calls of libraries they do as much
+ * as they can. */
 static const struct {
         const char *name;
         long number;

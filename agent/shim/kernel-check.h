@@ -5,6 +5,6 @@
 
 #include "common/error.h"
 
-/* 0, or -ENOSYS with a message that names the call that the kernel lacks, or that a filter hides
- * from us and from what we start. */
+/* 0, or -ENOSYS with a message that names the call that the kernel does not have, or that a filter
+ * hides from us and from the programs that we start. */
 int kernel_check_calls(Error *reterr);

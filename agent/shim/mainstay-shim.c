@@ -94,7 +94,7 @@ static int report_shim_error(int r, Error *error) {
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What the agent, which may be confined, starts first, or systemd does for it. */
+/* The first program that the agent, which may be confined, or systemd on its behalf, starts. */
 static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
         int r;
@@ -105,8 +105,8 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(r < 0 ? r : prepare_run_directory(argv[1], &error), &error);
 }
 
-/* The next agent cleans up itself, and then starts the pod again: what this one asked for must not
- * continue meanwhile, in the same cgroups. 0; the exit status. */
+/* The next agent cleans up itself, and then starts the pod again: requests of this one must not
+ * continue in the meantime, in the same cgroups. 0; the exit status. */
 static int die_with_agent(const char *pid) {
         char own[16];
 
@@ -188,7 +188,7 @@ static int parse_seconds(const char *text, uint64_t *ret_usec) {
         return 0;
 }
 
-/* 'what' is the option that asks for it; 0: bytes. */
+/* 'what' is the option that requests it; 0: bytes. */
 static void print_usage_line(int what, const StorageTaken *taken) {
         if (what == OPTION_BYTES_AND_INODES)
                 (void) printf("%" PRIu64 " %" PRIu64 "\n",

@@ -100,9 +100,9 @@ static int remove_directory(const char *directory, bool is_kept, Error *reterr) 
         return 0;
 }
 
-/* A network plugin is not killed with its shim: one that is cut short may leave what no later run
- * finds, as an address that host-local has reserved and not yet noted the owner of. The other
- * processes of a shim die with it. */
+/* A network plugin is not killed with its shim: an interrupted plugin may leave something that no
+ * later run finds, such as an address that host-local has reserved without recording its owner yet.
+ * The other processes of a shim die with it. */
 static void wait_for_plugins(char **shim_cgroups) {
         uint64_t deadline = now_awake_usec() + PLUGINS_END_USEC;
 

@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-/* Makes 'directory' (0700) a private mount of its own: mounts that a shim makes below it stay in
+/* Makes 'directory' (0700) a separate private mount: mounts that a shim creates below it stay in
  * the shim's namespace. 0 or -errno. */
 int prepare_run_directory(const char *directory, Error *reterr);
 
@@ -15,7 +15,8 @@ int prepare_run_directory(const char *directory, Error *reterr);
 int shim_remove_cgroup(const char *cgroup);
 
 typedef struct PodRemains {
-        char **shim_cgroups; /* where a network plugin of a dead shim may still run: it may end */
+        char **shim_cgroups; /* in which a network plugin of a dead shim may still run: it may
+                              * end */
         char **cgroups;
         const char *emptied; /* a directory whose contents are removed; NULL: none */
         char *const *directories;

@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
-/* Since Linux 6.7, fsconfig(2) takes one layer at a time. Where it does not, each directory is
- * opened, and named by the number of its descriptor, relative to /proc/self/fd. */
+/* Since Linux 6.7, fsconfig(2) takes one layer at a time. If it does not, each directory is opened,
+ * and named by the number of its descriptor, relative to /proc/self/fd. */
 
 enum {
         OPTIONS_MAX = 4095, /* limit of mount(2): a page and its NUL */
@@ -219,8 +219,8 @@ int overlay_mount(const MountSpec *spec, uint64_t attributes, int target_fd, Err
                 return error_setf(reterr, EINVAL, "the options name no layer");
         if (chdir("/proc/self/fd") < 0)
                 return error_setf(reterr, errno, "cannot enter /proc/self/fd: %s", strerror(errno));
-        /* An error of the second way is the one to report: the first way fails for any option that
-         * the kernel does not know yet. */
+        /* An error of the second method is the one to report: the first method fails for any option
+         * that the kernel does not support yet. */
         r = mount_layer_by_layer(&overlay, spec->flags, attributes, target_fd);
         if (r < 0)
                 r = mount_with_short_names(&overlay, spec->flags, target_fd, reterr);

@@ -21,7 +21,7 @@ enum {
 };
 
 static const char file_name[] = "pid-namespace";
-/* An empty file system: what /proc/1/root of the containers of the pod leads to. */
+/* An empty file system: the target of /proc/1/root for the containers of the pod. */
 static int enter_empty_root(void) {
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("mainstay-pause", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
@@ -32,8 +32,8 @@ static int enter_empty_root(void) {
         return 0;
 }
 
-/* A container that may trace the processes of its pod may make this one do what it wants, and read
- * what it has. So it is an unknown user, without capabilities, files and memory of the node. */
+/* A container that may trace the processes of its pod may control this one, and read its memory. So
+ * it is an unknown user, without capabilities, files and memory of the node. */
 static int confine_pause_process(bool in_user_namespace) {
         int r = in_user_namespace ? privileges_set_ids(0, 0) : 0;
 
@@ -52,8 +52,8 @@ static int confine_pause_process(bool in_user_namespace) {
         return 0;
 }
 
-/* Leaves open only a pipe without a writer of its own at 0 and 1, 'ready_fd' as standard error, and
- * the program, which closes when it is executed. */
+/* Leaves open only a pipe without a writer at 0 and 1, 'ready_fd' as standard error, and the
+ * program, which closes when it is executed. */
 static int arrange_descriptors(int ready_fd, int *program_fd) {
         int pipes[2];
 

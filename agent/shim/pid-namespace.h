@@ -2,8 +2,8 @@
 #pragma once
 
 /* The PID namespace that all containers of a pod share (shareProcessNamespace). Its first process
- * is ours and only reaps orphans. The containers see it: it has nothing of the node, neither rights
- * nor files nor variables, and its program (agent/pause/) is no file of the node. */
+ * is ours and only reaps orphans. The containers see it: it has nothing of the node, neither
+ * privileges nor files nor variables, and its program (agent/pause/) is not a file of the node. */
 
 #include "common/error.h"
 
@@ -18,8 +18,8 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 /* Binds the namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
 int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr);
 
-/* Binds the namespace of a descriptor to <bundle>/pid-namespace, likewise: that of the target of an
- * ephemeral container. */
+/* Binds the namespace of a descriptor to <bundle>/pid-namespace in the same way: that of the target
+ * of an ephemeral container. */
 int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr);
 
 /* Kills the first process, and with it everything in the namespace. 0 means no process. */

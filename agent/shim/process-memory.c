@@ -10,7 +10,7 @@
 
 enum {
         STACK_BYTES = 112 * 1024, /* less than the kernel lets the stack of a program have */
-        FRAME_BYTES = 1024,       /* more than what is called from here has on it */
+        FRAME_BYTES = 1024,       /* more than the calls from here need */
 };
 
 pid_t process_fork(void) {

@@ -9,6 +9,6 @@
  * thread. */
 pid_t process_fork(void);
 
-/* Gives back what the process has needed once: free memory of the heap, and the stack below the
+/* Returns memory that the process has needed once: free memory of the heap, and the stack below the
  * caller. */
 void process_trim_memory(void);

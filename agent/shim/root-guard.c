@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime waits meanwhile. We are no process of the container's PID namespace, so nothing in
- * there may trace us; and no other namespace of mounts has these mounts, so nobody can exchange
- * what is looked at here but the files of volumes. */
+/* The runtime waits meanwhile. We are not a process of the container's PID namespace, so nothing in
+ * there may trace us; and no other mount namespace has these mounts, so nobody can exchange
+ * anything that is examined here except the files of volumes. */
 
 #include "agent/shim/root-guard.h"
 
@@ -40,7 +40,7 @@ static bool is_own_user_namespace(int fd) {
                own.st_ino == other.st_ino;
 }
 
-/* As the container's root, where it has a user namespace: what is made is its own. */
+/* As the container's root, if it has a user namespace: created files are its own. */
 static int enter_container(const RootGuard *guard) {
         cleanup_close int users_fd = hook_state_open_namespace(&guard->hook, "user");
         cleanup_close int mounts_fd = hook_state_open_namespace(&guard->hook, "mnt");
@@ -63,8 +63,8 @@ static bool is_on(int fd, long type) {
         return fstatfs(fd, &fs) == 0 && (long) fs.f_type == type;
 }
 
-/* In procfs, also while something is mounted over it. A link on the way is a volume's, and what it
- * leads to has a path of its own. -ENOENT: there is nothing of the kernel's. */
+/* In procfs, also while something is mounted over it. A link on the way is a volume's, and its
+ * target has a separate path. -ENOENT: there is nothing of the kernel's. */
 static int open_kernel_path(const RootGuard *guard, const char *path) {
         static const char proc[] = "/proc/";
         bool is_proc = strncmp(path, proc, strlen(proc)) == 0;
@@ -256,7 +256,7 @@ static int check_terminal(const RootGuard *guard, Error *reterr) {
                           "mount it elsewhere, or unset 'tty'");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole hook ---- */
 
 static int open_root(RootGuard *guard, Error *reterr) {
         struct stat st;

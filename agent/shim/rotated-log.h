@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The file of a container's log, and its rotation: what needs access to the directory. The lines
- * are written elsewhere (container-log.h), in a process that gets no more than descriptors.
+/* The file of a container's log, and its rotation: the operations that need access to the
+ * directory. The lines are written elsewhere (container-log.h), in a process that gets no more than
+ * descriptors.
  *
  * The file is renamed to "<file>.<YYYYMMDD-HHMMSS>"; the oldest files beyond containerLogMaxFiles
  * are removed. Log files are read elsewhere (agent/http). */

@@ -28,7 +28,7 @@ enum {
 /* Arguments are written into; they are never parsed by a shell. */
 #define WORD(text) ((char *) (uintptr_t) (text))
 
-/* A directory that lacks the program, or has one that may not be executed, is passed over. */
+/* A directory without the program, or with one that may not be executed, is skipped. */
 static int execute_by_path(char **argv) {
         const char *directories = getenv("PATH");
         int r = -ENOENT;
@@ -81,9 +81,9 @@ static int open_private_null_device(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A container's input is a null device, as in Kubernetes: scripts ask whether it is a pipe. runc
- * replaces this one by the container's own, but not where a volume is mounted at /dev; so it must
- * not be the node's. Where devices are refused to the shim, a pipe is at its end as well. */
+/* A container's input is a null device, like in Kubernetes: scripts check whether it is a pipe.
+ * runc replaces this one by the container's own, but not if a volume is mounted at /dev; so it must
+ * not be the node's. If the shim may not use devices, a pipe at its end has the same effect. */
 static int set_null_input(void) {
         cleanup_close int fd = open_private_null_device();
 
@@ -113,7 +113,8 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         cleanup_free char *pid_file = path_join(bundle, "pid");
         char *words[] = {
                 WORD(runtime->program),
-                WORD("--systemd-cgroup"), /* or the program, and then all of it starts again here */
+                WORD("--systemd-cgroup"), /* or the program, and then everything starts again
+                                           * here */
                 WORD("--root"),
                 WORD(runtime->root),
                 WORD("--log"),

@@ -72,6 +72,6 @@ char *runtime_log_last_error_at(const char *path);
  * NULL. */
 char *runtime_describe_end(const char *program, const char *verb, int status);
 
-/* Writes into <bundle>/runtime.log that the program cannot be run, as the runtime writes what it
- * cannot do. */
+/* Writes into <bundle>/runtime.log that the program cannot be run, in the format of the runtime's
+ * errors. */
 void runtime_log_missing(const Runtime *runtime, const char *bundle, int error);

@@ -119,7 +119,7 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         reset_inheritance();
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return error_setf(reterr, errno, "cannot become a subreaper: %s", strerror(errno));
-        /* May be refused if the agent lacks the privilege. */
+        /* May be refused if the agent does not have the privilege. */
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "-998");
         if (options->cgroup)
                 enter_cgroup(options->cgroup);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Turns this process into a pod sandbox: drops what it inherited from the agent, enters namespaces
- * and a cgroup of its own. */
+/* Turns this process into a pod sandbox: drops everything that it inherited from the agent, enters
+ * its own namespaces and cgroup. */
 
 #include "common/error.h"
 

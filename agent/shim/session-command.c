@@ -41,7 +41,7 @@ typedef struct SessionCommand {
         uint64_t deadline;
 } SessionCommand;
 
-/* It leads a session of its own; processes that it started are killed with it. */
+/* It leads a separate session; processes that it started are killed with it. */
 static void kill_command_group(pid_t pid) {
         (void) kill(-pid, SIGKILL);
         (void) kill(pid, SIGKILL);

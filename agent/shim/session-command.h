@@ -2,8 +2,8 @@
 #pragma once
 
 /* The command of a session (kubectl exec): the process that starts the runtime, waits for the
- * command and kills it. It has the shim's rights, so what the command and the client write is
- * copied by a child of it that has none (session-run.h). For a task. */
+ * command and kills it. It has the shim's privileges, so an unprivileged child copies the output of
+ * the command and the input of the client (session-run.h). For a task. */
 
 #include "agent/shim/session-runtime.h"
 

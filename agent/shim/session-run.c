@@ -3,7 +3,7 @@
  * channels of the WebSocket. Nothing is read that cannot be passed on: a client that does not read
  * stops the command, a command that does not read stops the client, and neither uses memory.
  *
- * A session that is attached to a container itself lacks a command: its streams are those of the
+ * A session that is attached to a container itself has no command: its streams are those of the
  * container, which the log copier copies (attachments.h), and it ends with the container. */
 
 #include "agent/shim/session-run.h"
@@ -68,8 +68,8 @@ struct ExecSession {
         int status;
         bool is_abandoned;    /* nothing can be sent to the client */
         bool has_sent_status; /* the status is queued, and nothing is sent after it */
-        EpollSource notice;   /* of the shim, where the session is attached */
-        bool is_dropped;      /* likewise: the client did not read */
+        EpollSource notice;   /* of the shim, if the session is attached */
+        bool is_dropped;      /* the same: the client did not read */
         uint64_t deadline;
 };
 
@@ -467,7 +467,7 @@ static void start_session_command(ExecSession *s) {
         }
 }
 
-/* Where the processor was busy elsewhere, the time may pass before what has come is read. */
+/* If the processor was busy elsewhere, the time may pass before the arrived data is read. */
 static bool has_unread_output(const ExecSession *s) {
         struct pollfd fds[] = {
                 { .fd = s->output.is_watched ? s->output.source.fd : -1, .events = POLLIN },

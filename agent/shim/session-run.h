@@ -7,7 +7,7 @@
 #include "agent/shim/session-runtime.h"
 
 /* Its ends of the command's streams, and the socket to the process that has the command. Each
- * -EBADF where there is none. */
+ * -EBADF if there is none. */
 typedef struct SessionPipes {
         int input_fd;
         int output_fd;

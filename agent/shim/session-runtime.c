@@ -17,7 +17,7 @@ static int append_terminal(char ***argv, const char *terminal) {
         r = strv_appendf(argv, "--console-socket=%s", terminal);
         if (r < 0)
                 return r;
-        /* The container's environment lacks TERM; this is the default of the kubelet's
+        /* The container's environment has no TERM; this is the default of the kubelet's
          * runtimes. */
         return strv_append(argv, "--env=TERM=xterm");
 }

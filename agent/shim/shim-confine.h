@@ -11,7 +11,7 @@
  * become /dev/null: standard input is that already. 0 or -errno. */
 int confine_descriptors(int *kept, size_t n);
 
-/* For a child of 'parent', with which it dies from now on: a user of its own ("mainstay-log", or
+/* For a child of 'parent', with which it dies from now on: a separate user ("mainstay-log", or
  * nobody) without capabilities, little memory, and only system calls that act on descriptors that
  * it has. 0 or -errno: it must exit. */
 int confine_streams(pid_t parent);

@@ -175,7 +175,7 @@ void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume
         r = socket_fd < 0 ? socket_fd : attach_session(session, &attach);
         if (r >= 0)
                 r = task_start(&shim->tasks, &spec);
-        /* Ours, also where the task holds it now: the connection must end with the task. */
+        /* Ours, even if the task holds it now: the connection must end with the task. */
         session->spec.socket_fd = -EBADF;
         if (r < 0) {
                 attachment_streams_close(&session->spec.streams);

@@ -3,8 +3,8 @@
 
 /* A session in a container (CRI: Exec, Attach; kubectl exec): a command whose streams use a
  * WebSocket that the agent has accepted and handed over; or the container's own streams (kubectl
- * attach). It runs in a process of its own (a task), so that it costs the shim's loop little and
- * does not end with the agent. */
+ * attach). It runs in a separate process (a task), so that it costs the shim's loop little and does
+ * not end with the agent. */
 
 #include "agent/sandbox/protocol.h"
 

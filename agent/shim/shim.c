@@ -58,7 +58,7 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
         r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
         if (r < 0)
                 return r;
-        /* Never the node's: without a UTS namespace of its own a pod has the node's host name. */
+        /* Never the node's: a pod without its own UTS namespace has the node's host name. */
         if (job->hostname && job->shim->host.uts_fd >= 0 &&
             sethostname(job->hostname, strlen(job->hostname)) < 0)
                 return error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
@@ -187,7 +187,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
 
 static void on_agent_connected(AgentConnection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
-        /* The agent lacks the privilege to open our namespaces. */
+        /* The agent does not have the privilege to open our namespaces. */
         cleanup_close int network_fd = shim->options->host_network
                                                ? -EBADF
                                                : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);

@@ -90,7 +90,7 @@ static void find_bad_component(int root_fd, const char *path, BadComponent *ret)
         utf8_sanitize(ret->path);
 }
 
-/* Containers may have made anything of the volume, so the message names what is in the way. */
+/* Containers may have created anything in the volume, so the message names the obstacle. */
 static int explain_subpath(int r, int root_fd, const char *path, Error *reterr) {
         cleanup_with(bad_component_done) BadComponent bad = { 0 };
         bool is_link;

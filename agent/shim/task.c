@@ -24,7 +24,8 @@ struct Task {
         void *userdata;
 };
 
-/* What a task that did not become a program writes into its pipe, in one write: it fits. */
+/* The text that a task that did not become a program writes into its pipe, in one write: it
+ * fits. */
 typedef struct TaskReport {
         int code;
         char message[4092];

@@ -3,7 +3,7 @@
 
 /* A task: a process forked from the shim for work that may take long: mounting, calling the
  * runtime, removing trees. It shares the shim's mount namespace, so its mounts stay. It dies with
- * the shim, unless its specification says otherwise. */
+ * the shim, unless its specification sets otherwise. */
 
 #include "common/error.h"
 
@@ -19,7 +19,7 @@ typedef struct TaskResult {
         const char *message; /* the function's error message, "" without one */
 } TaskResult;
 
-/* The work. Runs in the child with default signals, in a process group of its own. Its result is
+/* The work. Runs in the child with default signals, in a separate process group. Its result is
  * reported, unless it has executed a program. */
 typedef int (*task_main_t)(void *userdata, Error *reterr);
 

@@ -40,8 +40,8 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
         return 1;
 }
 
-/* In the pod's user namespace, our IDs are unmapped, and so would be the owners of what we create,
- * such as the roots of its message queues. */
+/* In the pod's user namespace, our IDs are unmapped, and so would be the owners of objects that we
+ * create, such as the roots of its message queues. */
 static int become_root(void) {
         if (privileges_set_ids(0, 0) < 0)
                 return -1;

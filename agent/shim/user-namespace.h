@@ -15,5 +15,6 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id);
  * CLONE_NEWUTS) that belong to it. '*ret_fd' holds it. 0 or -errno. */
 int user_namespace_enter(unsigned first_id, int namespaces, int *ret_fd, Error *reterr);
 
-/* Binds it where runtimes find it: <pod-dir>/user-namespace. In a task. 0 or -errno. */
+/* Binds it to the path at which runtimes find it: <pod-dir>/user-namespace. In a task. 0 or
+ * -errno. */
 int user_namespace_bind(const char *pod_dir, int fd, Error *reterr);

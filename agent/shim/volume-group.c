@@ -84,7 +84,7 @@ int volume_set_fs_group(const char *path, const char *group, Error *reterr) {
                 return error_setf(reterr, EINVAL, "'%s' is not a group", group);
         if (rest[0] && has_group(path, (gid_t) gid))
                 return 0;
-        /* The path of a PersistentVolume may be a link; what is in the volume is not followed. */
+        /* The path of a PersistentVolume may be a link; links in the volume are not followed. */
         fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? -errno : set_group_of_entry(fd, ".", (gid_t) gid, 0);
         if (r < 0)
