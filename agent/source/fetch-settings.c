@@ -20,7 +20,7 @@ static json_t *list_header_lines(const StaticPodUrlHeader *headers, size_t n) {
         return lines;
 }
 
-/* What both have; the values of the others are taken over. */
+/* Members that both have; the values of the others are taken over. */
 static int write_common_settings(const Config *config, size_t file_max, bool was_refused,
                                  json_t *json) {
         const MainstayConfig *own = &config->mainstay;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What `mainstay-image source` and `mainstay-image report` are given on standard input. */
+/* The standard input of `mainstay-image source` and `mainstay-image report`. */
 
 #include "agent/model/config.h"
 

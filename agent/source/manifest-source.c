@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The helper leaves what is new in "next", verified and synced. If it can be used, "next" and
+/* The helper leaves new manifests in "next", verified and synced. If it can be used, "next" and
  * "current" are exchanged at once: after a crash or a power cut, "current" is the old or the new
  * content, and whole. The timer runs only while no helper does, and wakes the agent for nothing
  * else. */
@@ -51,8 +51,8 @@ struct ManifestSource {
         Child *child;
         bool is_clock_set;  /* since the child was started */
         char *error;        /* why it has failed; NULL: it has not */
-        SourceInUse in_use; /* what "current" has */
-        SourceInUse other;  /* what "next" has */
+        SourceInUse in_use; /* the content of "current" */
+        SourceInUse other;  /* the content of "next" */
         SourceRollback rollback;
         bool is_on_trial;
         char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
@@ -135,7 +135,7 @@ int manifest_source_open_current(const ManifestSource *source) {
         return open_source_manifests(source, "current/manifests");
 }
 
-/* What the helper has noted. Without it, less is shown. */
+/* The record of the helper. Without it, less is shown. */
 static void read_source_state(int fd, const char *path, SourceInUse *ret) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -170,7 +170,7 @@ static int exchange_next_and_current(ManifestSource *source) {
         return 0;
 }
 
-/* What was rolled back is not used again. */
+/* An index that was rolled back is not used again. */
 static int check_rolled_back(ManifestSource *source, Error *reterr) {
         read_what_is_in_use(source);
         if (!source->rollback.sha256 || !streq_ptr(source->rollback.sha256, source->other.sha256))
@@ -247,7 +247,7 @@ static void take_source_answer(ManifestSource *source, const ChildResult *result
 static void on_source_asked(const ChildResult *result, void *userdata);
 static void schedule_next_question(ManifestSource *source);
 
-/* ---- when it is asked ---- */
+/* ---- times of requests ---- */
 
 static int arm_source_timer(ManifestSource *source, uint64_t usec) {
         return event_timer_arm(source->timer, usec);
@@ -265,7 +265,7 @@ static void schedule_source(ManifestSource *source, uint64_t usec) {
                 (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
 }
 
-/* In microseconds; 0: it may be asked now. A node that has nothing yet does not wait. */
+/* In microseconds; 0: a request may be sent now. A node that has nothing yet does not wait. */
 static uint64_t wait_for_window(const ManifestSource *source) {
         time_t now = (time_t) (now_realtime_usec() / USEC_PER_SEC);
         DayWindow window;
@@ -469,7 +469,7 @@ void manifest_source_end_trial(ManifestSource *source) {
                 fsync_queue_add(source->sync, current);
 }
 
-/* '*ret_is_usable' is false where the index before must not be used, or is gone. */
+/* '*ret_is_usable' is false if the previous index must not be used, or is gone. */
 static int return_to_previous(ManifestSource *source, const char *reason, bool *ret_is_usable,
                               Error *reterr) {
         cleanup_close int fd = manifest_source_open_previous(source);

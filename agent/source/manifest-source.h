@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The header of the module: a source of manifests that is asked at an interval. What it gave is
- * kept on disk, and stays in use until all of something new can be used: a source that is
- * unreachable, or whose answer is empty, truncated or broken, changes nothing. */
+/* The header of the module: a source of manifests that is fetched at an interval. Its last response
+ * is kept on disk, and stays in use until all of a new one can be used: a source that is
+ * unreachable, or whose response is empty, truncated or broken, changes nothing. */
 
 #include "agent/model/node-status.h"
 #include "common/error.h"
@@ -26,7 +26,7 @@ typedef struct ManifestSourceConfig {
         const char *window;     /* hours of the day, model/day-window.h, outside of which it is not
                                    asked, unless nothing is in use yet; NULL: always */
 
-        /* What the helper is given: a descriptor for its standard input, or -errno. */
+        /* The input of the helper: a descriptor for its standard input, or -errno. */
         int (*open_settings)(bool was_refused, void *userdata);
         /* Whether all manifests of a directory can be used: 0, or -errno and why not. */
         int (*check)(int dir_fd, Error *reterr, void *userdata);
@@ -37,14 +37,14 @@ typedef struct ManifestSourceConfig {
         char *(*describe_progress)(void *userdata);
         /* The manifests of this directory are in use from now on. */
         void (*on_accepted)(int dir_fd, void *userdata);
-        /* It has failed, for another reason than before, or no longer fails. */
+        /* It has failed, for another reason than before, or has stopped failing. */
         void (*on_status)(const NodeSourceStatus *status, void *userdata);
         void *userdata;
 } ManifestSourceConfig;
 
 int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret);
 
-/* Stops asking; a running helper is ended. */
+/* Sends no more requests; a running helper is ended. */
 ManifestSource *manifest_source_free(ManifestSource *source);
 DEFINE_CLEANUP(ManifestSource *, manifest_source_free)
 
@@ -56,9 +56,9 @@ int manifest_source_open_current(const ManifestSource *source);
  * -errno. */
 int manifest_source_start(ManifestSource *source);
 
-/* How long the first question waits, in microseconds: not at all, but where the machine has just
- * booted ('boottime') and has manifests in use, a random part of the interval. Machines whose power
- * returns at the same time do not ask at the same time. */
+/* The delay of the first request, in microseconds: none, unless the machine has just booted
+ * ('boottime') and has manifests in use: then a random part of the interval. Machines whose power
+ * returns at the same time do not send their requests at the same time. */
 uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
                                     uint32_t random);
 
@@ -75,18 +75,18 @@ char *manifest_source_path(const ManifestSource *source, const char *which);
 /* The progress deadline of the index in use, in microseconds; 0: none. */
 uint64_t manifest_source_deadline_usec(const ManifestSource *source);
 
-/* While its pods have to become ready: 'ret_since' is the realtime when it was fetched. The source
- * is not asked meanwhile, so that the index before is kept. */
+/* While its pods have to become ready: 'ret_since' is the realtime when it was fetched. No request
+ * is sent in the meantime, so that the previous index is kept. */
 bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_since);
 
 /* The index before the one in use, during the trial, as an open directory of manifests that the
  * caller closes; or -errno. */
 int manifest_source_open_previous(const ManifestSource *source);
 
-/* Ends the trial: the index stays, or the one before is in use again, of which on_accepted() and
- * on_status() are called, and that one is never used again. An index before that can no longer be
- * used leaves all as it is. 'reason' is a message of one line. -errno: the disk refuses the
- * rollback, which the caller tries again later; the trial continues. */
+/* Ends the trial: the index stays, or the previous one is in use again, for which on_accepted() and
+ * on_status() are called, and the rejected one is never used again. If the previous index cannot be
+ * used any more, nothing changes. 'reason' is a message of one line. -errno: the disk refuses
+ * the rollback, which the caller tries again later; the trial continues. */
 void manifest_source_end_trial(ManifestSource *source);
 int manifest_source_roll_back(ManifestSource *source, const char *reason);
 

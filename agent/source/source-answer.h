@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What `mainstay-image source` writes: a line, and a file beside the manifests. */
+/* The output of `mainstay-image source`: a line, and a file next to the manifests. */
 
 #include "common/error.h"
 
@@ -14,7 +14,7 @@ typedef struct SourceAnswer {
 /* 0 or -EBADMSG. */
 int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Error *reterr);
 
-/* source.json: what is in use. */
+/* source.json: the manifests in use. */
 typedef struct SourceInUse {
         bool is_there;
         char *summary;  /* "index 7 of the fleet shops, …"; NULL: there is none */
@@ -25,6 +25,6 @@ typedef struct SourceInUse {
         uint64_t fetched;       /* realtime; 0: not known */
 } SourceInUse;
 
-/* Of a damaged file, nothing is known. */
+/* The content of a damaged file is ignored. */
 void source_in_use_parse(const char *text, size_t length, SourceInUse *ret);
 void source_in_use_done(SourceInUse *in_use);

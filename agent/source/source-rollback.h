@@ -15,11 +15,11 @@ typedef struct SourceRollback {
 #define SOURCE_ROLLBACK_NAME "rolled-back"
 #define SOURCE_PROVEN_NAME   "proven"
 
-/* Of a damaged file, which is set aside, nothing is known. */
+/* The content of a damaged file, which is set aside, is ignored. */
 void source_rollback_load(int dir_fd, SourceRollback *ret);
 void source_rollback_done(SourceRollback *rollback);
 
-/* Replaces what was noted. 0 or -errno. */
+/* Replaces the record. 0 or -errno. */
 int source_rollback_store(int dir_fd, const char *sha256, const char *reason);
 
 /* The index in use has a deadline, was not proven, and 'before' is the one that it can be rolled
