@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The entries of an image's /etc/passwd and /etc/group, which are untrusted input. Skipped is what
- * glibc does not take for an entry, what belongs to another database ("+name:…"), and an ID beyond
- * INT32_MAX, which Kubernetes does not allow. */
+/* The entries of an image's /etc/passwd and /etc/group, which are untrusted input. Lines are
+ * skipped that glibc does not accept as an entry, that belong to another database ("+name:…"), or
+ * that have an ID beyond INT32_MAX, which Kubernetes does not allow. */
 
 #include "common/macros.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The architecture of this machine as Go names it, which images and node labels use: "amd64",
- * "arm64"; the kernel's name for others. Where programs of 32 bits run below a kernel of 64 bits,
- * it is theirs, as of the kubelet: runtime, seccomp profiles and plugins are such programs as well.
- * Static. */
+ * "arm64"; the kernel's name for others. If 32-bit programs run on a 64-bit kernel, it is the
+ * architecture of the programs, like in the kubelet: runtime, seccomp profiles and plugins are such
+ * programs as well. Static. */
 const char *machine_architecture(void);
 
 /* The highest variant that runs here, such as 8 for "v8"; 0 if there are none. */

@@ -2,16 +2,17 @@
 #pragma once
 
 /* Growable and sorted arrays: a pointer to the items, of any type, and their number. There is no
- * field for the capacity, as malloc() knows it; so any array of malloc() may grow, and one that
- * grows has at most a quarter more room than items. An empty array may be NULL. free() frees it.
+ * field for the capacity, because malloc() knows it; so any array of malloc() may grow, and one
+ * that grows has at most a quarter more room than items. An empty array may be NULL. free() frees
+ * it.
  *
  * Each macro checks types and calls one function; its arguments are variables or members without
  * side effects. */
 
 #include "common/macros.h"
 
-/* Makes room for 'more' items beyond the 'n' that are there, and sets 'items' to where they are
- * now. False without memory, or if so many items have no address; 'items' is as it was then. */
+/* Makes room for 'more' items beyond the 'n' existing ones, and sets 'items' to their new address.
+ * False without memory, or if so many items have no address; 'items' is as it was then. */
 #define ARRAY_RESERVE(items, n, more)                                         \
         ({                                                                    \
                 __typeof__(items) reserved_ =                                 \
@@ -43,9 +44,9 @@
                 (n)--;                                                \
         })
 
-/* The index of the first item of a sorted array that does not come before 'key', which is where
- * 'key' is or belongs; 'n' if there is none. compare(key, &items[i]), a function or a macro, is
- * negative, 0 or positive, as strcmp() is. */
+/* The index of the first item of a sorted array that does not come before 'key', which is the
+ * position of 'key' or the one at which it belongs; 'n' if there is none. compare(key, &items[i]),
+ * a function or a macro, is negative, 0 or positive, like strcmp(). */
 #define ARRAY_FIND_PLACE(key, items, n, compare)                    \
         ({                                                          \
                 size_t low_ = 0, high_ = (n);                       \

@@ -10,7 +10,7 @@
 /* Decodes into memory that the caller frees, with an additional NUL. 0, -EINVAL, -ENOMEM. */
 int base64_decode(const char *text, char **ret_data, size_t *ret_length);
 
-/* The same; the padding may be missing, all of it. */
+/* The same; the padding may be missing completely. */
 int base64_decode_unpadded(const char *text, char **ret_data, size_t *ret_length);
 
 /* Writes the digits and a NUL: ((length + 2) / 3) * 4 + 1 characters. */

@@ -12,12 +12,12 @@ typedef struct Buffer {
 
 #define cleanup_buffer cleanup_with(buffer_done)
 
-/* Appends bytes, of which there are 'max' at most afterwards. 0; -EFBIG where they would be more,
- * -ENOMEM: the buffer is as it was. */
+/* Appends bytes; the buffer has at most 'max' bytes afterwards. 0; -EFBIG if there would be more,
+ * -ENOMEM: the buffer is unchanged. */
 int buffer_append(Buffer *buffer, const void *data, size_t length, size_t max);
 
-/* Makes room for 'length' more bytes and the NUL. Where they are written; the caller adds what it
- * wrote to buffer->length, and the NUL. NULL: out of memory. */
+/* Makes room for 'length' more bytes and the NUL. The address to write them to; the caller adds the
+ * number of written bytes to buffer->length, and the NUL. NULL: out of memory. */
 char *buffer_reserve(Buffer *buffer, size_t length);
 
 /* Drops the first 'length' bytes. */

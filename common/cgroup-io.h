@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a cgroup reads and writes on disks, and for how long it has waited for a resource (PSI). */
+/* The disk I/O of a cgroup, and how long it has waited for a resource (PSI). */
 
 #include "common/macros.h"
 
@@ -34,14 +34,14 @@ typedef struct DiskUsages {
         size_t n;
 } DiskUsages;
 
-/* 'resource' is "cpu", "memory" or "io". Version 1 knows it of "/" only, which is the machine. */
+/* 'resource' is "cpu", "memory" or "io". Version 1 has it only for "/", which is the machine. */
 void cgroup_pressure(const char *path, const char *resource, Pressure *ret);
 void cgroup_disk_usages(const char *path, DiskUsages *ret);
 
-/* "/dev/sda"; "" where the kernel does not name the device. Returns the buffer. */
+/* "/dev/sda"; "" if the kernel does not name the device. Returns the buffer. */
 const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
 
-/* The disk that a partition is on, which is what cgroups count; another device is its own. */
+/* The disk that contains a partition, which is the unit of cgroups; another device is its own. */
 DiskUsage disk_of_partition(const DiskUsage *partition);
 
 /* The texts of the files: of version 2 that is io.stat, of version 1 one for bytes and one for

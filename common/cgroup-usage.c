@@ -103,8 +103,8 @@ static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
         if (!is_v1 && streq(path, "/")) {
                 MachineMemory machine;
 
-                /* The kernel lacks these numbers for the root of version 2: the first one always,
-                 * the other one without the memory controller. */
+                /* The kernel does not have these numbers for the root of version 2: the first one
+                 * always, the other one without the memory controller. */
                 r = machine_memory_usage(&machine);
                 if (r < 0)
                         return r;

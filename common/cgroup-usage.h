@@ -51,10 +51,10 @@ typedef struct CgroupStatistics {
 /* As cgroup_usage(). */
 int cgroup_statistics(const char *path, CgroupStatistics *ret);
 
-/* What is left, for /metrics/cadvisor only: limits, and what happened at them. 0: likewise, or
- * there is no such limit. */
+/* The rest, only for /metrics/cadvisor: limits, and events at them. 0: as above, or there is no
+ * such limit. */
 typedef struct CgroupDetails {
-        uint64_t cpu_shares; /* of version 1; with version 2, what cAdvisor makes of the weight */
+        uint64_t cpu_shares; /* of version 1; with version 2, cAdvisor's conversion of the weight */
         uint64_t cpu_period_usec, cpu_quota_usec;
         uint64_t memory_failures; /* the limit was hit */
         uint64_t memory_peak;

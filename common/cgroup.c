@@ -109,13 +109,13 @@ static void enable_controllers(const char *directory) {
                                                    "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
-        /* One at a time: a kernel that lacks one of them would refuse all. */
+        /* One at a time: a kernel that does not have one of them would refuse all. */
         for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }
 
-/* Others may pass, whatever our umask: users of a pod's user namespace resolve their cgroup from
- * the top. */
+/* Others may pass, regardless of our umask: users of a pod's user namespace resolve their cgroup
+ * from the top. */
 static int make_cgroup_directory(const char *directory, Error *reterr) {
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
@@ -142,7 +142,7 @@ static int create_cgroup_v2(const char *path, Error *reterr) {
         return make_cgroup_directory(directory, reterr);
 }
 
-/* Most nodes lack the hugetlb hierarchy, and cpuacct is usually that of cpu. Each of the others is
+/* Most nodes have no hugetlb hierarchy, and cpuacct is usually that of cpu. Each of the others is
  * required, and a missing one is an error. */
 static bool has_hierarchy(const char *controller) {
         bool is_optional = streq(controller, "hugetlb") || streq(controller, "cpuacct");
@@ -283,8 +283,8 @@ int cgroup_enter(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error, and what
- * could not be read below keeps no other from its visit. */
+/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error;
+ * unreadable cgroups below do not prevent the visit of others. */
 static int walk_groups(int parent_fd, const char *name,
                        int (*visit)(int parent_fd, const char *name)) {
         cleanup_closedir DIR *dir = NULL;

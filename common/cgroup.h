@@ -34,7 +34,7 @@ int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
  * memory and swap is changed together with the memory limit. 0 or -errno; the message of -ENOENT
- * says so where the controller is missing. */
+ * names the controller if it is missing. */
 int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
                  Error *reterr);
 

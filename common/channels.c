@@ -20,7 +20,7 @@ struct Channels {
         bool is_held;
         bool is_closing; /* once the queue is empty: a close frame would overtake its contents */
         bool is_gone;    /* the peer: no bytes follow */
-        bool has_write_failed; /* the peer is gone; what it sent is still read */
+        bool has_write_failed; /* the peer is gone; its data is still read */
 };
 
 static const WslayLibrary *wslay;

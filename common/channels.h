@@ -40,8 +40,8 @@ DEFINE_CLEANUP(Channels *, channels_free)
  * connection, -EPROTO for invalid frames, -ENOMEM. */
 int channels_read(Channels *channels);
 
-/* Writes what the socket takes. Returns like channels_read(). After a failure the peer is gone:
- * what it sent before can still be read. */
+/* Writes as much as the socket accepts. Returns like channels_read(). After a failure the peer is
+ * gone: data that it sent before can still be read. */
 int channels_write(Channels *channels);
 
 /* While held, only messages that have been read already are passed on. */
@@ -57,7 +57,7 @@ size_t channels_queued(const Channels *channels); /* bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
 /* False while the peer has not read our replies, and once it has sent its close frame: nothing is
- * read then, and what it still sends would be reported all the time. */
+ * read then, and further data would be reported continuously. */
 bool channels_wants_read(const Channels *channels);
 
 /* The peer has sent its close frame: channels_read() finds nothing more, and reads nothing. */

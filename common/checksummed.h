@@ -18,19 +18,19 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
 /* "<name>.synced": the version of a file that an FsyncQueue synced last. */
 #define CHECKSUMMED_SYNCED_SUFFIX ".synced"
 
-/* The same for a program that continues without what is damaged. A damaged file is set aside; where
- * the version that was synced last is kept, 1 with its text. 1 with the text; 0 where the file does
- * not exist, or where it is damaged or no file, which is logged ("<what> is damaged, setting it
- * aside; <consequence>"); -errno where it cannot be read, now perhaps. */
+/* The same for a program that continues without damaged data. A damaged file is set aside; if the
+ * version that was synced last is kept, 1 with its text. 1 with the text; 0 if the file does not
+ * exist, or if it is damaged or not a file, which is logged ("<what> is damaged, setting it aside;
+ * <consequence>"); -errno if it cannot be read, perhaps temporarily. */
 int checksummed_try_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                             const char *consequence, char **ret_text);
 
-/* The same for a program that continues without what it cannot read, too: that is logged, and gives
+/* The same for a program that also continues without unreadable data: that is logged, and gives
  * 0. Otherwise 1, 0 or -ENOMEM. */
 int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                         const char *consequence, char **ret_text);
 
-/* Writes beside 'name' and renames over it. Not synced: a truncated file fails its checksum. 0 or
+/* Writes next to 'name' and renames over it. Not synced: a truncated file fails its checksum. 0 or
  * -errno. */
 int checksummed_write_at(int dir_fd, const char *name, const char *text, mode_t mode);
 

@@ -41,7 +41,7 @@ typedef void (*child_done_t)(const ChildResult *result, void *userdata);
 int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,
                 Child **ret, Error *reterr);
 
-/* Starts a process that outlives us, in a session of its own, so that a signal to our process group
+/* Starts a process that outlives us, in a separate session, so that a signal to our process group
  * does not end it, with no signal blocked or ignored. 'input_fd' becomes its standard input,
  * 'output_fd' its standard output; -EBADF: ours. Both are borrowed. 0 or -errno. */
 int child_spawn_detached(char *const *argv, int input_fd, int output_fd, pid_t *ret_pid);

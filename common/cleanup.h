@@ -20,7 +20,7 @@ static inline void freep(void *pointer_to_pointer) {
 }
 
 /* Closes and keeps errno; returns -EBADF, for 'fd = close_fd(fd)'. close() is never retried: on
- * Linux the descriptor is closed whatever it returns. */
+ * Linux the descriptor is closed regardless of the result. */
 static inline int close_fd(int fd) {
         if (fd >= 0) {
                 int saved = errno;

@@ -13,7 +13,7 @@
 
 enum {
         STEP_SEC = 60,
-        /* Where two services set the clock in turns. */
+        /* If two services set the clock in turns. */
         REPORTS_INTERVAL_SEC = 10,
         REPORTS_MAX = 3,
 };
@@ -35,7 +35,7 @@ static uint64_t read_clock_offset(void) {
         return now_realtime_usec() - now_boottime_usec();
 }
 
-/* To the end of time: what is of interest is that the clock was set. */
+/* To the end of time: only the event that the clock was set is of interest. */
 static int arm_clock_timer(int fd) {
         static const struct itimerspec never = {
                 .it_value.tv_sec = (time_t) (sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX)
@@ -46,7 +46,7 @@ static int arm_clock_timer(int fd) {
                        : 0;
 }
 
-/* The read gives ECANCELED where the clock was set; armed again, the timer reports the next time.
+/* The read gives ECANCELED if the clock was set; armed again, the timer reports the next time.
  */
 static int on_clock_timer(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ClockWatch *watch = userdata;

@@ -32,7 +32,7 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
-/* Since when the machine has been awake, as far as it was asked, by the steady clock: since the
+/* Since when the machine has been awake, as far as it was queried, by the steady clock: since the
  * start of the process at first. For deadlines whose time passes while the machine sleeps, and no
  * process can meet them. */
 typedef struct AwakeSince {
@@ -48,8 +48,8 @@ uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock);
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
 /* The same for a stamp that stays while the clock of the machine may be set, such as a condition's:
- * it is converted when it is seen first, and keeps that time as long as the stamp is the same. Of a
- * stamp from before the clock was set the age is not known: it counts as now. */
+ * it is converted when it is seen first, and keeps that time as long as the stamp is the same. The
+ * age of a stamp from before the clock was set is not known: it counts as now. */
 typedef struct SteadyStamp {
         uint64_t realtime; /* 0: none was seen */
         uint64_t steady;
@@ -58,11 +58,11 @@ typedef struct SteadyStamp {
 uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint64_t realtime_usec);
 
 /* Whether the clock can be right: it is not older than this program. A machine without a battery
- * for its clock starts in 1970, or where it was switched off. */
+ * for its clock starts in 1970, or at the time when it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
 
-/* As gmtime_r and timegm, of which a time zone with leap seconds (TZ=right/UTC) changes what they
- * give; what is written and exchanged does not depend on it. A second 60 is the first one of the
+/* Like gmtime_r and timegm, whose results depend on a time zone with leap seconds (TZ=right/UTC);
+ * written and exchanged times must not depend on it. A second 60 is the first one of the
  * next minute. */
 void utc_from_seconds(uint64_t seconds, struct tm *ret);
 int64_t utc_to_seconds(const struct tm *tm);
@@ -77,14 +77,14 @@ char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 /* "2026-01-02T03:04:05.123456000Z", the format of CRI logs. Returns the buffer. */
 char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
-/* "the clock of this machine says 2036-01-31", for messages about what is valid for a time. It has
- * the day only, so the text does not change for a day. Returns the buffer. */
+/* "the clock of this machine says 2036-01-31", for messages about things that are valid for a time.
+ * It has the day only, so the text does not change for a day. Returns the buffer. */
 enum {
         CLOCK_DESCRIPTION_SIZE = 80
 };
 const char *clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec);
 
-/* What follows in such a message. */
+/* The continuation of such a message. */
 #define CLOCK_RETRY_HINT "it is tried again when the clock is set"
 
 /* Parses both, with any number of fraction digits and "Z" or an offset. 0 or -EINVAL. */

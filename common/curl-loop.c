@@ -29,7 +29,7 @@ struct CurlLoop {
         CURLM *multi;
         CurlSocket *sockets;
         sd_event_source *timer;
-        sd_event_source *due; /* libcurl asked for a timeout of 0, or it is to be drained */
+        sd_event_source *due; /* libcurl requested a timeout of 0, or it is to be drained */
         bool is_timeout_due;
         bool is_busy;
         bool is_doomed; /* freed as soon as it is not busy */
@@ -57,7 +57,7 @@ static CurlSocket *find_undrained_socket(const CurlLoop *loop) {
         return NULL;
 }
 
-/* Of a stream of HTTP/2 libcurl 7.88 gives two pieces of CURLOPT_BUFFERSIZE at most, and keeps the
+/* libcurl 7.88 passes at most two pieces of CURLOPT_BUFFERSIZE of an HTTP/2 stream, and keeps the
  * rest until more arrives on the connection, which may be much later. So libcurl is called as if
  * the socket is readable until it gives nothing more. */
 static void drain_curl_sockets(CurlLoop *loop) {

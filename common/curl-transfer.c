@@ -41,7 +41,7 @@ long curl_transfer_status(const CurlTransfer *transfer) {
 
 /* ---- why it failed ---- */
 
-/* Removes what differs between two equal failures: how long it took, and the name of a file of
+/* Removes the differences between two equal failures: the duration, and the name of a file of
  * authorities, which is that of a descriptor. */
 static void trim_curl_error(char *text) {
         char *file = strstr(text, " CAfile: "), *after = strstr(text, " after "), *end;
@@ -61,7 +61,7 @@ static void trim_curl_error(char *text) {
         memmove(after, end, strlen(end) + 1);
 }
 
-/* Where libcurl's own words are about itself, or none. */
+/* If libcurl's own message is about itself, or empty. */
 static const char *reword_curl_error(CURLcode code) {
         switch (code) {
         case CURLE_COULDNT_RESOLVE_PROXY:

@@ -2,8 +2,8 @@
 #pragma once
 
 /* One HTTP request on an easy handle of libcurl: the options that all requests share, the limit of
- * the header, and why a transfer failed. No redirect is followed; what the environment says of
- * proxies is ignored. What else a request needs, its owner sets on the handle. */
+ * the header, and why a transfer failed. No redirect is followed; proxies in the environment are
+ * ignored. The owner of a request sets everything else that it needs on the handle. */
 
 #include "common/curl-library.h"
 
@@ -16,8 +16,8 @@ typedef struct CurlTls {
 typedef struct CurlTransferSpec {
         const char *url;
         const char *protocols;   /* "http,https" */
-        const char *unix_socket; /* where to connect, whatever the URL's host; or NULL */
-        const char *method;      /* NULL: GET, or POST where there is a body */
+        const char *unix_socket; /* where to connect, regardless of the URL's host; or NULL */
+        const char *method;      /* NULL: GET, or POST if there is a body */
         const char *user_agent;  /* or NULL */
         const char *proxy;       /* NULL: none */
         const char *no_proxy;    /* hosts that are reached without it; NULL: none */
@@ -55,16 +55,17 @@ int curl_transfer_init(CurlTransfer *transfer, CURL *easy, const CurlTransferSpe
 /* Erases and frees the headers, after the handle has been reset or freed. */
 void curl_transfer_done(CurlTransfer *transfer);
 
-/* "Name: value"; "Name;" for an empty one; "Name:" for none where libcurl would send one. 0 or
+/* "Name: value"; "Name;" for an empty one; "Name:" for none if libcurl would send one. 0 or
  * -ENOMEM. */
 int curl_transfer_add_header(CurlTransfer *transfer, const char *line);
 
 void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls);
 
-/* Of HTTP; 0: there is no response yet. */
+/* The HTTP status; 0: there is no response yet. */
 long curl_transfer_status(const CurlTransfer *transfer);
 
-/* Why it failed, without what differs between two equal failures. Valid as long as the transfer. */
+/* The reason of the failure, without the differences between two equal failures. Valid as long as
+ * the transfer. */
 const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
 
 /* The certificate of the server is not valid yet, or has expired, by the clock of this machine. */

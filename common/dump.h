@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The lines of `mainstay debug dump`: what each module prints of its state. A line is a key, a
- * colon and a value, or an object with its fields, so that it can be searched with grep; what
- * belongs to an object is indented below it. Values of environment variables, tokens and contents
+/* The lines of `mainstay debug dump`: the state that each module prints. A line is a key, a colon
+ * and a value, or an object with its fields, so that it can be searched with grep; the parts of an
+ * object are indented below it. Values of environment variables, tokens and contents
  * of Secrets are never printed. */
 
 #include "common/macros.h"
@@ -30,8 +30,8 @@ char *dump_format_duration(char buffer[DUMP_DURATION_SIZE], uint64_t usec);
 /* "in 8.312s" for a boot time to come, "now" for one that has passed. Returns the buffer. */
 char *dump_format_due(char buffer[DUMP_DURATION_SIZE], uint64_t boottime_usec);
 
-/* "timer: <what> in 8.312s"; nothing where the source is NULL or not armed. */
+/* "timer: <what> in 8.312s"; nothing if the source is NULL or not armed. */
 void dump_timer(FILE *out, unsigned depth, const char *what, sd_event_source *timer);
 
-/* True where it was cut. */
+/* True if it was cut. */
 bool dump_is_full(FILE *out);

@@ -3,8 +3,8 @@
 
 /* Writes small files that must survive a power cut, in a child process, so that the loop does not
  * wait for the disk: each file is written under a temporary name, synced and renamed; finally the
- * directory is synced. Writers of a directory take turns (flock(2) on it), so that what an agent
- * wrote that was killed does not replace what the next one writes. */
+ * directory is synced. Writers of a directory take turns (flock(2) on it), so that data of a killed
+ * agent does not replace the data that the next one writes. */
 
 #include "common/forked-task.h"
 

@@ -16,7 +16,7 @@ enum {
         LINE_LENGTH_MAX = 256
 };
 
-/* What precedes the key: a sequence with the algorithm 1.3.101.112, and a bit string. */
+/* The bytes before the key: a sequence with the algorithm 1.3.101.112, and a bit string. */
 static const uint8_t spki_head[] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
                                      0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
 
@@ -81,7 +81,7 @@ size_t ed25519_signatures_parse(const char *data, size_t length,
         return n;
 }
 
-/* GnuTLS takes what it only reads as not constant. */
+/* GnuTLS takes data that it only reads as not constant. */
 static gnutls_datum_t datum_of(const void *data, size_t length) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) data, (unsigned) length };
 }

@@ -7,11 +7,11 @@
 #include <systemd/sd-event.h>
 
 /* Runs once in the turn of the loop in which it is enabled, at this priority. 0 or -errno; the
- * caller unreferences what *ret has, also after an error. */
+ * caller unreferences *ret, also after an error. */
 int event_add_disabled_defer(sd_event *event, sd_event_source **ret, int64_t priority,
                              sd_event_handler_t handler, void *userdata);
 
-/* The accuracy in microseconds; 0 is that of sd-event, 250 ms. 0 or -errno, likewise. */
+/* The accuracy in microseconds; 0 is that of sd-event, 250 ms. 0 or -errno, as above. */
 int event_add_disabled_timer(sd_event *event, sd_event_source **ret, clockid_t clock,
                              uint64_t accuracy_usec, sd_event_time_handler_t handler,
                              void *userdata);

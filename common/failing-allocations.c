@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs and for tests. LeakSanitizer knows by the caller what the dynamic linker has
- * allocated. So that it sees this caller, the functions must jump to the sanitizer's, as they do
+/* For programs and for tests. LeakSanitizer recognizes allocations of the dynamic linker by the
+ * caller. So that it sees this caller, the functions must jump to the sanitizer's, as they do
  * with optimization; otherwise it reads all debug information at each exit. */
 
 #include "common/failpoint.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the program defines under these names is also called by its libraries, libc among them. It
- * may be called before a sanitizer is ready, so that it is not instrumented. */
+/* Functions that the program defines under these names are also called by its libraries, including
+ * libc. It may be called before a sanitizer is ready, so that it is not instrumented. */
 #ifdef __SANITIZE_ADDRESS__
 #define REAL(name) __interceptor_##name
 #define PLAIN      __attribute__((no_sanitize("address", "undefined")))
@@ -38,7 +38,7 @@ bool failpoint_allocation_has_failed(void) {
         return failing_allocation > 0 && passed_allocations >= failing_allocation;
 }
 
-/* Of a program that does not continue without memory. */
+/* For a program that does not continue without memory. */
 __attribute__((weak)) void end_for_lack_of_memory(void);
 
 PLAIN static bool is_failing_allocation(void) {
@@ -99,7 +99,7 @@ PLAIN char *strndup(const char *text, size_t n) {
         return memcpy(copy, text, length);
 }
 
-/* libc's own writes one byte too many where the text has 100 characters and cannot be moved. */
+/* libc's own writes one byte too many if the text has 100 characters and cannot be moved. */
 #undef vasprintf
 PLAIN int vasprintf(char **ret, const char *format, va_list arguments) {
         va_list again;

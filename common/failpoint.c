@@ -18,7 +18,8 @@ enum {
         LINES_MAX = 64,
 };
 
-/* Shared by all processes that have the variable, also by those that may no longer open a file. */
+/* Shared by all processes that have the variable, also by those that may not open files any
+ * more. */
 typedef struct FailpointFile {
         char text[TEXT_SIZE];
         uint32_t hits[LINES_MAX];
@@ -66,7 +67,7 @@ static int do_failpoint_term(const char *term) {
         return parse_failpoint_error(term);
 }
 
-/* The term for a hit, counted from 0; NULL where the last one is used up. */
+/* The term for a hit, counted from 0; NULL if the last one is used up. */
 static const char *find_failpoint_term(const char *terms, uint32_t hit) {
         for (;;) {
                 size_t length = strcspn(terms, "\n");

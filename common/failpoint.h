@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Failpoints, in the manner of fail(9): places where a test may let a program fail or die. They are
- * compiled in with MAINSTAY_FAILPOINTS; elsewhere they cost nothing, and nothing can switch them
- * on. The names of a program's failpoints stand in its ELF section "failpoints" (tests/failpoints
- * prints them). What happens at which one is said by the file that MAINSTAY_FAILPOINTS names in the
- * environment: 4096 bytes of lines, padded with NUL, then a uint32_t for each line, which counts
- * how often any process came by. A line is
+/* Failpoints, in the manner of fail(9): places at which a test may make a program fail or die. They
+ * are compiled in with MAINSTAY_FAILPOINTS; elsewhere they cost nothing, and nothing can switch
+ * them on. The names of a program's failpoints are in its ELF section "failpoints"
+ * (tests/failpoints prints them). The action at each one is in the file that MAINSTAY_FAILPOINTS
+ * names in the environment: 4096 bytes of lines, padded with NUL, then a uint32_t for each line,
+ * which counts how often any process passed it. A line is
  *
  *     PROGRAM:NAME=[N*]TERM[->[N*]TERM...]
  *
@@ -53,7 +53,7 @@ bool failpoint_hold_failure(void);
                 failpoint_pass(failpoint_name);                                                   \
         })
 
-/* In a function that gives 0 or -errno: it returns where it is to fail. */
+/* In a function that returns 0 or -errno: it returns if it is to fail. */
 #define FAIL_AT(name)                              \
         do {                                       \
                 int failpoint_r = FAILPOINT(name); \
@@ -61,7 +61,7 @@ bool failpoint_hold_failure(void);
                         return failpoint_r;        \
         } while (false)
 
-/* Where nothing can fail. */
+/* At a place that cannot fail. */
 #define DIE_AT(name) ((void) FAILPOINT(name))
 #else
 #define FAIL_AT(name) ((void) 0)

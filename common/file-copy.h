@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What makes a file of an image a copy of another one: content, owner, mode, times and extended
- * attributes, set by descriptor. */
+/* The properties that make a file of an image a copy of another one: content, owner, mode, times
+ * and extended attributes, set by descriptor. */
 
 #include "common/error.h"
 

@@ -19,7 +19,7 @@ static int open_resolving(int dir_fd, const char *path, int flags, mode_t mode, 
         };
         long fd;
 
-        /* EAGAIN: a rename somewhere raced with "..". The kernel asks for a retry. */
+        /* EAGAIN: a rename somewhere raced with "..". The kernel requires a retry. */
         for (unsigned i = 0; i < 32; i++) {
                 fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
                 if (fd >= 0)
@@ -78,8 +78,8 @@ DIR *opendir_no_symlinks(const char *path) {
         return dir;
 }
 
-/* With the mode whatever the umask is: a chmod() afterwards could change a file that was put in its
- * place. */
+/* With the mode regardless of the umask: a chmod() afterwards could change a file that was put in
+ * its place. */
 static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
         mode_t mask = umask(0);
         int r = mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
@@ -88,7 +88,7 @@ static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
         return r;
 }
 
-/* Of a new file, likewise. A descriptor for writing. */
+/* The same for a new file. A descriptor for writing. */
 static int create_exactly(int dir_fd, const char *name, mode_t mode) {
         mode_t mask = umask(0);
         int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -140,7 +140,7 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
         return TAKE_FD(at);
 }
 
-/* Opens the deepest directory on the way to 'path' that exists. '*ret_rest' is what follows it,
+/* Opens the deepest directory on the way to 'path' that exists. '*ret_rest' is the rest after it,
  * within 'path'. */
 static int open_deepest_directory(const char *path, const char **ret_rest) {
         cleanup_free char *prefix = strdup(path);

@@ -23,8 +23,8 @@ int open_in_root(int root_fd, const char *path, int flags);
 /* Likewise, and crosses mounts: for the root of a container in whose mount namespace we are. */
 int open_in_container(int root_fd, const char *path, int flags);
 
-/* Opens 'path' and follows no symbolic link in any of its components: for what lies in a directory
- * that a container may write, such as that of the logs. 'path' is absolute with AT_FDCWD; below a
+/* Opens 'path' and follows no symbolic link in any of its components: for files in a directory that
+ * a container may write, such as that of the logs. 'path' is absolute with AT_FDCWD; below a
  * descriptor, nothing leads out of it either. O_CLOEXEC is added. A descriptor or -errno: -ELOOP at
  * a link. */
 int open_no_symlinks(int dir_fd, const char *path, int flags, mode_t mode);
@@ -46,7 +46,7 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode);
 int make_directory_no_symlinks(const char *path, mode_t mode);
 
 /* Creates 'path' below 'dir_fd' (which may be AT_FDCWD) with all its parents; existing ones are
- * unchanged. New ones get exactly 'mode', whatever the umask. 0 or -errno. */
+ * unchanged. New ones get exactly 'mode', regardless of the umask. 0 or -errno. */
 int mkdir_parents_at(int dir_fd, const char *path, mode_t mode);
 
 /* Like mkdir_parents_at(), and opens the last directory for reading. A descriptor or -errno. */
@@ -58,19 +58,19 @@ int open_directory_at(int dir_fd, const char *path, mode_t mode);
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
                  size_t *ret_length);
 
-/* Whether that error, or -EBADMSG of what parses the file, means that the file is at fault, so that
- * it may be set aside and done without. All others, such as -ENOMEM, -EMFILE or -EIO, may pass:
- * they say nothing about what is in the file. */
+/* Whether that error, or -EBADMSG of the file's parser, means that the file is at fault, so that it
+ * may be set aside and ignored. All others, such as -ENOMEM, -EMFILE or -EIO, may be temporary:
+ * they do not depend on the content of the file. */
 bool is_file_damage(int r);
 
-/* The same for what was read and then parsed: 'text' is NULL where the reading failed. A parser
- * fails for want of memory, or because of the content. */
+/* The same for data that was read and then parsed: 'text' is NULL if the reading failed. A parser
+ * fails for lack of memory, or because of the content. */
 bool is_content_damage(const char *text, int r);
 
 /* Like read_file_at(), for files in /proc and /sys, which are without a size. */
 int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length);
 
-/* Writes beside 'name' and renames over it, so that a reader sees either the old or the new bytes.
+/* Writes next to 'name' and renames over it, so that a reader sees either the old or the new bytes.
  * 0, -errno. */
 int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t length,
                          mode_t mode);
@@ -78,13 +78,13 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
 /* Writes a value into an existing file, as in /proc and /sys: one open, one write. 0 or -errno. */
 int write_value_at(int dir_fd, const char *path, const char *value);
 
-/* All of it, through EINTR and short writes. 0 or -errno. */
+/* Writes everything, through EINTR and short writes. 0 or -errno. */
 int write_all(int fd, const void *data, size_t length);
 
 /* Likewise at a position of the file. 0 or -errno. */
 int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
 
-/* Where it is permitted, the file or directory keeps its time of access when it is read, so that
+/* If it is permitted, the file or directory keeps its time of access when it is read, so that
  * reading writes nothing to the disk. 'fd' loses the flags that F_SETFL sets. */
 void keep_access_time(int fd);
 
@@ -99,10 +99,11 @@ int unlink_if_present_at(int dir_fd, const char *path);
 /* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link in any component,
  * and never leaves the file system of its directory: a mount inside stops it with -EXDEV. A missing
  * path counts as removed. 0 or the first -errno, after having removed as much as possible; -ELOOP
- * where a link is on the way to it. */
+ * if a link is on the way to it. */
 int remove_tree_at(int dir_fd, const char *path);
 
-/* Likewise what is in the directory 'path', which stays; a link in any component is -ELOOP. */
+/* The same for the content of the directory 'path', which stays; a link in any component is
+ * -ELOOP. */
 int remove_contents_at(int dir_fd, const char *path);
 
 /* Closes a stream of open_memstream() and returns its text, which is '*text' from then on; or NULL,

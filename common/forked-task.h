@@ -8,7 +8,7 @@
 
 typedef struct ForkedTask ForkedTask;
 
-/* Runs in the child, where functions must not be called that a thread could hold a lock of; 0 or
+/* Runs in the child, in which functions must not be called whose locks a thread could hold; 0 or
  * -errno. All descriptors above 2 are closed except the given one: a descriptor that the parent
  * closes must be closed, however long the child runs. */
 typedef int (*forked_task_run_t)(int fd, const void *work);
@@ -18,7 +18,7 @@ typedef int (*forked_task_run_t)(int fd, const void *work);
 typedef void (*forked_task_done_t)(int r, void *userdata);
 
 /* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD is blocked. 0, or -errno: nothing
- * runs any longer. */
+ * runs any more. */
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 
@@ -29,8 +29,8 @@ int forked_task_start_piped(sd_event *event, forked_task_run_t run, const void *
 
 void forked_task_signal(const ForkedTask *forked, int number);
 
-/* Waits for the child and frees it, without calling back, at the end of a program. What 'done'
- * would be given. */
+/* Waits for the child and frees it, without calling back, at the end of a program. The argument
+ * that 'done' would get. */
 int forked_task_wait(ForkedTask *forked);
 
 /* Frees it without calling back: the child continues. NULL is fine. */

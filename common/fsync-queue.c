@@ -43,7 +43,8 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
         return r;
 }
 
-/* Synced under its second name, so that what a rename puts there meanwhile is not taken for it. */
+/* Synced under its second name, so that a file that a rename puts there in the meantime is not
+ * taken for it. */
 static int keep_synced_at(int dir_fd, const char *name) {
         char synced[NAME_MAX + 1], linked[NAME_MAX + 1];
         int r;
@@ -59,7 +60,7 @@ static int keep_synced_at(int dir_fd, const char *name) {
         r = fsync_path_at(dir_fd, linked, 0);
         if (r >= 0 && renameat(dir_fd, linked, dir_fd, synced) < 0)
                 r = -errno;
-        /* rename(2) leaves both names where they are of the same file. */
+        /* rename(2) changes nothing if both names are of the same file. */
         (void) unlinkat(dir_fd, linked, 0);
         return r;
 }

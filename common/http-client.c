@@ -18,7 +18,7 @@ enum {
         IDLE_HANDLES_MAX = 16, /* kept for later requests */
         TRAILER_MAX = 1024,
         HEADERS_MAX = 256 * 1024,
-        CONNECT_TIMEOUT_MSEC = 24 * 3600 * 1000, /* the caller has a deadline of its own */
+        CONNECT_TIMEOUT_MSEC = 24 * 3600 * 1000, /* the caller has its own deadline */
 };
 
 struct HttpClient {
@@ -200,7 +200,7 @@ HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
 
 /* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
  * or a handshake in pieces of one byte. So it reads through a proxy. That listens: libcurl 7.88
- * connects the socket even where CURLOPT_SOCKOPTFUNCTION says that it is connected. */
+ * connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is connected. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* HTTP requests from an sd-event loop: libcurl's multi interface, whose sockets and timer are event
- * sources. For probes and hooks of containers: each request has a connection of its own, uses no
+ * sources. For probes and hooks of containers: each request has a separate connection, uses no
  * proxy and does not verify the server's certificate. */
 
 #include "common/error.h"
@@ -51,5 +51,5 @@ int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_
 /* Cancels it without calling back. NULL is fine. */
 HttpClientRequest *http_client_cancel(HttpClientRequest *request);
 
-/* True where both URLs have the same host. */
+/* True if both URLs have the same host. */
 bool http_client_same_host(const char *url, const char *other);

@@ -7,8 +7,9 @@
  *
  *     "access": {"<registry>/<repository>": {"secrets": ["<hash of a pull Secret>", …]}, …}
  *
- * or {"node": true} if the registry asked for none, or accepted the node's own. The agent applies
- * this to the image that a pod names, mainstay-image to those whose layers a pull may reuse. */
+ * or {"node": true} if the registry required no credentials, or accepted the node's own. The agent
+ * applies this to the image that a pod names, mainstay-image to those whose layers a pull may
+ * reuse. */
 
 #include "common/json-text.h"
 
@@ -34,8 +35,8 @@ typedef struct ImageAccessRules {
 /* Whether every pod may use the images of a repository. */
 bool image_access_is_allowlisted(const ImageAccessRules *rules, const char *repository);
 
-/* What "access" has of a repository, which an earlier version may have spelled differently; NULL:
- * nothing. */
+/* The entry of a repository in "access", which an earlier version may have spelled differently;
+ * NULL: none. */
 const json_t *image_access_find(const json_t *access, const char *repository);
 
 /* Whether one of the Secrets, by their hashes, was accepted, or none was needed. 'entry' is that of

@@ -41,7 +41,7 @@ const char *image_reference_digest(const char *reference);
 /* "example.com/team/app" of "EXAMPLE.com/team/app:1@sha256:…". 0, -EINVAL or -ENOMEM. */
 int image_reference_repository(const char *reference, char **ret, Error *reterr);
 
-/* Normalises what may be the start of references, a registry or one with the start of a path:
+/* Normalises a possible prefix of references, a registry or one with the start of a path:
  * "example.com:5000", "docker.io/library". It must start with a domain, because it is not
  * completed. 0, -EINVAL with a message, or -ENOMEM. */
 int image_reference_normalise_prefix(const char *prefix, char **ret, Error *reterr);

@@ -31,7 +31,7 @@ int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
         json_t *json = json_loadb(text, length, flags, ret_problem);
 
         if (failed_allocations != before) {
-                failed_allocations = before; /* no text lacks anything by it */
+                failed_allocations = before; /* no text is lost by it */
                 json_decref(json);
                 return -ENOMEM;
         }
@@ -63,11 +63,12 @@ int json_copy_text(const json_t *object, const char *key, char **ret) {
 
 #ifdef MAINSTAY_FAILPOINTS
 
-/* Where the buffer of a token cannot grow, jansson (2.14 to 2.15) leaves out what it was to hold,
- * the closing quotation mark too, and reads on behind the buffer: lex_save() does not look at what
- * strbuffer_append_byte() returns, lex_scan_string() looks for the mark. So a text is parsed or not
- * as a whole under a failpoint. Elsewhere such an allocation fails only where RLIMIT_AS is set: the
- * kernel does not refuse some more bytes of the heap. The linker puts these in place of jansson's.
+/* If the buffer of a token cannot grow, jansson (2.14 to 2.15) omits the content that it was to
+ * hold, including the closing quotation mark, and reads on beyond the buffer: lex_save() does not
+ * check the result of strbuffer_append_byte(), and lex_scan_string() looks for the mark. So a text
+ * is parsed or not as a whole under a failpoint. Elsewhere such an allocation fails only if
+ * RLIMIT_AS is set: the kernel does not refuse some more bytes of the heap. The linker puts these
+ * in place of jansson's.
  */
 json_t *__real_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
 json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);

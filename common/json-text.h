@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON that is whole, or not there. What is built of many small values does not check each of them,
- * and json_dumps() does not check all of its own allocations: where its buffer cannot grow it omits
+/* JSON that is whole, or not there. Code that builds many small values does not check each of them,
+ * and json_dumps() does not check all of its own allocations: if its buffer cannot grow it omits
  * the name of a member. So the failed allocations of jansson are counted. Not for several threads
  * at once. */
 
@@ -13,20 +13,20 @@
 /* A reference that the scope owns: cleanup_json json_t *value = NULL; */
 #define cleanup_json cleanup_with(json_decrefp)
 
-/* How many allocations of jansson have failed. Where other texts are made while an object is
- * built, this is compared before and after: if it differs, something may be missing, and -ENOMEM is
- * the result. */
+/* How many allocations of jansson have failed. If other texts are created while an object is built,
+ * this is compared before and after: if it differs, something may be missing, and -ENOMEM is the
+ * result. */
 unsigned json_failed_allocations(void);
 
-/* json_loadb(), which does not say whether the text or the memory was at fault. 0 and the value,
+/* json_loadb(), which does not distinguish errors of the text from lack of memory. 0 and the value,
  * which the caller frees; -EBADMSG with the place in 'ret_problem', which may be NULL; -ENOMEM. */
 int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
                     json_error_t *ret_problem);
 
-/* json_dumps(): memory that the caller frees. NULL also where an allocation of jansson has failed
+/* json_dumps(): memory that the caller frees. NULL also if an allocation of jansson has failed
  * since the last text: a part of this one may be missing. */
 char *json_to_text(const json_t *json, size_t flags);
 
-/* Copies a member that is a string, which the caller frees. 0, and '*ret' stays where there is none
- * or it is no string; -ENOMEM. */
+/* Copies a member that is a string, which the caller frees. 0, and '*ret' is unchanged if there is
+ * none or it is not a string; -ENOMEM. */
 int json_copy_text(const json_t *object, const char *key, char **ret);

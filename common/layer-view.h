@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A stack of layer directories as a container sees it, asked one path at a time: overlayfs' rules
+/* A stack of layer directories as a container sees it, queried one path at a time: overlayfs' rules
  * for whiteouts and opaque directories, without a mount. */
 
 #include "common/error.h"
@@ -44,16 +44,16 @@ void layer_directories_done(LayerDirectories *directories);
 int layer_view_await(const LayerView *view, size_t i);
 
 /* Looks up a relative path without symbolic links on its way (the last component may be one); "" is
- * the top. The number of the layer that it is in, -ENOENT, -ELOOP where no look-up is left, or
+ * the top. The number of the layer that contains it, -ENOENT, -ELOOP if no look-up is left, or
  * another -errno. */
 int layer_view_find(const LayerView *view, const char *path, struct stat *ret);
 
-/* Opens what layer_view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */
+/* Opens the file that layer_view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */
 int layer_view_open(const LayerView *view, const char *path, int flags);
 
-/* Opens what layer 'i' alone has at a path, without following any link. A descriptor; -ENOENT if it
- * lacks a component; another -errno if a link or something that is not a directory is on the way,
- * or no look-up is left. */
+/* Opens the file that layer 'i' alone has at a path, without following any link. A descriptor;
+ * -ENOENT if it does not have a component; another -errno if a link or something that is not a
+ * directory is on the way, or no look-up is left. */
 int layer_view_open_in(const LayerView *view, size_t i, const char *path, int flags);
 
 /* Reads a symbolic link that layer_view_find() found in layer 'i'. 0 or -errno. */

@@ -14,8 +14,8 @@ void log_info(const char *format, ...) printf_like(1, 2);
 void log_debug(const char *format, ...) printf_like(1, 2);
 
 /* The log level: lines of a lower priority are dropped. It is LOG_INFO of syslog(3) at first;
- * log_read_environment() makes it LOG_DEBUG where MAINSTAY_DEBUG is in the environment, and is
- * called once, when the program starts. */
+ * log_read_environment() makes it LOG_DEBUG if MAINSTAY_DEBUG is in the environment, and is called
+ * once, when the program starts. */
 void log_read_environment(void);
 void log_set_level(int priority);
 int log_level(void);
@@ -58,6 +58,6 @@ void log_set_sink(log_sink_t sink);
 int log_error_errno(int r, const char *format, ...) printf_like(2, 3);
 int log_warning_errno(int r, const char *format, ...) printf_like(2, 3);
 
-/* Logs the message of an error, or strerror(-r), as a line of its own: "cannot …" as "Cannot …". */
+/* Logs the message of an error, or strerror(-r), as a separate line: "cannot …" as "Cannot …". */
 void log_error_message(const Error *error, int r);
 void log_warning_message(const Error *error, int r);

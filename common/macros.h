@@ -57,7 +57,7 @@ static inline bool streq(const char *a, const char *b) {
         return strcmp(a, b) == 0;
 }
 
-/* Equal, where NULL equals only NULL. */
+/* Equal; NULL equals only NULL. */
 static inline bool streq_ptr(const char *a, const char *b) {
         return a && b ? strcmp(a, b) == 0 : a == b;
 }

@@ -31,7 +31,8 @@ static int enter_network_namespace(int namespace_fd) {
 static void leave_network_namespace(int home) {
         if (home < 0 || setns(home, CLONE_NEWNET) >= 0)
                 return;
-        /* Nothing would be right from now on; the next process starts where it should. */
+        /* Nothing would be right from now on; the next process starts with the correct
+         * namespace. */
         log_error("Cannot return to the network namespace of the node: %s", strerror(errno));
         abort();
 }
@@ -105,8 +106,8 @@ static int open_interface_table(int namespace_fd) {
         return fd;
 }
 
-/* "  eth0: bytes packets errs drop fifo frame compressed multicast" and the same of what was sent,
- * with other names of the last four. */
+/* " eth0: bytes packets errs drop fifo frame compressed multicast" and the same for sent data, with
+ * other names of the last four. */
 static bool parse_interface_line(const char *line, NetworkInterfaceUsage *ret) {
         NetworkInterfaceUsage usage = { 0 };
         const char *colon = strchr(line, ':');

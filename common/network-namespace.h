@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Connections from within another network namespace, and what passed its interfaces. Only for
+/* Connections from within another network namespace, and the traffic of its interfaces. Only for
  * programs with one thread, because the namespace is entered for an instant. */
 
 #include <net/if.h>
@@ -18,7 +18,7 @@ enum {
         NETWORK_INTERFACES_MAX = 32
 };
 
-/* What an interface has received and sent since it was made. */
+/* The traffic of an interface since it was created. */
 typedef struct NetworkInterfaceUsage {
         char name[IFNAMSIZ];
         uint64_t rx_bytes, rx_packets, rx_errors, rx_dropped;

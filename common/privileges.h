@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Giving up the user and the capabilities before a process reads what strangers send. By
+/* Drops the user and the capabilities before a process reads untrusted data. By
  * system calls, which concern the calling thread: the C library would change all of its threads. */
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 int privileges_set_ids(uid_t uid, gid_t gid);
 
 /* Keeps, of the capabilities that it has, those with a bit in 'keep' (1 << CAP_CHOWN), and gains
- * none by what it executes from now on. 0 or -errno. */
+ * none by executing programs from now on. 0 or -errno. */
 int privileges_keep_capabilities(uint64_t keep);
 
 /* Nothing that is executed from now on gets a capability. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What `mainstay debug dump` prints of this process as the kernel sees it: its memory, and the
+/* Prints this process for `mainstay debug dump`, as the kernel sees it: its memory, and the
  * descriptors that its event loop waits for. */
 
 #include <stdio.h>

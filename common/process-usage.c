@@ -40,8 +40,8 @@ static uint64_t read_open_files_max(pid_t pid) {
         return open_files_max_parse(text);
 }
 
-/* The link names what a descriptor is without touching it: a stat(2) of a file may wait for its
- * file system. */
+/* The link names the target of a descriptor without touching it: a stat(2) of a file may wait for
+ * its file system. */
 static bool is_socket_link(int dir_fd, const char *name) {
         static const char prefix[] = "socket:";
         char target[sizeof(prefix)];

@@ -20,8 +20,8 @@ typedef struct ProcessUsage {
         uint64_t open_files_max; /* RLIMIT_NOFILE, or OPEN_FILES_UNLIMITED; 0: unknown */
 } ProcessUsage;
 
-/* Of the processes in a "cgroup.procs" file; the limit (the soft one) is that of 'first'. Processes
- * that have ended are left out. 0 or -errno. */
+/* The sum for the processes in a "cgroup.procs" file; the limit (the soft one) is that of 'first'.
+ * Processes that have ended are left out. 0 or -errno. */
 int process_usage_of_cgroup(const char *procs_file, pid_t first, ProcessUsage *ret);
 
 /* The soft limit of open files in the text of /proc/PID/limits; 0: it is not there. Pure. */

@@ -13,7 +13,7 @@ struct PublicKey {
         gnutls_sign_algorithm_t algorithm;
 };
 
-/* GnuTLS takes what it only reads as not constant. */
+/* GnuTLS takes data that it only reads as not constant. */
 static gnutls_datum_t key_datum(const void *data, size_t length) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) data, (unsigned) length };
 }

@@ -57,7 +57,7 @@ static int normalise_port(const char *port, RegistryParts *parts, Error *reterr)
 }
 
 /* The C library writes these with a dotted part, which is not in the grammar; they lead to the IPv4
- * address, which has a name of its own. */
+ * address, which has a separate name. */
 static bool embeds_ipv4_address(const struct in6_addr *address) {
         static const struct in6_addr zeros;
 

@@ -20,6 +20,6 @@ int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const
 /* Allows the calls that map memory, but not for code. 0 or -errno. */
 int seccomp_add_data_calls(scmp_filter_ctx filter);
 
-/* Loads the filter, after what adds its rules returned 'r'. 0, or -errno with a message: the
- * process must end, a filter that lacks rules may be loaded. */
+/* Loads the filter, after the function that adds its rules returned 'r'. 0, or -errno with a
+ * message: the process must end, because an incomplete filter may be loaded. */
 int seccomp_load_filter(scmp_filter_ctx filter, int r, Error *reterr);

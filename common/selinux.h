@@ -29,8 +29,8 @@ static inline void selinux_creating_done(SelinuxCreating *creating) {
  * label, -EOPNOTSUPP if the file system does not support labels; another -errno. */
 int selinux_label_get(int fd, char **ret);
 
-/* Sets the label of 'path' and everything beneath it on the same file system, following no link,
- * where it differs: a directory after its contents, so that an interrupted run is repeated. On a
+/* Sets the label of 'path' and everything beneath it on the same file system, following no link, if
+ * it differs: a directory after its contents, so that an interrupted run is repeated. On a
  * file system without labels nothing is done. 0, or the first -errno after as much as possible was
  * labelled. */
 int selinux_label_tree(const char *path, const char *label);

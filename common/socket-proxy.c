@@ -184,7 +184,7 @@ int socket_proxy_new(sd_event *event, const struct sockaddr *address, socklen_t 
         if (r < 0)
                 return r;
         relay->error = connect_upstream(relay, address, length);
-        if (relay->error < 0) /* reported when it is asked for, like later errors */
+        if (relay->error < 0) /* reported when it is requested, like later errors */
                 close_proxy_sockets(relay);
         else
                 r = sd_event_add_io(event, &relay->upstream_source, relay->upstream_fd, EPOLLOUT,

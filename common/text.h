@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Strings of their own. A pointer is the result, and NULL means that there was no memory: the
- * caller checks it once, for several texts together, and frees what it got. */
+/* Newly allocated strings. A pointer is the result, and NULL means that there was no memory: the
+ * caller checks it once, for several texts together, and frees the results. */
 
 #include "common/macros.h"
 

@@ -17,10 +17,10 @@ uint32_t utf8_decode(const void *text, size_t n);
 /* Whether all of it is valid, without NUL. */
 bool utf8_is_text(const char *text, size_t length);
 
-/* The same; 0 also for what must not reach a terminal or a log unchanged: control characters (C0,
- * C1), separators of lines, changes of the direction of writing. */
+/* The same; 0 also for characters that must not reach a terminal or a log unchanged: control
+ * characters (C0, C1), separators of lines, changes of the direction of writing. */
 size_t utf8_printable_length(const void *text, size_t left);
 
-/* Makes an untrusted text printable, in place: newlines and tabs become a blank, each byte of what
- * is invalid or not printable '?'. */
+/* Makes an untrusted text printable, in place: newlines and tabs become a blank, each byte that is
+ * invalid or not printable becomes '?'. */
 void utf8_sanitize(char *text);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* libwslay, loaded when the first WebSocket is needed: a shim, of which there is one for each pod,
- * needs it in the processes of its sessions only. */
+ * needs it only in the processes of its sessions. */
 
 #include "common/macros.h"
 
