@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions of which each allocation fails, one after the other: they neither crash nor leak, and
+/* Functions in which each allocation fails, one after the other: they neither crash nor leak, and
  * either report -ENOMEM, or their result is the one that they have with enough memory. */
 
 #include "common/failpoint.h"
@@ -11,10 +11,10 @@
 #include <errno.h>
 
 /* Does its work with 'input' and prints the result. 0 with a text that the caller frees; or -errno,
- * also where the text cannot be allocated. */
+ * also if the text cannot be allocated. */
 typedef int (*allocating_function_t)(const char *input, char **ret);
 
-/* 0 and the text, or -ENOMEM where there is none: for the end of such a function. */
+/* 0 and the text, or -ENOMEM if there is none: for the end of such a function. */
 static inline int take_allocated_text(char *text, char **ret) {
         *ret = text;
         return text ? 0 : -ENOMEM;
@@ -42,14 +42,14 @@ static inline void expect_result_without_allocation(const char *name, unsigned n
                 report_different_result(name, n, strna(got), strna(expected));
 }
 
-/* Of jansson: the next text would be refused. */
+/* An error of jansson: the next text would be refused. */
 static inline void forget_failed_allocations(void) {
         json_t *json = json_null();
 
         free(json_to_text(json, JSON_ENCODE_ANY));
 }
 
-/* Each allocation, or one of 'stride' where there are many. Prints how many failed. */
+/* Each allocation, or one of 'stride' if there are many. Prints how many failed. */
 static inline void expect_survives_failed_allocations(const char *name,
                                                       allocating_function_t function,
                                                       const char *input, unsigned stride) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one run of the tests leaves for the next ones, outside of the tree: it outlives builds and clones, and may be
-removed at any time."""
+"""Data that one run of the tests leaves for the next ones, outside of the tree: it outlives builds and clones, and may
+be removed at any time."""
 
 import json
 import os

@@ -5,9 +5,10 @@
     tests/changed.py [REVISION]     what differs from it, committed or not; by default from the merge base with
                                     origin/main or, without that branch, main
 
-Prints a line each for `programs` (what programs.py runs), `system` and `vm`: that word, and the tests. A test in C is affected if it, or a file that it reaches by its
-includes, has changed. The system tests of a module or a program are in the tables below; a module without a row affects all
-of them. lint and the mark `quick` are not chosen: they always run.
+Prints a line each for `programs` (the programs that programs.py runs), `system` and `vm`: that word, and the tests. A
+test in C is affected if it, or a file that it reaches by its includes, has changed. The system tests of a module or a
+program are in the tables below; a module without a row affects all of them. lint and the mark `quick` are not chosen:
+they always run.
 """
 
 import fnmatch
@@ -53,8 +54,8 @@ OF_MODULES = {
     "desired": ALL, "shim": ALL, "pause": ALL, "agent": ALL,
 }
 
-# Suites that other files affect, by patterns of their paths; the first that fits counts. What is in no row affects nothing
-# but lint.
+# Suites that other files affect, by patterns of their paths; the first that fits counts. Files without a row affect
+# only lint.
 OF_PATHS = [
     ("tests/system/test_*.py", {}),  # itself
     ("tests/vm/test_*.py", {}),
@@ -109,7 +110,7 @@ class Includes:
         for path in self.headers:
             if path.endswith(".c"):
                 own = path[:-2] + ".h"
-                # A source without a header of its own implements a part of one of its directory.
+                # A source without its own header implements a part of one in its directory.
                 behind = [own] if own in self.headers else [header for header in self.headers[path]
                                                             if not path.startswith("tests/")
                                                             and os.path.dirname(header) == os.path.dirname(path)]
@@ -127,7 +128,7 @@ class Includes:
 
 
 def c_tests(changed):
-    """By suite, the names that programs.py knows."""
+    """By suite, the names that programs.py uses."""
     includes, found = Includes(), {"unit": set(), "component": set(), "fuzz": set()}
     for path in includes.headers:
         match = re.fullmatch(r"tests/(?:(unit)/(.+)/test-|(component)/test-|(fuzz)/fuzz-)(.+)\.c", path)

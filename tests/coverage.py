@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of each parser of foreign bytes the unit, component and fuzz suites run: lines of code as gcov counts them, without those
-that only report a failed allocation or pass an error on, which failed allocations and failpoints do elsewhere. A parser below the least
-is a failure. Ends with the counts.
+"""How much of each parser of untrusted bytes the unit, component and fuzz suites run: lines of code as gcov counts
+them, without those that only report a failed allocation or pass an error on, which failed allocations and failpoints do
+elsewhere. A parser below the least is a failure. Ends with the counts.
 
     tests/coverage.py BUILD      a build with --coverage, in which the suites have run
 """
@@ -20,7 +20,7 @@ LEAST = 95.0
 FILES_AT_ONCE = 50
 PASSES_ON = re.compile(r"-ENOMEM|^\s*return (r|fd|code|-errno|MIN\(r, 0\));$")
 
-# What is parsed: the files, with the functions where a file does more.
+# The parsers: the files, with the functions if a file does more.
 PARSERS = {
     "manifests, YAML": ["agent/manifest/yaml-tree.c", "agent/manifest/yaml-node.c", "agent/manifest/scalar.c"],
     "manifests, fields": ["agent/manifest/decode.c", "agent/manifest/manifest.c", "agent/manifest/validate-daemonset.c", "agent/manifest/validate-objects.c"],
@@ -63,7 +63,7 @@ PARSERS = {
 
 
 def count_lines(build):
-    """Of the tree: {file: {line: how often it ran}}, and {(file, function): its lines}."""
+    """For the tree: {file: {line: the number of runs}}, and {(file, function): its lines}."""
     counts, functions = collections.defaultdict(collections.Counter), {}
     data = [os.path.join(directory, name) for directory, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
     for i in range(0, len(data), FILES_AT_ONCE):

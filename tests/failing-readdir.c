@@ -15,7 +15,7 @@ bool readdir_has_failed;
 #define READDIR "readdir"
 #endif
 
-/* What the linker calls readdir. */
+/* The function that the linker calls readdir. */
 struct dirent *failing_readdir(DIR *dir) __asm__(READDIR);
 
 struct dirent *failing_readdir(DIR *dir) {

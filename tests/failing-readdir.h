@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A directory of which a part cannot be listed: readdir() fails with EIO. For code that the program
+/* A directory a part of which cannot be listed: readdir() fails with EIO. For code that the program
  * of the test is linked with. */
 
 #include <stdbool.h>

@@ -20,8 +20,8 @@ def add_marker(config):
 
 
 def record(name, command, passed, failed, message):
-    """Records that a test has failed. `passed` and `failed` are what it added to the counts of its suite; `command`
-    runs the test alone, in the top directory; `message` is the first failure, of which the first line is kept."""
+    """Records that a test has failed. `passed` and `failed` are its contributions to the counts of its suite; `command`
+    runs the test alone, in the top directory; `message` is the first failure, the first line of which is kept."""
     path = os.environ.get("MAINSTAY_FAILURES")
     if not path:
         return

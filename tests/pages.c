@@ -22,8 +22,8 @@ char *page_read(const char *page) {
         return text;
 }
 
-/* Behind the line of the heading ("## FIELDS") and the blank line after it; '*ret_end' is where the
- * next heading of this or a higher level starts. */
+/* After the line of the heading ("## FIELDS") and the blank line after it; '*ret_end' is the start
+ * of the next heading of this or a higher level. */
 static char *page_find_section(char *text, const char *heading, char **ret_end) {
         size_t level = strspn(heading, "#");
         cleanup_free char *line = NULL;

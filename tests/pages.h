@@ -8,7 +8,7 @@
 /* A file below packaging/, for free(). */
 char *page_read(const char *page);
 
-/* What is below the heading ("## FIELDS") and its blank line, up to the next heading of this or a
+/* The text below the heading ("## FIELDS") and its blank line, up to the next heading of this or a
  * higher level, for free(). */
 char *page_read_section(const char *page, const char *heading);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests in C of suites, as ctest knows them, several at a time. What passes is said in a line for each test,
-what fails in full. Ends with the counts.
+"""Runs the tests in C of suites, as listed by ctest, several at a time. Prints a line for each passed test, and the
+full output of failed ones. Ends with the counts.
 
     tests/programs.py BUILD SUITE[,SUITE…] [NAME…]      a NAME is a test, or what names begin with: unit-model
 """
@@ -36,7 +36,8 @@ def find_tests(build, suite, names):
 
 
 def run_test(command, deadline=DEADLINE, **options):
-    """The status and the output. What it leaves running does not hold the output open, and ends. Options are Popen's."""
+    """The status and the output. Processes that it leaves running do not hold the output open, and end. Options are
+    Popen's."""
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                               start_new_session=True, **options) as process:

@@ -4,7 +4,7 @@
 
     tests/repeat.py FAILURES RESULT
 
-FAILURES is what failures.py recorded. A test that passes alone is flaky: the output ends with a line
+FAILURES is the file that failures.py wrote. A test that passes alone is flaky: the output ends with a line
 "flaky: NAME (first failure: …)" for each of them. RESULT gets two numbers: by how much the counts of passed and of
 failed tests change. More than LIMIT failures are not repeated: so many are a failure even if all of them are flaky.
 """
@@ -18,7 +18,7 @@ import programs
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIMIT = 5
-DEADLINE = 1500  # of one test; machines of the vm suite boot anew
+DEADLINE = 1500  # of one test; machines of the vm suite boot again
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 
 
@@ -28,7 +28,7 @@ def read_failures(path):
 
 
 def run_alone(test):
-    """Returns how many tests passed, or None if it failed again. What it leaves running ends with it."""
+    """Returns how many tests passed, or None if it failed again. Processes that it leaves running end with it."""
     environment = {key: value for key, value in os.environ.items() if key != "MAINSTAY_FAILURES"}
     environment.update(test["environment"])
     status, text = programs.run_test(test["command"], DEADLINE, cwd=TOP, env=environment)

@@ -58,7 +58,7 @@ const char *test_directory(void);
 
 #define EXPECT_STREQ(got, expected) test_expect_string(__FILE__, __LINE__, #got, got, expected)
 
-/* Exits if the condition is false: for what all further tests of the file need. */
+/* Exits if the condition is false: for preconditions of all further tests of the file. */
 #define REQUIRE(condition)                                                                      \
         do {                                                                                    \
                 if (!(condition)) {                                                             \
