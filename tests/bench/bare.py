@@ -61,7 +61,7 @@ class Runtime:
                     inner.extractall(os.path.join(self.bundle, "rootfs"), numeric_owner=True)
 
     def adapt(self, pod):
-        """The pod's own config.json, without what refers to the namespaces of its shim."""
+        """The pod's own config.json, without references to the namespaces of its shim."""
         path = f"{self.node.run}/pods/{pod['metadata']['uid']}/containers/main/0/config.json"
         with open(path, encoding="utf-8") as file:
             spec = json.load(file)
@@ -117,7 +117,7 @@ class Figures:
         self.all = []
 
     def add(self, name, value, goal, unit="", **details):
-        """Also says it at once: what comes later may fail."""
+        """Also prints it immediately: a later step may fail."""
         self.all.append({"name": name, "value": round(value, 2), "unit": unit, "goal": goal, "met": value <= goal,
                          **details})
         print(f"{name}: {value:.2f} {unit}", file=sys.stderr, flush=True)

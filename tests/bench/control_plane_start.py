@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control plane that kubeadm makes on a bare machine out of image archives: from the start of the agent to the answer of
-the API server, beside etcd and kube-apiserver of the same manifests without an agent, in turns with it. Only where
-MAINSTAY_KUBERNETES names the programs."""
+"""A control plane that kubeadm creates on a bare machine from image archives: from the start of the agent to the
+response of the API server, compared with etcd and kube-apiserver of the same manifests without an agent, in turns with
+it. Only if MAINSTAY_KUBERNETES names the programs."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ PREPARED = ("certs all", "kubeconfig all", "etcd local", "control-plane all")
 
 
 def wait_answer(machine, started):
-    """Seconds until the API server says that it is alive."""
+    """Seconds until the API server reports that it is alive."""
     def answers():
         return machine.inside("curl", "-sk", "--max-time", "1", f"https://{machine.address}:6443/livez", check=False) == "ok"
     while not answers():
@@ -67,7 +67,7 @@ def measure_once(kubeadm, release, archives):
 
 
 def find_release():
-    """The release below MAINSTAY_KUBERNETES; None where that is not set. Fails where it lacks a program."""
+    """The release below MAINSTAY_KUBERNETES; None if that is not set. Fails if a program is missing."""
     sys.path.insert(0, os.path.join(TOP, "tests", "cluster"))
     from release import Releases  # pylint: disable=import-outside-toplevel
     return Releases().newest if os.environ.get("MAINSTAY_KUBERNETES") else None

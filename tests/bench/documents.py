@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the figures of a run into the documents: the section "Latest run" of FIGURES.md, and in the table of README.md
-the columns of the agents that were measured in that run, with the lines below it that say where."""
+the columns of the agents that were measured in that run, with the lines below it that describe the machine."""
 
 import datetime
 import os
@@ -20,7 +20,7 @@ def read(path):
 
 
 def replace(text, start, end, new):
-    """The text with 'new' in the place of what stands from 'start' up to 'end', or to the end of the text."""
+    """The text with 'new' in place of the part from 'start' up to 'end', or to the end of the text."""
     first = text.index(start)
     last = text.find(end, first)
     return text[:first] + new + (text[last:] if last >= 0 else "")
@@ -90,7 +90,7 @@ def runtime_version(machine):
 
 
 def version(*command):
-    """The first number of several parts in what a command prints of its version."""
+    """The first number of several parts in the version output of a command."""
     text = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
     return re.search(r"\d+(\.\d+)+", text).group(0)
 
@@ -117,7 +117,7 @@ def format_readme(text, document):
 
 
 def write(document):
-    """Neither document is changed where the run lacks a figure that the other one needs."""
+    """Neither document is changed if the run does not have a figure that the other one needs."""
     texts = {FIGURES: format_figures(read(FIGURES), document), README: format_readme(read(README), document)}
     for path, text in texts.items():
         with open(path, "w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Prints how many milliseconds the evaluation of 1000 DaemonSets for one node with 200 pods takes
- * (the median of many times), and how many of the sets run there. The sets have what real ones
- * have: node selectors, node affinity with several terms, tolerations, pod affinity. */
+ * (the median of many times), and how many of the sets run there. The sets have the same fields as
+ * real ones: node selectors, node affinity with several terms, tolerations, pod affinity. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"

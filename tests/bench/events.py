@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delay from an event that an API server sends, over HTTP/2, to the agent's reaction. The events come one at a time, and
-nothing follows that could push them: what is late here waits for the next thing that the server says."""
+"""The delay from an event that an API server sends, over HTTP/2, to the agent's reaction. The events are sent one at a
+time, and nothing follows that could push them: a late event waits for the next thing that the server sends."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-api: its memory with sessions, and what it costs over runc, a plain relay and plain TLS. Each is compared with its
-reference in one run, in turns, by the same client."""
+"""mainstay-api: its memory with sessions, and its cost compared with runc, a plain relay and plain TLS. Each is
+compared with its reference in one run, in turns, by the same client."""
 
 import contextlib
 import functools
@@ -29,7 +29,7 @@ BLOCK = b"x" * 65536
 class Api(node_api.NodeApi):
     @functools.lru_cache
     def client_context(self, certificate):
-        """Made once: what it costs to read the client's own certificate is not measured."""
+        """Created once: the cost of reading the client's own certificate is not measured."""
         return super().client_context(certificate)
 
 
@@ -41,7 +41,7 @@ class Bench:
         self.node = harness.Node(archive, start=False, config={
             "containerLogMaxSize": "2Gi", "authorization": {"mode": "AlwaysAllow"},
             "authentication": {"x509": {"clientCAFile": self.authority.cert}, "webhook": {"enabled": False}}})
-        # As /run is: what the runtime writes there waits for no disk, neither for the agent nor for a bare run.
+        # Like /run: the runtime's writes there wait for no disk, neither for the agent nor for a bare run.
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", self.node.run], check=True)
         self.node.start()
         self.api = Api(self.node)
@@ -177,7 +177,7 @@ def read_all(stream, count):
 
 
 def forward(bench, source, number):
-    """A client of a forwarded port, which was asked for its bytes."""
+    """A client of a forwarded port, which requested its bytes."""
     stream, _ = bench.api.upgrade(f"/portForward/default/{bench.pod('web')}", node_api.spdy_headers("portforward.k8s.io"),
                                   method="POST", certificate=bench.admin)
     client = node_api.SpdyClient(stream)
@@ -190,8 +190,8 @@ def forward(bench, source, number):
 
 
 def ports(bench, figures, count):
-    """The client of the plain relay decrypts nothing. So there is also a client that leaves the records of TLS as they are, the same
-    on both sides, and a relay that adds TLS: what TLS costs by itself."""
+    """The client of the plain relay decrypts nothing. So there is also a client that does not change the records of
+    TLS, the same on both sides, and a relay that adds TLS: the cost of TLS by itself."""
     source = bench.serve(send_bytes, count)
     plain, encrypting = bench.serve(relay, source), bench.serve(tls_relay, source, *bench.authority.server("relay"))
     context = client_context()

@@ -2,7 +2,7 @@
 """A pull of an image of ten layers from a registry on loopback: the time until all layers are synced, over that of other
 tools, in turns with each; the agent's memory meanwhile; and the start of pods meanwhile.
 
-Each pull writes to a new file system: where files were removed in the last minutes, ext4 examines each of their inodes
+Each pull writes to a new file system: if files were removed in the last minutes, ext4 examines each of their inodes
 before it allocates one, which takes longer than everything else."""
 
 import contextlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other agents with the same pod, in turns with ours: 'podman kube play', and a kubelet with containerd where
+"""Other agents with the same pod, in turns with ours: 'podman kube play', and a kubelet with containerd if
 MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine does not have a
-kubelet of its own. The goal of each figure is what the other agent needs."""
+kubelet of its own. The goal of each figure is that of the other agent."""
 
 import contextlib
 import glob
@@ -50,7 +50,7 @@ def run(*words, **options):
 
 
 def remove_cgroups(name):
-    """What an agent left of its control groups, in all hierarchies."""
+    """The remains of an agent's control groups, in all hierarchies."""
     for top in glob.glob(f"{world.CGROUP}/{name}") + glob.glob(f"{world.CGROUP}/*/{name}"):
         for directory, _, _ in os.walk(top, topdown=False):
             with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ def remove_cgroups(name):
 
 
 class Agent:
-    """What all of them do with files in a directory; 'data' holds the FIFO."""
+    """Operations that all of them perform on files in a directory; 'data' is the FIFO."""
 
     def __init__(self):
         self.short = type(self).__name__.lower()
@@ -157,7 +157,7 @@ class Podman(Agent):
         shutil.rmtree(self.directory)
 
 
-KUBELET = "/var/lib/kubelet"  # where it makes a directory whatever its settings are
+KUBELET = "/var/lib/kubelet"  # in which it creates a directory regardless of its settings
 
 
 class Kubelet(Agent):
@@ -203,7 +203,7 @@ def measure_idle(agent, count):
     for name in names:
         agent.apply(name)
     agent.fifo.wait_for(names, 300)
-    time.sleep(5)  # what is deferred after a start is done
+    time.sleep(5)  # deferred work after a start is done
     pids = agent.processes()
     memory, before = sum_memory(pids), sum_ticks(pids)
     time.sleep(IDLE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one pod to hundreds: start, steady memory, idle CPU and stop; and with 110 of them what a new agent, a list of all pods and
-an edit without effect cost. Also how fast the output of a container becomes its log."""
+"""From one pod to hundreds: start, steady memory, idle CPU and stop; and with 110 of them the cost of a new agent, a
+list of all pods and an edit without effect. Also how fast the output of a container becomes its log."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from world import wait
 COUNTS, KUBELET_MAX = (1, 10, 50, 110, 250, 500), 110
 BARE_SAMPLES, SAMPLES = 10, 10
 LINE = "0123456789" * 10
-# Ends when it is asked to.
+# Ends on request.
 SCRIPT = f"trap 'exit 0' TERM; {bare.SCRIPT.replace('exec sleep 100000', 'sleep 100000 & wait')}"
 MIB = 1 << 20
 MISSING = 0.25  # seconds for which the agent waits for a file that may come back

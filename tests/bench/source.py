@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's memory with a signed source of manifests, beside an agent that has the same pods in its directory."""
+"""The agent's memory with a signed source of manifests, compared with an agent that has the same pods in its
+directory."""
 
 import os
 import shutil
@@ -20,7 +21,8 @@ def pods():
 
 
 def measure_both(plain, sourced):
-    """Medians of the PSS in MiB, in turns: what the two share counts in both alike. The source is asked meanwhile."""
+    """Medians of the PSS in MiB, in turns: shared memory counts equally in both. The source is fetched in the
+    meantime."""
     for node in (plain, sourced):
         for i in range(PODS):
             node.wait_running(f"web{i}")
