@@ -14,7 +14,7 @@ CLONE_NEWNET = 0x40000000
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 
-# Where each kind is, and whether it has a namespace.
+# The path of each kind, and whether it has a namespace.
 KINDS = {
     "Pod": ("api/v1", "pods", True), "ConfigMap": ("api/v1", "configmaps", True), "Secret": ("api/v1", "secrets", True),
     "Service": ("api/v1", "services", True), "ServiceAccount": ("api/v1", "serviceaccounts", True),

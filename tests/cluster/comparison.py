@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the same workloads on several nodes of one control plane at the same time, and puts what the API server then knows of
-them into facts: lines of text without names, times and numbers that depend on either."""
+"""Runs the same workloads on several nodes of one control plane at the same time, and converts the API server's data
+about them to facts: lines of text without names, times and numbers that depend on either."""
 
 import collections
 import http.client
@@ -13,7 +13,8 @@ import specs
 from client import Refused
 from node import condition, is_ready
 
-# What a workload waits for: to be started, and, where it yields this, that the agent of its node has been restarted.
+# The events that a workload waits for: to be started, and, if it yields this, that the agent of its node has been
+# restarted.
 START, RESTARTED = object(), object()
 AGENTS = ("kubelet", "mainstay")  # the components of their events
 KINDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
@@ -58,7 +59,7 @@ class Pods(threading.Thread):
 
 
 class Run:
-    """One workload on one node. 'make' is a generator: it makes objects, and yields what must come before it continues: a
+    """One workload on one node. 'make' is a generator: it creates objects, and yields the event that it waits for: a
     predicate of this run, or RESTARTED."""
 
     def __init__(self, node, pods, make):
@@ -72,7 +73,7 @@ class Run:
         self.awaited, self.since, self.step = next(self.steps, None), time.monotonic(), self.step + 1
 
     def poll(self):
-        """Does what can be done now; what the pods are at the end of each step are facts."""
+        """Does everything that can be done now; the states of the pods at the end of each step are facts."""
         while self.is_busy() and self.awaited(self):
             for pod in self.pods() if self.compares_pods else ():
                 self.facts.update(describe_pod(pod))
@@ -102,7 +103,7 @@ class Run:
     def all_deleted(self):
         return bool(self.pods()) and not self.live()
 
-    # What workloads do
+    # Actions of workloads
 
     def labels(self):
         return {"labels": {"app": self.name}}
@@ -132,7 +133,7 @@ class Run:
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.node.namespace}})
 
 
-# What workloads wait for
+# Events that workloads wait for
 
 def statuses(pod):
     return [status for kind in KINDS for status in pod["status"].get(kind, [])]
@@ -187,7 +188,7 @@ def deleted(run):
 # Facts
 
 def describe_pod(pod):
-    """Of a pod, without what depends on the time."""
+    """The facts about a pod, without those that depend on the time."""
     status = pod["status"]
     yield "pod: " + " ".join(word for word in (status.get("phase"), status.get("reason")) if word)
     if status.get("message"):
@@ -222,7 +223,7 @@ def describe_state(state):
 
 
 def neutral(text, pod):
-    """Without what no two nodes have in common."""
+    """Without parts that differ between any two nodes."""
     metadata = pod["metadata"]
     for value, word in ((metadata["uid"], "UID"), (metadata["name"], "POD"), (metadata["namespace"], "NAMESPACE")):
         text = re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", word, text)
@@ -235,14 +236,14 @@ def component(event):
 
 
 def describe_events(run, events):
-    """The set of the events about the pods; where nothing was restarted and nothing is tried again, also how many of those
-    that there must be one of for each thing that happened."""
+    """The set of the events about the pods; if nothing was restarted and nothing is tried again, also the number of
+    those of which there must be exactly one for each occurrence."""
     pods = {pod["metadata"]["name"] for pod in run.pods()}
     counts = collections.Counter()
     backs_off = any(": waiting CrashLoopBackOff" in fact or ": waiting ImagePullBackOff" in fact for fact in run.facts)
     for event in events:
         about = event["involvedObject"]
-        # Of a container that is between two starts only for a moment, a busy agent may not see that it waits.
+        # A busy agent may miss the waiting state of a container that is between two starts only for a moment.
         if event["reason"] == "BackOff" and not backs_off:
             continue
         # A pod that the server's caches do not have yet gets no token at first.

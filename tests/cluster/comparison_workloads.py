@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparison with the kubelet runs on both nodes: each is a generator, see comparison.Run."""
+"""The workloads of the comparison with the kubelet on both nodes: each is a generator, see comparison.Run."""
 
 import specs
 from comparison import RESTARTED, all_in, all_ready, all_run, both, deleted, has_ended, has_event, statuses, waits, was_restarted
@@ -149,7 +149,7 @@ def job_with_a_deadline(run):
     yield lambda run: run.job_is("Failed") and run.all_deleted()
 
 
-# What cannot start
+# Pods that cannot start
 
 def image_is_never_pulled(run):
     run.replica_set(container(image=ABSENT, imagePullPolicy="Never"))
@@ -221,7 +221,7 @@ def root_is_refused(run):
 
 
 def absent_program(run):
-    """The kubelet alternates between two reasons; Mainstay keeps the one that says why."""
+    """The kubelet alternates between two reasons; Mainstay keeps the one that contains the cause."""
     run.bind(program("/absent"))
     yield waits("RunContainerError" if isinstance(run.node, ClusterNode) else "CrashLoopBackOff", 1)
 
@@ -231,7 +231,7 @@ def absent_program_once(run):
     yield all_in("Failed")
 
 
-# What the node refuses
+# Pods that the node refuses
 
 def host_port(run):
     run.bind(container(ports=[{"containerPort": 80, "hostPort": 8080}]))
@@ -371,7 +371,7 @@ def deletion_before_it_starts(run):
 
 
 def find_workloads():
-    """All of this file; what takes long starts first."""
+    """All of this file; long ones start first."""
     slow = [empty_dir_is_too_large, job_that_fails, deployment_that_crashes, deadline_of_a_pod, deadline_of_a_stubborn_one,
             job_with_a_deadline, image_is_absent]
     helpers = (data, empty_dir, probe, program, find_workloads)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests of the cluster suite share: the control plane, started once for all workers; the images; nodes."""
+"""Fixtures that all tests of the cluster suite share: the control plane, started once for all workers; the images;
+nodes."""
 
 import itertools
 import os
@@ -27,7 +28,7 @@ numbers = itertools.count(1)
 
 
 class Shared:
-    """Of all workers, made by the process that starts them."""
+    """Shared by all workers, created by the process that starts them."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="mainstay-cluster-images-")
@@ -92,8 +93,8 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What took longest starts first. Tests that stop parts of a control plane have one of their own, on one worker; so
-    have those of a file that share a node."""
+    """The tests that took longest start first. Tests that stop parts of a control plane have a separate one, on one
+    worker; so have those of a file that share a node."""
     seconds = {}
     for item in items:
         name = ("disruption" if "own_plane" in item.fixturenames else
@@ -111,7 +112,7 @@ def fixture_shared(request):
 
 @pytest.fixture(scope="session", name="plane")
 def fixture_plane(shared):
-    """The control plane of all tests. What stops a part of it uses 'own_plane'."""
+    """The control plane of all tests. A test that stops a part of it uses 'own_plane'."""
     return control_plane.ControlPlane(shared["plane"])
 
 
@@ -124,7 +125,7 @@ def fixture_own_plane():
 
 
 def finish_all(nodes):
-    """Each of them, whatever happens to another one."""
+    """Each of them, regardless of failures of another one."""
     problems = []
     for node in nodes:
         try:
@@ -168,7 +169,7 @@ def fixture_module_node(shared, plane):
 
 @pytest.fixture(name="trial")
 def fixture_trial(module_node):
-    """What a test does on the node of its file."""
+    """The actions of a test on the node of its file."""
     found = Trial(module_node, f"t{next(numbers)}")
     yield found
     found.finish()

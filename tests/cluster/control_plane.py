@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kubernetes control plane in a network namespace of its own: etcd, kube-apiserver, kube-controller-manager and
+"""A Kubernetes control plane in a separate network namespace: etcd, kube-apiserver, kube-controller-manager and
 kube-scheduler of MAINSTAY_KUBERNETES, each of which can be stopped, and the links of the nodes that join it."""
 
 import contextlib
@@ -24,7 +24,8 @@ SERVICE = "10.96.0.1"  # of the service "kubernetes"
 URL = f"https://{ADDRESS}:443"
 ETCD = "http://127.0.0.1:2379"
 BRIDGE = "nodes0"
-# One of its own: else it is the lowest of its ports, changes with them, and nodes send to the old one for ten seconds.
+# A separate address: otherwise it is the lowest of its ports, changes with them, and nodes send to the old one for ten
+# seconds.
 BRIDGE_MAC = "02:00:00:00:77:01"
 READY_SECONDS = 120
 NOT_READY_SECONDS = 32  # a node that has not renewed its Lease for so long is not ready; it does so every 13 s
@@ -123,7 +124,7 @@ class ControlPlane:
             yield
 
     def make_kubeconfig(self, name, subject, path=None):
-        """For a user with a certificate of its own."""
+        """For a user with a separate certificate."""
         with self.lock():
             cert, key = self.authority.issue(name, subject)
         return kubeconfig(path or self.path(f"{name}.kubeconfig"), URL, self.authority.cert, cert, key)
@@ -209,8 +210,9 @@ class ControlPlane:
             self.start(*ended)
 
     def make_whole(self):
-        """After a test that stopped programs. What lost its watches asks for them again after up to a minute, and each
-        for itself: a scheduler that has its pods again, but not its nodes, refuses them. So they are started again."""
+        """After a test that stopped programs. Clients that lost their watches request them again after up to a minute,
+        each independently: a scheduler that has its pods again, but not its nodes, refuses them. So they are started
+        again."""
         self.start()
         self.wait_ready()
         if self.was_interrupted:
@@ -245,7 +247,7 @@ class ControlPlane:
     def said(self, name):
         return (world.read(self.path(f"{name}.log")) or "")[-4000:]
 
-    # What etcd holds
+    # Contents of etcd
 
     def snapshot(self, name="snapshot"):
         """A copy of etcd's data. The API server waits meanwhile."""

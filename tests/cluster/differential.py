@@ -5,7 +5,7 @@ grouped by field and message.
 
     MAINSTAY_KUBERNETES=DIR tests/cluster/differential.py [--count N] [--seed S] [--keep DIRECTORY]
 
-What disagrees on purpose is in expected-differences.txt. Ends with 0 if nothing else does.
+Intentional disagreements are in expected-differences.txt. Ends with 0 if nothing else does.
 """
 
 import argparse
@@ -71,7 +71,7 @@ class Server:
 
 
 def general(message):
-    """Without what is only of this manifest."""
+    """Without the parts that are specific to this manifest."""
     message = re.sub(r"\[(\d+|\w+)\]", "[]", message)
     message = re.sub(r'\b[pP]od "[^"]*"', "pod", message)
     message = re.sub(r'Pod "[^"]*" is invalid: ', "", message)
@@ -82,14 +82,14 @@ def general(message):
 
 
 def patterns():
-    """Lines of 'side field: message' with * for anything; the lines with # say why."""
+    """Lines of 'side field: message' with * for anything; the lines with # give the reason."""
     with open(EXPECTED, encoding="utf-8") as file:
         lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
     return [re.compile(re.escape(line).replace(r"\*", ".*") + "$") for line in lines]
 
 
 def compare(plane, count, seed, directory):
-    """Groups of disagreements: which side refuses what, and the files."""
+    """Groups of disagreements: the side that refuses, the message, and the files."""
     groups = {}
     server = Server(plane)
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
@@ -118,7 +118,7 @@ def unexpected(groups):
 
 
 def describe(groups):
-    """The largest group first: what refuses, how often, and one example."""
+    """The largest group first: the refusal, its frequency, and one example."""
     lines = []
     for key, found in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         lines.append(f"{len(found):6} only {key}\n         {found[0][0]}: {found[0][1][:300]}")

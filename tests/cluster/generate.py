@@ -39,7 +39,7 @@ class Maker:
         return self.rng.choice(values)
 
     def some(self, fields, probability=0.12):
-        """Of the fields, which are functions or values, a few."""
+        """A few of the fields, which are functions or values."""
         return {name: value() if callable(value) else value for name, value in fields.items() if self.chance(probability)}
 
     def several(self, make, most=2):
@@ -253,7 +253,7 @@ class Maker:
 # Changes
 
 def places(value, path=()):
-    """Every place of a tree but its root and what names the object."""
+    """Every place of a tree except its root and the fields that name the object."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         here = (*path, key)
@@ -308,7 +308,7 @@ def make(seed, number):
 
 
 def write_yaml(tree):
-    """What is raw stands without the quotes that the dumper gives it."""
+    """Raw text is inserted without the quotes that the dumper adds."""
     raw = {}
 
     def mark(value):

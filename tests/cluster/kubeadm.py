@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that kubeadm makes a node: network, mounts and host name of its own, the usual paths, and a systemctl that
-starts and stops the agent as the unit of mainstay-kubelet does."""
+"""A machine that kubeadm turns into a node: its own network, mounts and host name, the usual paths, and a systemctl
+that starts and stops the agent like the unit of mainstay-kubelet."""
 
 import glob
 import itertools
@@ -22,13 +22,13 @@ TOKEN = "abcdef.0123456789abcdef"
 CERTIFICATE_KEY = 32 * "0f"
 FIRST = "10.88.0.1"
 ENDPOINT = f"{FIRST}:6443"
-# What is bound over the machine's own directories.
+# Directories that are bound over the machine's own.
 PATHS = {"kubernetes": "/etc/kubernetes", "cni": "/etc/cni", "networks": "/var/lib/cni", "kubelet": "/var/lib/kubelet",
          "etcd": "/var/lib/etcd", "state": "/var/lib/mainstay", "run": "/run/mainstay", "log": "/var/log"}
 CONFIGURATION = os.path.join(harness.TOP, "packaging", "kubeadm.yaml")
 DROP_IN = os.path.join(harness.TOP, "systemd", "kubelet.conf.in")
 NETWORK = os.path.join(harness.TOP, "packaging", "cni", "99-mainstay.conflist")
-# Of this machine, not of Mainstay: cgroup v1.
+# A property of this machine, not of Mainstay: cgroup v1.
 IGNORED = ["SystemVerification"]
 
 SYSTEMCTL = """#!/bin/sh
@@ -158,7 +158,7 @@ class Machine:
     # kubeadm
 
     def start_etcd(self):
-        """One that kubeadm does not know of. Gives its URL."""
+        """A path that kubeadm does not use. Gives its URL."""
         url = "http://127.0.0.1:2379"
         self.etcd = subprocess.Popen(
             self.words(self.release.program("etcd"), f"--data-dir={self.path('external-etcd')}", f"--listen-client-urls={url}",
@@ -170,7 +170,7 @@ class Machine:
         return url
 
     def errors_without(self, name, *words):
-        """The checks that fail where one that packaging/kubeadm.yaml ignores is not ignored."""
+        """The checks that fail if one that packaging/kubeadm.yaml ignores is not ignored."""
         documents = list(yaml.safe_load_all(world.read(self.path("kubeadm.yaml"))))
         for one in documents:
             for part in (one.get("nodeRegistration"), one.get("apply"), one.get("node")):
@@ -184,7 +184,8 @@ class Machine:
         return found
 
     def write_configuration(self, joins_control_plane=False, etcd=None):
-        """The file that is shipped, with what is this machine's. 'etcd' is the URL of one that is outside of the cluster."""
+        """The shipped file, with the additions for this machine. 'etcd' is the URL of one that is outside of the
+        cluster."""
         documents = list(yaml.safe_load_all(world.read(CONFIGURATION)))
         endpoint = {"advertiseAddress": self.address, "bindPort": 6443}
         for document in documents:
@@ -227,7 +228,7 @@ class Machine:
         return self.inside(harness.program("mainstay"), *words)
 
     def drain(self):
-        """What is documented to be done after 'kubeadm reset'."""
+        """The documented steps after 'kubeadm reset'."""
         return self.inside("mainstayd", "--drain", timeout=180)
 
     def processes(self):
@@ -239,7 +240,7 @@ class Machine:
         return [text for text in texts if text and re.search(r"Sanitizer:|runtime error:", text)]
 
     def finish(self):
-        """By force; gives what the sanitizers have reported."""
+        """By force; returns the reports of the sanitizers."""
         problems = self.reports()
         pid = world.read(self.path("agent.pid"))
         if pid and world.is_alive(int(pid)):

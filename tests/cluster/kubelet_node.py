@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the cluster that runs the real kubelet and containerd: in namespaces of its own, of network, mounts and
+"""A node of the cluster that runs the real kubelet and containerd: in separate namespaces of network, mounts and
 processes, so that nothing of it outlives them."""
 
 import json
@@ -16,9 +16,9 @@ from node import LABEL, ApiNode
 from real_kubelet import RealKubelet
 from world import wait
 
-# Where a kubelet and containerd write whatever their settings are; bound over the machine's own directories.
+# Paths to which a kubelet and containerd write regardless of their settings; bound over the machine's own directories.
 PATHS = {"kubelet-state": "/var/lib/kubelet", "logs-of-machine": "/var/log", "plugins": "/etc/kubernetes", "containerd": "/run/containerd"}
-# The first process of the namespaces: it reaps what was orphaned in them.
+# The first process of the namespaces: it reaps orphaned processes in them.
 INIT = "while :; do sleep 100000 & wait; done"
 
 
@@ -71,7 +71,7 @@ class KubeletNode(ApiNode):
             json.dump(network.chain(os.path.join(self.directory, "ipam"), network.PORTMAP, network.FIREWALL), file)
 
     def make_cgroups(self):
-        """The kubelet wants to find its root."""
+        """The kubelet has to find its root."""
         for hierarchy in world.hierarchies():
             os.makedirs(hierarchy + self.cgroup_root)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the cluster: an agent in a network namespace that is linked with that of the control plane, and what tests
-do at the API server: in a namespace of the test's own, with pods that only this node runs."""
+"""A node of the cluster: an agent in a network namespace that is linked with that of the control plane, and the actions
+of tests at the API server: in a separate namespace for each test, with pods that only this node runs."""
 
 import json
 import os
@@ -18,8 +18,8 @@ WORKLOADS = ("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "r
 
 
 class ApiNode:
-    """A node as the API server has it, and a namespace of the same name for the objects of the test. The subclasses start
-    the agent, and give its log as said()."""
+    """A node as the API server has it, and a namespace of the same name for the objects of the test. The subclasses
+    start the agent, and return its log as said()."""
 
     def join(self, plane):
         self.plane, self.client = plane, plane.client
@@ -62,7 +62,7 @@ class ApiNode:
                                    "metadata": self.metadata(name, **(metadata or {})), **fields})
 
     def spec(self, *containers, **fields):
-        """Of a pod that only this node runs."""
+        """The spec of a pod that only this node runs."""
         return {"terminationGracePeriodSeconds": 2, "nodeSelector": {LABEL: self.node_name},
                 "containers": list(containers) or [specs.container()], **fields}
 
@@ -71,11 +71,11 @@ class ApiNode:
         return self.create("Pod", name, metadata=metadata, spec=self.spec(*containers, **fields))
 
     def bind(self, name, *containers, metadata=None, **fields):
-        """A pod that names this node itself, so that no scheduler has a say."""
+        """A pod that names this node itself, so that no scheduler is involved."""
         return self.place(name, *containers, metadata=metadata, nodeName=self.node_name, **fields)
 
     def workload(self, kind, name, *containers, replicas=None, template=None, **fields):
-        """A controller's object with a label of its name; what is in 'template' belongs to the pods' spec."""
+        """A controller's object with a label of its name; the content of 'template' belongs to the pods' spec."""
         spec = {"selector": {"matchLabels": {"app": name}},
                 "template": {"metadata": {"labels": {"app": name}}, "spec": self.spec(*containers, **(template or {}))},
                 **({} if replicas is None else {"replicas": replicas}), **fields}
@@ -89,7 +89,7 @@ class ApiNode:
         """A manifest of the test's namespace."""
         return specs.pod(name, *containers, metadata=self.metadata(name, **(metadata or {})), **fields)
 
-    # What the server knows
+    # Objects at the server
 
     def read(self, plural, name):
         return self.client.get(plural, self.namespace, name)
@@ -130,7 +130,7 @@ class ApiNode:
                                    f"the agent said:\n{self.said()[-4000:]}", deadline)[0]
 
     def events(self, name, reason=None):
-        """Of an object of the test, as the server has them."""
+        """The objects of the test, as the server has them."""
         return [event for event in self.client.all("events", self.namespace,
                                                    fieldSelector=f"involvedObject.name={name}")
                 if reason in (None, event["reason"])]
@@ -167,8 +167,8 @@ class ApiNode:
 
 
 class ClusterNode(ApiNode, network.NetworkNode):
-    """The namespace 'namespace' is made with it and removed with it. Pods of 'bind' are bound by name, what 'place'
-    and 'template' make is placed by the scheduler or a controller, by a label that only this node has."""
+    """The namespace 'namespace' is made with it and removed with it. Pods of 'bind' are bound by name; pods of 'place'
+    and 'template' are placed by the scheduler or a controller, by a label that only this node has."""
 
     def __init__(self, plane, archive=None, archives=(), config=None, start=True, bootstrap=None, **settings):
         self.join(plane)
@@ -224,7 +224,7 @@ class ClusterNode(ApiNode, network.NetworkNode):
 
 
 def shown(obj):
-    """An object in a message: without what never explains a failure."""
+    """An object in a message: without the parts that never explain a failure."""
     if obj is None:
         return "absent"
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}

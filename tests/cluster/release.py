@@ -11,7 +11,7 @@ from control_plane import Missing, programs
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*COMPONENTS, "etcd", "etcdctl", "kubeadm", "kubectl")
-# Not built here. They run, say that they are ready, and do nothing else.
+# Not built here. They run, report that they are ready, and do nothing else.
 SCRIPTS = {
     "kube-proxy": "exec sleep infinity",
     "coredns": "agnhost netexec --http-port=8080 --udp-port=-1 & exec agnhost netexec --http-port=8181 --udp-port=-1",
@@ -71,7 +71,7 @@ class Release:
 
 
 class Releases:
-    """Looked up as late as a test needs them: a test whose release is missing fails, and says which."""
+    """Looked up only when a test needs them: a test whose release is missing fails, and names it."""
 
     def __init__(self):
         self.newest = Release(programs())
@@ -97,7 +97,7 @@ class Releases:
 
     @property
     def patched(self):
-        """Of the same minor version."""
+        """A release of the same minor version."""
         newest = self.newest.version
         return self.require(f"another patch release beside {newest}",
                             lambda version: minor(version) == minor(newest) and version != newest)

@@ -2,7 +2,7 @@
 """Two hours with 200 workloads of all kinds, while the control plane's programs and the agent are killed, etcd returns to
 an older state, and a quarter of the workloads is made, edited, scaled and deleted. Nothing is lost and nothing doubled.
 
-MAINSTAY_CHAOS_MINUTES is how long it takes, MAINSTAY_SEED repeats what a run did; both are printed at its end."""
+MAINSTAY_CHAOS_MINUTES sets the duration, MAINSTAY_SEED repeats a run; both are printed at its end."""
 
 import collections
 import os
@@ -98,7 +98,7 @@ class Chaos:
             self.node.client.patch(PLURALS[kind], self.node.namespace, name,
                                    self.node.template_patch(containers=[{"name": "main", "env": [{"name": "V", "value": value}]}]))
 
-    # What happens
+    # Disturbances
 
     def change(self):
         kind = self.random.choice(list(CHANGED))
@@ -135,7 +135,7 @@ class Chaos:
         self.plane.start("kube-controller-manager")
 
     def go_back(self):
-        """etcd returns to what it had some minutes ago."""
+        """etcd returns to its state of some minutes ago."""
         self.plane.start()
         self.plane.wait_ready()
         if not self.has_snapshot:
@@ -154,10 +154,10 @@ class Chaos:
             self.plane.revive()
             time.sleep(self.random.uniform(0, 3))
 
-    # What must be so
+    # Invariants
 
     def find_unsettled(self):
-        """What is not as it should be yet; empty: nothing."""
+        """The deviations that are left; empty: none."""
         node = self.node
         found = [f"{kind} {one['metadata']['name']}: {one.get('status')}" for kind, plural in PLURALS.items()
                  for one in node.client.all(plural, node.namespace) if not is_as_specified(kind, one)]
@@ -185,7 +185,7 @@ class Chaos:
              SETTLED_SECONDS)
 
     def look_at_steady(self):
-        """Of each pod that the test leaves alone: its UID, and its process with the time at which it started."""
+        """For each pod that the test leaves alone: its UID, and its process with the time at which it started."""
         found = {}
         for pod in self.node.pods():
             name = pod["metadata"]["name"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kubernetes' own tests ask of a node alone: test/e2e_node. README.md says which test answers to which of theirs."""
+"""The requirements of Kubernetes' own tests for a node alone: test/e2e_node. README.md lists which test corresponds to
+which of theirs."""
 
 import json
 import os
@@ -225,7 +226,7 @@ def test_number_of_users_of_a_pod_is_that_of_kubernetes(trial):
 
 @pytest.mark.parametrize("profile", [{"type": "Localhost", "localhostProfile": "absent-profile"}])
 def test_apparmor_profile_that_is_not_loaded_is_refused(trial, profile):
-    """RuntimeDefault is without effect where its profile is not loaded (mainstay-differences(7))."""
+    """RuntimeDefault has no effect if its profile is not loaded (mainstay-differences(7))."""
     trial.bind(specs.container(securityContext={"appArmorProfile": profile}))
     pod = trial.wait(lambda pod: pod["status"].get("phase") == "Failed" or state(pod).get("waiting", {}).get("reason") in (
         "CreateContainerError", "CreateContainerConfigError"), "does not run")
@@ -273,7 +274,7 @@ def test_init_containers_and_sidecars_run_in_order(trial, order):
 
 def test_hook_after_the_start_delays_the_next_container(trial, order):
     hook = {"postStart": {"exec": {"command": ["sh", "-c", "echo hook >> /data/order"]}}}
-    # As the kubelet starts containers one after the other.
+    # The kubelet starts containers one after the other.
     trial.end(step("main", "data", lifecycle=hook, script="until grep -q hook /data/order; do sleep 0.1; done;"),
               step("second", "data"), volumes=trial.volumes)
     assert lines(order).index("hook") < lines(order).index("second-start")
@@ -477,7 +478,7 @@ def test_static_pod_that_is_removed_while_no_agent_runs_ends(node):
 # Metrics and the summary
 
 def ask(node, path):
-    """What mainstay-api passes on (system/node_api)."""
+    """Responses that mainstay-api passes on (system/node_api)."""
     status, body = node.get(path)
     assert status == 200, body
     return body
@@ -523,7 +524,7 @@ CADVISOR_OF_A_POD = [f"container_network_{way}_{kind}_total" for way in ("receiv
 
 
 def cadvisor_values(text, name, container):
-    """The samples of a metric that are of a container of the pod "web", or of the pod itself."""
+    """The samples of a metric for a container of the pod "web", or for the pod itself."""
     found = re.findall(rf'^{name}{{container="{container}",[^}}]*pod="web"[^}}]*}} (\S+)( [0-9]+)?$', text, re.M)
     return [float(value) for value, _ in found]
 
@@ -555,7 +556,7 @@ INTERFACE_STATS = {"name", "rxBytes", "rxErrors", "txBytes", "txErrors"}
 
 
 def expect_members(part, members):
-    """These and no others, besides the pressure, which depends on the kernel."""
+    """Exactly these, in addition to the pressure, which depends on the kernel."""
     assert set(part) - {"psi"} == members, part
 
 
@@ -683,7 +684,7 @@ def test_pods_are_evicted_by_the_priority_of_the_cluster(make_node, low_class):
 
 
 def test_critical_pod_that_does_not_fit_preempts_others(make_node):
-    """The node knows its processors; the pods are bound, since the scheduler would not bind the critical one."""
+    """The node reports its processors; the pods are bound, because the scheduler would not bind the critical one."""
     node = make_node()
     half = f"{os.cpu_count() * 500}m"
     guaranteed = {"cpu": half, "memory": "16Mi"}

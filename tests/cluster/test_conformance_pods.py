@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kubernetes' own tests ask of pods: test/e2e/common/node, but for probes, hooks and values. README.md says which test
-answers to which of theirs."""
+"""The requirements of Kubernetes' own tests for pods: test/e2e/common/node, except for probes, hooks and values.
+README.md lists which test corresponds to which of theirs."""
 
 import re
 
@@ -11,12 +11,13 @@ from node import condition, is_ready
 from trial import agnhost, program, state, status_of, terminated, value, variable
 from world import wait
 
-# What a container that ends says
+# Messages of a container that ends
 
 
 @pytest.mark.parametrize("policy, restarts, phase", [("Always", 2, "Running"), ("OnFailure", 1, "Running"), ("Never", 0, "Failed")])
 def test_container_that_exits_has_the_expected_status(trial, policy, restarts, phase):
-    """As 'should run with the expected status': fails at first; what is restarted runs the second time, Always the third."""
+    """Like 'should run with the expected status': fails at first; restarted containers run the second time, Always the
+    third."""
     script = {"Always": "f=/v/count; n=$(cat $f 2>&-); echo x$n > $f; [ \"$n\" = xx ] && exec sleep 100000; exit 1",
               "OnFailure": "f=/v/count; [ -e $f ] && exec sleep 100000; touch $f; exit 1", "Never": "exit 1"}[policy]
     trial.bind(specs.container(script=script, volumeMounts=[specs.mount("v", "/v")]), restartPolicy=policy,
@@ -231,7 +232,7 @@ def test_rule_decides_about_a_restart(trial, what):
         assert status_of(pod)["restartCount"] == 0 and terminated(pod)["exitCode"] == 42
 
 
-# Images, classes and what the node refuses
+# Images, classes and refusals of the node
 
 def test_image_of_a_registry_that_is_not_there_is_not_pulled(trial):
     trial.bind({**specs.container(), "image": "invalid.registry.k8s.io/invalid/alpine:3.1"})
@@ -554,7 +555,7 @@ def test_resources_of_a_pod(trial, what):
 
 
 def test_values_of_secrets_stay_out_of_the_log_of_the_agent(trial):
-    """What a pod is given is not what the agent says."""
+    """The values in a pod are not taken from the agent's report."""
     trial.secret({"key": "very-hidden-value"})
     trial.start(specs.container(env=[variable("S", "secretKeyRef", name=trial.name, key="key"), value("T", "$(S)")]))
     assert "very-hidden-value" not in trial.node.said()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kubernetes' own tests ask of probes and hooks (test/e2e/common/node), each of a container and of a sidecar. README.md
-says which test answers to which of theirs."""
+"""The requirements of Kubernetes' own tests for probes and hooks (test/e2e/common/node), each for a container and for a
+sidecar. README.md lists which test corresponds to which of theirs."""
 
 import pytest
 import specs
@@ -27,7 +27,7 @@ def http(path, **fields):
 
 
 def bind(trial, place, container, **fields):
-    """The container is called 'main' wherever it is. A sidecar has a container beside it."""
+    """The container is called 'main' wherever it is. A sidecar has a container next to it."""
     if place == "container":
         trial.bind(container, **fields)
     else:
@@ -50,7 +50,7 @@ def test_pod_is_not_ready_before_the_delay_of_its_probe(trial, place):
 
 
 def seconds(text):
-    """Of a day; no test lasts longer than what is left of one."""
+    """A time of day; no test lasts longer than the rest of one."""
     hours, minutes, rest = text.rstrip("Z").split("T")[1].split(":")
     return int(hours) * 3600 + int(minutes) * 60 + int(rest)
 
@@ -66,7 +66,7 @@ def test_pod_whose_probe_fails_is_never_ready_and_not_restarted(trial, place, ha
     assert not is_ready(pod) and not status_of(pod)["ready"] and status_of(pod)["restartCount"] == 0
 
 
-# Liveness: what restarts a container
+# Liveness: failures that restart a container
 
 RESTARTS = {
     "file that vanishes": (lambda: shell(f"echo ok > /tmp/health; (sleep 2; rm /tmp/health) & {specs.IDLE}",
@@ -111,7 +111,7 @@ def test_count_of_restarts_only_grows(trial, place):
         last = status_of(pod)["restartCount"]
 
 
-# Liveness: what does not
+# Liveness: failures that do not
 
 STAYS = {
     "a file that is there": lambda: shell(f"echo ok > /tmp/health; {specs.IDLE}", livenessProbe=often(FILE, initialDelaySeconds=2)),
@@ -127,7 +127,7 @@ STAYS = {
 @PLACES
 @pytest.mark.parametrize("what", STAYS)
 def test_container_is_not_restarted_by(trial, place, what):
-    """Three periods long, which the metrics of the agent count, where a probe runs."""
+    """Three periods long, which the metrics of the agent count, if a probe runs."""
     bind(trial, place, STAYS[what]())
     trial.wait(lambda pod: "running" in status_of(pod).get("state", {}), "runs")
     uid = trial.read()["metadata"]["uid"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kubernetes' own tests ask of variables: test/e2e/common/node, of ConfigMaps, Secrets, the downward API, expansion and
-files of variables. README.md says which test answers to which of theirs."""
+"""The requirements of Kubernetes' own tests for variables: test/e2e/common/node, of ConfigMaps, Secrets, the downward
+API, expansion and files of variables. README.md lists which test corresponds to which of theirs."""
 
 import re
 
@@ -13,7 +13,7 @@ CHANGING = {"name": "work", "emptyDir": {}}
 
 
 def allocatable(trial, resource):
-    """What the node has for pods, in whole units."""
+    """The resources of the node for pods, in whole units."""
     text = trial.node.node()["status"]["allocatable"][resource]
     factor = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
     number, unit = re.fullmatch(r"(\d+)(\w*)", text).groups()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kubernetes' own tests ask of volumes: test/e2e/common/storage, with its program for them. README.md says which test
-answers to which of theirs."""
+"""The requirements of Kubernetes' own tests for volumes: test/e2e/common/storage, with its program for them. README.md
+lists which test corresponds to which of theirs."""
 
 import base64
 import os
@@ -40,7 +40,7 @@ KINDS = pytest.mark.parametrize("what", VOLUMES)
 
 
 def make(trial, what, data, name=None):
-    """The object, and what gives a volume of it."""
+    """The object, and its volume."""
     kind, volume = VOLUMES[what]
     (trial.config_map if kind == "configMap" else trial.secret)(data, name)
     return volume
@@ -327,7 +327,7 @@ def test_directory_of_the_host_is_read_and_written(trial, part):
     trial.wait_output(f'content of file "{path}": mount-tester new file', container="reader")
 
 
-# What keeps a pod from its volumes
+# Problems that keep a pod from its volumes
 
 @pytest.mark.parametrize("volume", [{"configMap": {"name": "absent"}}, {"secret": {"secretName": "absent"}}])
 @pytest.mark.parametrize("init", [False, True])

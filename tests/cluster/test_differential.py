@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mainstay validate` accepts and refuses what an API server accepts and refuses; the program beside it does the same with
-as many manifests as it is asked for."""
+"""`mainstay validate` accepts and refuses the same manifests as an API server; the program of the same name does the
+same with any number of manifests."""
 
 import os
 import random

@@ -103,7 +103,7 @@ def test_pods_run_while_etcd_is_away(own_plane, make_own_node):
 
 
 def test_older_state_of_etcd_is_reconciled(own_plane, make_own_node):
-    """Pods that the older state has not got end, what it has that is gone is started again."""
+    """Pods that are not in the older state end, and pods that are only in it are started again."""
     node = make_own_node()
     node.place("kept")
     node.place("old")
@@ -261,7 +261,7 @@ def test_deleted_daemon_set_stops_without_the_controller_manager(own_plane, make
 
 
 def wait_refused(node, name, reason, text):
-    """No pod is made of the set, and an event at the server says why."""
+    """No pod of the set is created, and an event at the server contains the reason."""
     event = node.wait_event(name, reason, 180)
     assert text in event["message"] and event["involvedObject"]["kind"] == "DaemonSet"
     assert not local_pods(node)
@@ -292,7 +292,7 @@ def test_daemon_set_that_its_namespace_forbids_is_not_placed_without_the_control
     wait_local(node, runs_locally, "the node places it")
 
 
-# What changes for all pods
+# Changes for all pods
 
 def test_pods_run_with_a_global_default_of_priority(own_plane, make_own_node):
     node = make_own_node()

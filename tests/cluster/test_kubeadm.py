@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubeadm makes nodes of machines on which Mainstay is in the kubelet's place, upgrades and resets them. Nothing is
-ignored but what packaging/kubeadm.yaml does, and what this machine cannot give (kubeadm.IGNORED)."""
+"""kubeadm makes nodes of machines on which Mainstay is in the kubelet's place, upgrades and resets them. Only the
+checks of packaging/kubeadm.yaml, and those that this machine cannot pass (kubeadm.IGNORED), are ignored."""
 
 import glob
 import json
@@ -14,7 +14,7 @@ from node import is_ready
 from release import COMPONENTS, Releases
 from world import cmdline, is_alive, start_time, wait
 
-# As many upgrades as a release asks for: tests/run full cluster.
+# As many upgrades as a release requires: tests/run full cluster.
 UPGRADES = int(os.environ.get("MAINSTAY_UPGRADES", "20"))
 STATIC = ("etcd", *COMPONENTS)
 NEXT_ETCD = "3.6.99-0"  # the same program, by a later tag
@@ -57,7 +57,7 @@ def describe_pods(machine):
 
 
 def wait_pods(machine, *names):
-    """Of static pods these, one of kube-proxy for each node, and CoreDNS."""
+    """These static pods, one of kube-proxy for each node, and CoreDNS."""
     def are_ready():
         pods = system_pods(machine)
         nodes = {name.rsplit("-", 1)[1] for name in names}
@@ -85,7 +85,7 @@ def wait_ready(control, machine):
 
 
 def check_ignored(machine, checks, *words):
-    """Each check that packaging/kubeadm.yaml ignores fails where it is not, and no other does."""
+    """Each check that packaging/kubeadm.yaml ignores fails if it is not ignored, and no other does."""
     for name in checks:
         assert machine.errors_without(name, *words) == [name]
 
@@ -112,7 +112,7 @@ def process_of(machine, name):
 
 
 def members(machine):
-    """Of etcd: their names, without learners."""
+    """The members of etcd: their names, without learners."""
     pki = "/etc/kubernetes/pki/etcd/"
     said = machine.inside(machine.release.program("etcdctl"), "--endpoints=127.0.0.1:2379",
                           f"--cacert={pki}ca.crt", f"--cert={pki}server.crt", f"--key={pki}server.key", "member", "list", "-w", "json")
@@ -120,19 +120,19 @@ def members(machine):
 
 
 def served_certificate(machine, port=6443):
-    """What its API server serves with, or etcd."""
+    """The serving certificate of its API server, or of etcd."""
     said = machine.inside("openssl", "s_client", "-connect", f"{machine.address}:{port}", check=False)
     return ssl.PEM_cert_to_DER_cert(said[said.index("-----BEGIN"):said.index("-----END")] + "-----END CERTIFICATE-----\n")
 
 
 def answers(machine):
-    """Whether its API server is ready and says its version."""
+    """Whether its API server is ready and reports its version."""
     said = machine.inside("kubectl", f"--server=https://{machine.address}:6443", "get", "--raw", "/version", check=False)
     return json.loads(said)["gitVersion"] if said.startswith("{") else None
 
 
 def restart_static_pods(machine):
-    """As 'kubeadm certs renew' says: each manifest is moved away, and back when its container is gone."""
+    """As 'kubeadm certs renew' prints: each manifest is moved away, and back when its container is gone."""
     for name in STATIC:
         before = process_of(machine, name)
         path = machine.path("kubernetes", "manifests", f"{name}.yaml")
@@ -144,8 +144,9 @@ def restart_static_pods(machine):
 
 
 def check_node_certificate(machine):
-    """The certificate of kubelet.conf is renewed at once, where kubeadm looks for it, and in use before and after kubeadm has
-    found it. It may be too late for 'kubeadm init' itself: it is approved after the API server has started."""
+    """The certificate of kubelet.conf is renewed immediately, at the path that kubeadm uses, and in use before and
+    after kubeadm has found it. It may be too late for 'kubeadm init' itself: it is approved after the API server has
+    started."""
     pair = "/var/lib/kubelet/pki/kubelet-client-current.pem"
     wait(lambda: os.path.exists(machine.path("kubelet", "pki", os.path.basename(pair))),
          lambda: f"the certificate is renewed; the agent said:\n{machine.said()[-6000:]}", 120)
@@ -156,7 +157,7 @@ def check_node_certificate(machine):
 
 
 def renew_certificates(machine):
-    """What kubeadm renews is in use after the static pods were restarted."""
+    """Certificates that kubeadm renews are in use after the static pods were restarted."""
     before = served_certificate(machine)
     machine.kubeadm("certs", "renew", "all")
     machine.kubeadm("certs", "check-expiration")
@@ -261,7 +262,7 @@ def upgrade_first(machine, release):
 
 
 def choose_etcd(machine, tag):
-    """For the next upgrade: kubeadm takes what the cluster's configuration has."""
+    """For the next upgrade: kubeadm uses the cluster's configuration."""
     found = json.loads(machine.kubectl("get", "configmap", "kubeadm-config", "-n", "kube-system", "-o", "json"))
     cluster = yaml.safe_load(found["data"]["ClusterConfiguration"])
     cluster["etcd"]["local"]["imageTag"] = tag

@@ -36,7 +36,8 @@ MODES = ["websocket", "translated", "spdy"]
 KINDS = ["deployment", "daemonset", "static"]
 
 TALK = "while read line; do echo got-$line; done; " + specs.IDLE
-# It reads nothing, and ends once the other side has all: closed with something unread the connection is reset, and what waits is lost.
+# It reads nothing, and ends once the other side has everything: closed with unread data the connection is reset, and
+# waiting data is lost.
 FILE = (f"cat /bin/busybox; while grep -qE '^ *[0-9]+: [0-9A-F]+:{FILE_PORT:04X} [^ ]+ 0[18] 0*[1-9A-F]' /proc/net/tcp /proc/net/tcp6; "
         "do sleep 0.02; done")
 # The lines start when a file is there.
@@ -87,7 +88,7 @@ class Kubectl:
         return with_parent("nsenter", f"--net={self.plane.net}", *self.words, *words)
 
     def run(self, *words, data=None, code=0):
-        """Gives what it writes to standard output."""
+        """Returns its standard output."""
         done = subprocess.run(self.command(*words), input=data, check=False, capture_output=True, timeout=240,
                               stdin=subprocess.DEVNULL if data is None else None, env=self.environment)
         assert done.returncode == code, f"{words}: {done.returncode} {done.stdout[-2000:]} {done.stderr[-2000:]}\n{self.node.said()[-3000:]}"
@@ -132,7 +133,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def read(self):
-        """What is there now."""
+        """The current text."""
         while select.select([self.fd], [], [], 0)[0]:
             try:
                 data = os.read(self.fd, 65536)
@@ -147,7 +148,7 @@ class Terminal:
         wait(lambda: re.search(pattern, self.read()), lambda: f"{pattern!r} in {self.text!r}")
 
     def expect_line(self, command, pattern):
-        """Until a command that is typed gives this; what came before counts no more."""
+        """Until a typed command prints this; earlier output does not count."""
         self.read()
         self.text = ""
         self.write(command + "\n")
@@ -194,7 +195,7 @@ def fixture_pod(module_node, request):
 # Which protocol it is
 
 def streams(plane, kind):
-    """How many WebSockets both API servers have taken, by what became of them."""
+    """The number of WebSockets that both API servers have accepted, by result."""
     found = {}
     for port in (443, OLD_PORT):
         text = plane.kubectl(f"--server=https://{ADDRESS}:{port}", "get", "--raw=/metrics")
@@ -275,7 +276,7 @@ def test_several_clients_attach_to_a_container(kubectl, pod):
         clients, text = (silent, first, second), [b"", b"", b""]
 
         def is_told(number, line):
-            """All clients get what the container answers to one of them."""
+            """All clients get the container's response to one of them."""
             for i, client in enumerate(clients):
                 while select.select([client.stdout], [], [], 0)[0]:
                     data = os.read(client.stdout.fileno(), 65536)
@@ -289,7 +290,7 @@ def test_several_clients_attach_to_a_container(kubectl, pod):
                 client.stdin.flush()
                 time.sleep(0.5)
                 return all(is_told(None, f"got-{word}-{number}\n".encode()))
-            # A client that is not attached yet does not get what was said before.
+            # A client that is not attached yet does not get earlier output.
             wait(say, lambda: f"all of them are attached: {text}")
 
 
@@ -409,7 +410,7 @@ def test_log_is_read_by_lines_and_bytes(plane, module_node, pod):
 
 
 def log_over_websocket(plane, namespace, name):
-    """As browsers and Kubernetes' own tests read it: the API server makes messages of what the node sends."""
+    """Like browsers and Kubernetes' own tests: the API server converts the node's data to messages."""
     context = ssl.create_default_context(cafile=plane.authority.cert)
     context.load_cert_chain(plane.path("admin.crt"), plane.path("admin.key"))
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/log?container=main"
@@ -437,7 +438,7 @@ def test_log_over_websocket_is_whole(plane, module_node, count):
     assert [len(text) for text in found if text != wanted] == []
 
 
-# top: what metrics-server and others read
+# top: data for metrics-server and others
 
 def test_metrics_are_read_through_the_proxy_of_the_server(plane, module_node):
     kubectl, path = Kubectl(plane, module_node, "websocket"), f"/api/v1/nodes/{module_node.node_name}/proxy"

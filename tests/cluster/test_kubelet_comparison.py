@@ -52,7 +52,7 @@ ON_PURPOSE = [
     ("node", "label feature.node.kubernetes.io/*", "mainstay", "labels of the operating system, by which a pod can choose its node"),
 ]
 
-# What the kubelet has on a slow machine only.
+# Facts that the kubelet has only on a slow machine.
 SLOW_CONTAINERD = "containerd did not stop a container in time"
 SOMETIMES = [
     ("*", "event agent Warning ExceededGracePeriod", "kubelet", SLOW_CONTAINERD),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node whose network plugin has not written its configuration yet, beside one of the real kubelet and containerd."""
+"""A node whose network plugin has not written its configuration yet, compared with one of the real kubelet and
+containerd."""
 
 import json
 import os

@@ -61,7 +61,7 @@ def test_images_have_sizes(node):
 
 
 def test_port_of_the_agent_is_0_or_answers(node):
-    """A server that knows of a port calls it for logs and sessions. An absent one it reports as 0."""
+    """A server that has a port calls it for logs and sessions. An absent one it reports as 0."""
     port = node.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     assert port == 0 or connect_inside(node.plane.net, node.address_of_node, port, 10).fileno() >= 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pods take from other objects of the server: ConfigMaps, Secrets, tokens, services, volumes."""
+"""Data that pods get from other objects of the server: ConfigMaps, Secrets, tokens, services, volumes."""
 
 import base64
 import json

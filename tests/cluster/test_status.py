@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the status of a pod says: generations, gates, resources, probes, and pods that the node does not admit."""
+"""The status of a pod: generations, gates, resources, probes, and pods that the node does not admit."""
 
 import pytest
 import specs

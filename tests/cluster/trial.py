@@ -46,7 +46,7 @@ class Trial:
         name = name or self.name
         self.node.create(kind, name, **fields)
         self.objects.append((plural, name))
-        # The node asks for it by name; the server's answer must not depend on which of its caches is ahead.
+        # The node requests it by name; the server's response must not depend on which of its caches is ahead.
         wait(lambda: self.node.read(plural, name), f"{kind} {name}")
 
     def config_map(self, data, name=None, **fields):
@@ -139,7 +139,7 @@ class Trial:
 
 
 def status_of(pod, container="main"):
-    """Of a container of any kind."""
+    """The status of a container of any kind."""
     for kind in ("initContainerStatuses", "ephemeralContainerStatuses"):
         for status in pod["status"].get(kind, []):
             if status["name"] == container:
