@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An HTTP server on a socket of its own with a fake agent, run by the real event loop in the test's
+/* An HTTP server on a separate socket with a fake agent, run by the real event loop in the test's
  * thread. Clients are plain sockets that never block. All functions are static, for test programs
  * of one file. */
 
@@ -78,7 +78,7 @@ static int next_pod(void *userdata, const char *after, char **ret_key, char **re
         return 0;
 }
 
-/* Number 3 says {"n":3}. */
+/* Number 3 returns {"n":3}. */
 static int next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
         if (after >= fake_agent.n_events)
                 return 0;

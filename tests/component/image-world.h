@@ -55,7 +55,7 @@ static inline void tar_append(Tar *tar, const void *data, size_t length) {
         tar->length += padded;
 }
 
-/* An octal number of 'width' digits; what does not fit loses its high ones. */
+/* An octal number of 'width' digits; if it does not fit, it loses its high digits. */
 static inline void tar_octal(char *at, unsigned width, uint64_t value) {
         while (width-- > 0) {
                 at[width] = (char) ('0' + (value & 7));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A node of a cluster and nothing else: its Node, its Lease, its events, with the real client on a
- * loop, for the tests in system/test_kube_node.py. Lines on standard input move it, what it hears
- * are lines on standard output. */
+ * loop, for the tests in system/test_kube_node.py. Lines on standard input control it, its
+ * notifications are lines on standard output. */
 
 #include "agent/kubeclient/event-sink.h"
 #include "agent/kubeclient/node-lease-controller.h"

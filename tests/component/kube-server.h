@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The server of kube-server.py, and a loop to ask it from. */
+/* The server of kube-server.py, and a loop for requests to it. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "common/cleanup.h"
@@ -134,7 +134,7 @@ static inline void answer_done(Answer *answer) {
 }
 #define cleanup_answer cleanup_with(answer_done)
 
-/* Asks, and waits for what comes of it. */
+/* Sends a request, and waits for its result. */
 static inline void ask(World *world, const KubeRequestSpec *call, Answer *ret) {
         KubeRequestSpec asked = *call;
         KubeRequest *request = NULL;

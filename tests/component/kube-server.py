@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that misbehaves as its paths ask it to, over TLS, by HTTP/2 or HTTP/1.1.
+"""An API server that misbehaves as the paths of requests specify, over TLS, by HTTP/2 or HTTP/1.1.
 
     kube-server.py DIRECTORY [--http1]
 
@@ -49,7 +49,7 @@ def make_certificates(directory):
 
 
 class Request:
-    """What is asked, and how it is answered, whatever the protocol."""
+    """The requests and their responses, independent of the protocol."""
 
     def __init__(self, connection, method, path, headers, body):
         self.connection, self.method, self.path = connection, method, path
@@ -188,7 +188,7 @@ class Connection:
         task.add_done_callback(self.tasks.discard)
 
 
-# ---- what paths ask for ----
+# ---- parameters in paths ----
 
 async def echo(request, _):
     names = ("user-agent", "accept", "authorization", "content-type", "host", ":authority", "expect")
@@ -204,14 +204,14 @@ async def status(request, words):
 
 
 async def hold(request, _):
-    """A watch that says one thing, and then nothing."""
+    """A watch that sends one event, and then nothing."""
     await request.start(200)
     await request.send(b'{"connection":%d}' % request.connection.number)
     await asyncio.sleep(3600)
 
 
 async def sized(request, _):
-    """A watch that sends as many bytes as the test asks for."""
+    """A watch that sends the number of bytes that the test requests."""
     await request.start(200)
     SIZED.append(request)
     await asyncio.sleep(3600)
@@ -275,7 +275,7 @@ def failure(code, reason):
 HOLD, ABORT, END = object(), object(), object()
 
 # For each collection the answers to its lists and to its watches, one after another; the last of them stands.
-# A list is a status and a page, or raw bytes; a watch is what it says, and how it ends.
+# A list is a status and a page, or raw bytes; a watch is its events, and how it ends.
 COLLECTIONS = {
     "plain": ([(200, page(10, [versioned(3), versioned(4, "b")]))],
               [[event("ADDED", versioned(11, "c")), event("MODIFIED", versioned(12)), event("DELETED", versioned(13, "b")),

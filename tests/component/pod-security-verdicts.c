@@ -3,8 +3,8 @@
 /* The node's own table of the Pod Security Standards, for tests: each line of the input is the
  * value of the label 'enforce', that of 'enforce-version' ("-": the namespace does not have the
  * label) and a pod as an API server has it, with a blank between each. For each line it prints
- * "allowed", "violates PodSecurity …", "no policy: …", or "no pod: …" where the node cannot read
- * the pod. */
+ * "allowed", "violates PodSecurity …", "no policy: …", or "no pod: …" if the node cannot read the
+ * pod. */
 
 #include "agent/daemonset/rules/pod-security.h"
 #include "agent/manifest/manifest.h"

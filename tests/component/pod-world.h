@@ -99,7 +99,7 @@ static inline bool exists(const char *path) {
         return lstat(path, &st) >= 0;
 }
 
-/* What is mounted in or on a directory here. The caller frees it. */
+/* The mounts in or on a directory here. The caller frees it. */
 static inline char *mounts_in(const char *directory) {
         cleanup_free char *all = read_text("/proc/self/mountinfo");
         char *text = strdup(""), *rest = all, *line;
@@ -140,8 +140,9 @@ static inline void make_image(PodWorld *world) {
         }
 }
 
-/* A mount namespace in which all is shared, as systemd has it on a host: what a shim mounted in the
- * wrong place would show here. Apart from the machine's own, where others may be at work. */
+/* A mount namespace in which everything is shared, like systemd's on a host: mounts of a shim in
+ * the wrong place would be visible here. Separate from the machine's own, in which others may be
+ * active. */
 static inline void become_host(void) {
         static bool done;
 
@@ -232,8 +233,8 @@ static inline void pod_init(TestPod *pod, PodWorld *world, const char *uid) {
         REQUIRE(sandbox_new(&world->config, uid, on_pod_event, pod, &pod->sandbox) >= 0);
 }
 
-/* Waits for the next event of this type of the container (NULL: of the sandbox); what comes before
- * it is passed over. */
+/* Waits for the next event of this type of the container (NULL: of the sandbox); earlier events are
+ * skipped. */
 static inline const ShimEvent *pod_expect(TestPod *pod, ShimEventType type, const char *id) {
         uint64_t deadline = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
 
@@ -315,7 +316,7 @@ static inline void pod_down(TestPod *pod) {
         pod_done(pod);
 }
 
-/* What is mounted where the shim is. The caller frees it. */
+/* The mounts in the shim's namespace. The caller frees it. */
 static inline char *shim_mounts(const TestPod *pod) {
         cleanup_free char *path = print_text("/proc/%d/mountinfo", sandbox_pid(pod->sandbox));
 
@@ -405,7 +406,7 @@ static inline json_t *container_config(const TestPod *pod, const TestContainer *
                          "cgroupsPath", cgroup, "resources", resources);
 }
 
-/* Writes the bundle and asks for the container. Gives its ID, which the caller frees. */
+/* Writes the bundle and requests the container. Gives its ID, which the caller frees. */
 static inline char *pod_run(TestPod *pod, const TestContainer *spec) {
         cleanup_free char *bundle = container_path(pod, spec, "");
         cleanup_free char *config = container_path(pod, spec, "config.json");
@@ -451,7 +452,7 @@ static inline void pod_delete(TestPod *pod, const TestContainer *spec, const cha
         EXPECT_EQ(sandbox_remove_container(pod->sandbox, id, directories, 1), 0);
 }
 
-/* What the container's log says, without times: "stdout F hello\n…". The caller frees it. */
+/* The content of the container's log, without times: "stdout F hello\n…". The caller frees it. */
 static inline char *pod_log(const TestPod *pod, const TestContainer *spec) {
         cleanup_free char *path = container_log(pod, spec);
         char *text = read_text(path), *out = text;
@@ -471,7 +472,7 @@ static inline char *pod_log(const TestPod *pod, const TestContainer *spec) {
         return text;
 }
 
-/* --- what is left ------------------------------------------------------------------------- */
+/* --- remains ------------------------------------------------------------------------------ */
 
 static inline void on_cleaned(const ChildResult *result, void *userdata) {
         cleanup_error Error error = ERROR_NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Servers for probes to ask: each a child of the test's on a port of its own, which behaves as the
- * path, or the service, asks it to. Most of them misbehave. */
+/* Servers for probes: each a child of the test's on a separate port, which behaves as the path, or
+ * the service, specifies. Most of them misbehave. */
 
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -21,7 +21,7 @@ typedef struct Server {
         uint16_t port;
 } Server;
 
-/* What a child does with one connection. */
+/* Handles one connection in a child. */
 typedef void (*serve_t)(int fd);
 
 static inline int server_listen(uint16_t *ret_port) {
@@ -304,7 +304,7 @@ static inline bool read_exactly(int fd, void *data, size_t length) {
         return true;
 }
 
-/* Answers what stands in the DATA frame; heeds nothing else. */
+/* Answers the text in the DATA frame; ignores everything else. */
 static inline void serve_grpc(int fd) {
         unsigned char head[9], data[16384];
         char preface[24], service[64] = "";

@@ -57,7 +57,7 @@ static void node_init(Node *node) {
         memset(node, 0, sizeof(*node));
         world_init(&node->world, NULL);
         REQUIRE(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
-        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* as the loop wants it */
+        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* in the form that the loop expects */
         node->world.config.token = strdup("boot.5tr4p");
         node->directory = world_path("pki");
         node->kubeconfig = world_path("etc/kubeconfig");

@@ -190,7 +190,7 @@ static bool is_group_frozen(const char *file) {
                (streq(text, "FROZEN\n") || streq(text, "1\n"));
 }
 
-/* Of version 1, the hierarchy of the freezer is not one that a pod's cgroup is created in: the
+/* On version 1, the hierarchy of the freezer is not one in which a pod's cgroup is created: the
  * runtime creates the container's. */
 TEST(a_frozen_process_is_killed)
 {

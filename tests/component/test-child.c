@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* What the callback got, kept beyond it. */
+/* The arguments of the callback, kept beyond it. */
 typedef struct ChildOutcome {
         sd_event *event;
         unsigned calls;
@@ -242,7 +242,7 @@ static pid_t read_pid(const char *path) {
         return 0;
 }
 
-/* A process traces the child until it is asked to exit, which lets the parent reap it. */
+/* A process traces the child until the test requests its exit, which lets the parent reap it. */
 static pid_t start_tracer(pid_t pid, int told_fd) {
         pid_t tracer = fork();
         char byte;

@@ -56,7 +56,7 @@ static void on_node_event(const PodEvent *event, void *userdata) {
                 ((World *) userdata)->shortages++;
 }
 
-/* More is wanted than there can be: the node is short whatever it has. */
+/* More is wanted than there can be: the node is always short of it. */
 static void world_init(World *world, EvictionSignal signal, bool is_short) {
         static const EvictionManagerCallbacks callbacks = { is_busy,       is_relieving,
                                                             remove_images, record_eviction,
@@ -83,7 +83,7 @@ static void world_done(World *world) {
         sd_event_unref(world->event);
 }
 
-/* Lets the loop do what it has to, until the count is there or a while has passed. */
+/* Runs the loop until the count is reached or a while has passed. */
 static void run_until(World *world, const unsigned *count, unsigned wanted) {
         uint64_t deadline = now_boottime_usec() + 180 * USEC_PER_SEC;
 
@@ -92,7 +92,7 @@ static void run_until(World *world, const unsigned *count, unsigned wanted) {
         EXPECT(*count >= wanted);
 }
 
-/* Of this process: descriptors of timers that will go off. */
+/* Descriptors of this process for timers that will go off. */
 static unsigned count_armed_timers(void) {
         DIR *dir = opendir("/proc/self/fdinfo");
         struct dirent *entry;
@@ -213,8 +213,8 @@ static void count_call(void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
-/* Of the whole machine, where others free memory at the same time: more is used until it is
- * noticed. */
+/* The memory of the whole machine, in which others free memory at the same time: more is used until
+ * it is noticed. */
 TEST(cgroup_v1_notifies_when_memory_is_used)
 {
         enum {

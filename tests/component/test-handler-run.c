@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to a container over the network: against servers that misbehave, and a few that do
+/* Requests to a container over the network: against servers that misbehave, and a few that do
  * not. */
 
 #include "agent/pods/probe/handler-run.h"
@@ -16,7 +16,7 @@ static struct {
         bool was_let_go; /* before its patience was over */
 } lookup;
 
-/* In place of the C library's: the server of one name answers when the test says so. */
+/* In place of the C library's: the server of one name responds when the test requests it. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *req,
                 struct addrinfo **pai) {
         static const char symbol[] = "getaddrinfo";
@@ -24,7 +24,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *re
         __typeof__(&getaddrinfo) real = NULL;
         void *next;
 
-        if (name && strcmp(name, "two.test") == 0) { /* of which only the second answers */
+        if (name && strcmp(name, "two.test") == 0) { /* of which only the second responds */
                 struct addrinfo *second = NULL;
                 int r = getaddrinfo("127.0.0.2", service, req, pai);
 
@@ -217,7 +217,8 @@ TEST(a_request_has_the_headers_of_its_handler)
         world_done(&world);
 }
 
-/* Performs a request with the headers "name: value"; world.message is what the server got. */
+/* Performs a request with the headers "name: value"; world.message is the request that the server
+ * received. */
 static void echo_headers(World *world, const char *const lines[][2], size_t n, bool is_hook) {
         HttpHeader headers[16] = { 0 };
         HttpGetAction http = { .path = (char[]){ "echo" },

@@ -321,7 +321,7 @@ TEST(daemonset_watch_sends_changes)
                                     "{\"type\":\"BOOKMARK\"}\n"));
         fake_agent.state_of_sets = 1;
         http_server_notify_objects(server, HTTP_DAEMONSETS);
-        fake_agent.state_of_sets = 2; /* the agent is asked in a later turn */
+        fake_agent.state_of_sets = 2; /* the agent is queried in a later turn */
         http_server_notify_objects(server, HTTP_DAEMONSETS);
         EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
         EXPECT(!strstr(client_body(&client), "\"state\":1"));
@@ -574,8 +574,8 @@ static int ask_as(uid_t uid, const char *request) {
         return -1;
 }
 
-/* In a child: opens connections of a user that each send half a request, says so with a byte, and
- * holds them. */
+/* In a child: opens connections of a user that each send half a request, reports this with a byte,
+ * and holds them. */
 static void hold_half_requests(uid_t uid, unsigned n, int ready_fd) {
         static const char half[] = "GET /pods HTT";
 

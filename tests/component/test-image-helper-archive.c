@@ -162,7 +162,7 @@ TEST(a_name_belongs_to_the_image_that_got_it_last)
         REQUIRE(read_file_at(AT_FDCWD, path, MIB, &index, NULL) >= 0);
         EXPECT(strstr(index, digests[1]));
         EXPECT(!strstr(index, digests[0]));
-        /* The record stays: a pod with a user of its own can run the image. */
+        /* The record stays: a pod with its own user can run the image. */
         EXPECT(store_has("records/%s.json", digests[0] + 7));
 }
 

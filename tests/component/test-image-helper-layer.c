@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Malicious layers, unpacked into a real directory beside a canary. */
+/* Malicious layers, unpacked into a real directory next to a canary. */
 
 #include "agent/image-helper/unpack/layer-unpack.h"
 #include "common/file-copy.h"
@@ -229,7 +229,7 @@ TEST(a_layer_is_unpacked_as_its_tar_says)
 static const struct {
         const char *what;
         const char *refused; /* a part of the message, or NULL: it stays inside */
-        const char *inside;  /* where it is then */
+        const char *inside;  /* its position then */
         TarEntry entries[5];
 } hostile[] = {
         { "a name that goes up",
@@ -471,7 +471,7 @@ TEST(resolving_the_paths_of_an_image_has_a_budget)
         EXPECT(unpack_test_layer(&stack, detour, NULL) >= 0);
         EXPECT_STREQ(describe_unpacked_path(&stack, "a/file"), "file 0644 x");
         EXPECT(atomic_load(&allowance->lookups) < IMAGE_LOOKUPS_MAX - 40000);
-        atomic_store(&allowance->lookups, 40000); /* of which the first entry takes the most */
+        atomic_store(&allowance->lookups, 40000); /* the first entry of which takes the most */
         EXPECT_EQ(unpack_test_layer(&stack, detour, &error), -ELOOP);
         EXPECT_STREQ(error.message,
                      "'l00/other': the paths of the image take too many steps to resolve");

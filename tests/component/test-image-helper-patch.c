@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The files of a base that a delta opens: what the layers are made of decides which one it gets. */
+/* The files of a base that a delta opens: the content of the layers decides which one it gets. */
 
 #include "agent/image-helper/delta/tar-patch.h"
 #include "common/cleanup.h"

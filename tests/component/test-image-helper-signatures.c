@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The signatures that are found in an OCI layout beside the image, and the limits of that. */
+/* The signatures that are found in an OCI layout next to the image, and the limits of that. */
 
 #include "tests/component/image-world.h"
 
@@ -45,7 +45,7 @@ static json_t *layout_add_signatures(Layout *layout, const char *payload, const 
         return describe_last_blob(layout, "application/vnd.oci.image.manifest.v1+json");
 }
 
-/* Of the archive with these manifests, which are taken over. */
+/* Those of the archive with these manifests, which are taken over. */
 static void collect_signatures(Layout *layout, json_t *manifests, SignatureSet *set,
                                Error *ret_unreadable) {
         cleanup_free char *path = in_test_directory("signatures.tar"), *index = NULL;

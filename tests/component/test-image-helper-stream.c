@@ -136,7 +136,7 @@ TEST(input_too_short_to_be_compressed_is_unchanged)
 TEST(truncated_or_damaged_gzip_is_refused_or_gives_different_bytes)
 {
         /* libarchive does not recognize less than a header as gzip, and ignores the checksum; there
-         * the digest of the layer is what finds damage. */
+         * the digest of the layer detects damage. */
 #if defined(__x86_64__) || defined(__aarch64__)
         const bool by_libarchive = false;
 #else

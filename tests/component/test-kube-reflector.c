@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists and watches, with faults of the server. What is reported is written to one line: "[" and
- * "]" around a complete list, "!" where it broke off. */
+/* Lists and watches, with faults of the server. Reports are written to one line: "[" and "]" around
+ * a complete list, "!" if it was interrupted. */
 
 #include "agent/kubeclient/reflector.h"
 
@@ -89,7 +89,7 @@ static void follower_done(Follower *f) {
         world_done(&f->world);
 }
 
-/* How often the server was asked with all of these words; of lists and watches alike. */
+/* The number of requests to the server with all of these words; lists and watches alike. */
 static unsigned count_requests(Follower *f, const char *word, const char *other) {
         cleanup_answer Answer answer = { 0 };
         unsigned n = 0;
@@ -305,7 +305,7 @@ TEST(watch_resumes_as_soon_as_the_server_is_reachable)
         EXPECT_EQ(kube_client_reload(f.world.client, &f.world.config, NULL), 1);
         ask(&f.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(answer.status, 200);
-        /* It does not know our resourceVersion, so its history differs. */
+        /* It does not have our resourceVersion, so its history differs. */
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
         follower_done(&f);
 }

@@ -107,7 +107,7 @@ TEST(pair_that_is_replaced_file_by_file_is_used_once_it_matches)
         copy("two.key", "node.key");
         took = now_boottime_usec() - begun;
         WAIT_UNTIL(&node.world, strcmp(peer(&node), "system:node:two") == 0);
-        /* What does not match for two seconds is reported. */
+        /* A mismatch that lasts two seconds is reported. */
         EXPECT(node.n_errors == 0 || took >= 2 * USEC_PER_SEC);
         node_done(&node);
 }
@@ -182,7 +182,7 @@ TEST(broken_kubeconfig_leaves_the_last_one_in_use)
         node_done(&node);
 }
 
-/* ---- what must not be heard ---- */
+/* ---- signals that must not arrive ---- */
 
 static char *first_line_of_key(const char *name) {
         cleanup_free char *path = world_path(name), *text = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How shims and pods end, and what they leave. */
+/* How shims and pods end, and their remains. */
 #include "tests/component/pod-world.h"
 
 TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)

@@ -97,7 +97,7 @@ TEST(a_program_runs_in_the_requested_namespaces)
         world_done(&world);
 }
 
-/* What a plugin finds in the namespace that it is given, and in its own. */
+/* The interfaces that a plugin finds in the namespace that it is given, and in its own. */
 static char look[] = "readlink /proc/self/ns/net; readlink $CNI_NETNS; "
                      "nsenter --net=$CNI_NETNS ip -o addr show dev eth0 | sed 's/^.* inet/inet/'";
 

@@ -65,7 +65,7 @@ TEST(a_host_path_of_the_wrong_type_is_refused_in_the_kubelets_words)
         EXPECT_STREQ(pod_set_up(&pod, orphan), expected);
         good = host_path_line(&pod, "directory", "Directory");
         EXPECT_STREQ(pod_set_up(&pod, good), "ready");
-        EXPECT_STREQ(pod_set_up(&pod, invalid), "ready"); /* asked again it is done already */
+        EXPECT_STREQ(pod_set_up(&pod, invalid), "ready"); /* a repeated request finds it done */
         pod_down(&pod);
         world_done(&world);
 }

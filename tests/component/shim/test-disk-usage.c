@@ -13,7 +13,7 @@
 
 enum {
         FILE_SIZE = 1 << 20,
-        SLACK = 64 * 1024, /* what directories take themselves, of which there are few */
+        SLACK = 64 * 1024, /* the size of directories themselves, of which there are few */
 };
 
 static char *in_test(const char *name) {
@@ -61,7 +61,7 @@ TEST(files_count_by_the_blocks_that_they_take)
         expect_about(disk_usage(test_directory()), UINT64_C(2) * FILE_SIZE);
 }
 
-/* Where nothing has changed, a walk writes nothing to the disk. */
+/* If nothing has changed, a walk writes nothing to the disk. */
 TEST(directories_keep_their_time_of_access)
 {
         cleanup_free char *below = in_test("a/b");
