@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A directory for what is unpacked, beside a file that must not change. Both are removed at exit.
+/* A directory for unpacked files, next to a file that must not change. Both are removed at exit.
  */
 
 #include "tests/fuzz/fuzz.h"
@@ -41,7 +41,7 @@ static inline const char *lay_canary(void) {
         return canary_directory;
 }
 
-/* The file is as it was, and nothing but what has these names is beside it. */
+/* The file is unchanged, and only files with these names are next to it. */
 static inline void expect_canary(const char *first, const char *second) {
         cleanup_closedir DIR *dir = opendir(canary_directory);
         struct dirent *entry;

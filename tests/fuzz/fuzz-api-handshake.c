@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mainstay-api says of a handshake. The first byte is the version; what is refused has a
- * message, what is not has certificates and a nonce within the bytes. */
+/* mainstay-api's data about a handshake. The first byte is the version; refused data has a message,
+ * accepted data has certificates and a nonce within the bytes. */
 
 #include "tests/fuzz/fuzz.h"
 

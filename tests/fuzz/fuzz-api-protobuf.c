@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a body in protobuf: what is accepted is an object that JSON can print, and that the
- * reviews of oneself can be asked with. */
+/* Any bytes as a body in protobuf: accepted bodies are objects that JSON can print, and that can be
+ * used for self reviews. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the API server and the agent answer: reviews of tokens and of access, settings, summaries.
- * An error has a message, and a user has a name, with which a review of access can be asked for. */
+/* Responses of the API server and the agent: reviews of tokens and of access, settings, summaries.
+ * An error has a message, and a user has a name, for which a review of access can be requested. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines: a path, a label selector, a field selector, ports of a query, protocols of a handshake,
- * and an object in JSON. An error has a message; what is accepted keeps its limits, and says yes or
- * no. */
+ * and an object in JSON. An error has a message; an accepted selector keeps its limits, and matches
+ * or not. */
 
 #include "tests/fuzz/fuzz.h"
 

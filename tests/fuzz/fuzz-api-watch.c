@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the agent's watch become the events of a client's. The first byte chooses the resource,
- * the second one what the client asks for. Each event is one line of JSON, and a client that has
+/* Lines of the agent's watch become the events of a client's. The first byte selects the resource,
+ * the second one the request of the client. Each event is one line of JSON, and a client that has
  * nothing sees an object only after it was added. */
 
 #include "tests/fuzz/fuzz.h"

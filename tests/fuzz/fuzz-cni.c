@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network configuration, and what a plugin prints: a result with addresses, or an error. */
+/* A network configuration, and the output of a plugin: a result with addresses, or an error. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A delta of a layer, decompressed or as it is packed, applied to a base of two layers: whatever it
- * says, only files of the base are read, nothing is written, and the output stays in its limits. */
+/* A delta of a layer, decompressed or packed, applied to a base of two layers: whatever it
+ * contains, only files of the base are read, nothing is written, and the output stays in its
+ * limits. */
 
 #include "tests/fuzz/canary.h"
 
@@ -29,7 +30,7 @@ static ssize_t give_operations(void *userdata, const void **ret, Error *reterr) 
         return (ssize_t) operations->size;
 }
 
-/* The canary is what a link out of the base would reach. */
+/* The canary is the file that a link out of the base would reach. */
 static void fill_layer(int fd) {
         static const char text[] = "what the old version of this file has to say, say, say";
 

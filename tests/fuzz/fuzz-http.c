@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes of a client, and any replies of the agent, leave mainstay-api without a connection, a
- * request or a descriptor when the client is gone. The first byte chooses settings and user; the
- * client's bytes and the agent's replies are separated by 0xff 0xfe, and what the client sends to
- * an idle session. TLS and the agent are replaced by what is below: the linker takes these
- * functions instead of the library's. */
+ * request or a descriptor when the client is gone. The first byte selects settings and user; the
+ * client's bytes and the agent's replies are separated by 0xff 0xfe, and so is the data that the
+ * client sends to an idle session. TLS and the agent are replaced by the functions below: the
+ * linker takes them instead of the library's. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -216,7 +216,7 @@ static AgentReply settings_reply(char text[512]) {
                              .fd = -EBADF };
 }
 
-/* Without reviews the agent knows at once. */
+/* Without reviews the agent decides immediately. */
 static AgentReply access_reply(void) {
         bool is_user = settings_flags & (USER_HAS_CERTIFICATE | SETTING_ANONYMOUS);
         const char *text = is_user ? "{\"username\":\"admin\",\"groups\":[\"system:masters\"]}"
@@ -304,7 +304,7 @@ static void run_until_idle(sd_event *event) {
         } while (drain_client());
 }
 
-/* The client sends what is left of its bytes, and ends. */
+/* The client sends the rest of its bytes, and ends. */
 static void end_session(NodeApi *server) {
         Bytes bytes = take_piece();
 
@@ -371,7 +371,7 @@ static NodeApi *server_of_settings(unsigned flags) {
         return servers[flags];
 }
 
-/* What it keeps from one client for the next one: no input depends on those before. */
+/* State that is kept from one client for the next one: no input depends on those before. */
 static void forget_clients(NodeApi *server) {
         if (has_reviewed) {
                 review_cache_clear(server->granted);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents of an image in the order in which a registry is asked for them, separated by NUL:
- * an index or a manifest, then what it refers to. The result is a valid image, or an error. */
+/* The documents of an image in the order of the requests to a registry, separated by NUL: an index
+ * or a manifest, then the documents to which it refers. The result is a valid image, or an
+ * error. */
 
 #include "tests/fuzz/fuzz.h"
 

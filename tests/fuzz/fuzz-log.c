@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A container's log in the CRI format: each valid line is joined to what 'logs' prints, which is
+/* A container's log in the CRI format: each valid line is added to the output of 'logs', which is
  * never longer than the lines. */
 
 #include "tests/fuzz/fuzz.h"

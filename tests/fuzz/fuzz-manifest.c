@@ -51,8 +51,8 @@ static bool has_mistake_without_error(char **errors) {
         return false;
 }
 
-/* Validation that reports all errors has the same first error, unless it has mistakes of which the
- * agent only warns: those come before the errors that they explain, or instead of them. */
+/* Validation that reports all errors has the same first error, unless it has mistakes about which
+ * the agent only warns: those precede the errors that they explain, or replace them. */
 static void check_all_errors(const uint8_t *data, size_t size, int verdict, const Error *error) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent reads of its own files: records of pods and DaemonSets, templates of revisions,
- * the notes of attempts. What was read is written and read again. */
+/* Files that the agent itself has written: records of pods and DaemonSets, templates of revisions,
+ * the notes of attempts. The result is written and read again. */
 
 #include "tests/fuzz/fuzz.h"
 

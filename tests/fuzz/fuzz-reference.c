@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reference to an image, the name of a registry, the start of references, or the name that an
- * archive gives an image: what is normalised is unchanged when it is normalised again, and libcurl
- * and the C library connect to no other host than the name says. */
+ * archive gives an image: a normalised name is unchanged when it is normalised again, and libcurl
+ * and the C library connect to no other host than the one in the name. */
 
 #include "tests/fuzz/fuzz.h"
 

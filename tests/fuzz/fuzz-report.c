@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits to be reported, as the agent reads it from its own disk. What was read is written and
- * read again. */
+/* Waiting reports, as the agent reads them from its own disk. The result is written and read
+ * again. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an OCI runtime leaves: its log, whose last error is reported, and the file with a process
+/* The files of an OCI runtime: its log, whose last error is reported, and the file with a process
  * ID. */
 
 #include "tests/fuzz/canary.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a payload with a signature, a bundle, and the payload in an envelope. What is taken
- * from them is complete, and is of an image. */
+/* The bytes are a payload with a signature, a bundle, and the payload in an envelope. Data that is
+ * taken from them is complete, and belongs to an image. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* What a connection has reported, in a number. */
+/* The reports of a connection, in a number. */
 typedef struct SpdyReport {
         Spdy *spdy;
         ByteQueue output;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A response body of any bytes has the same items wherever it is split into two pieces. The
- * brackets of an item are balanced, so that its members can be read. Of the first two bytes one
- * selects a list or a watch, the other the position of the split. */
+ * brackets of an item are balanced, so that its members can be read. The first two bytes select a
+ * list or a watch, and the position of the split. */
 
 #include "tests/fuzz/fuzz.h"
 

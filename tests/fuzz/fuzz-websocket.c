@@ -83,8 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         sum_of_whole = run_fuzzed_wire(data, size, SIZE_MAX, &whole);
         sum_of_pieces = run_fuzzed_wire(data, size, 1, &pieces);
-        /* wslay looks for invalid UTF-8 in what it has at once: in all of a piece before it passes
-         * it on, and in the reason of a close frame from the third byte of each piece on. */
+        /* wslay looks for invalid UTF-8 in the data that it has at once: in all of a piece before
+         * it passes it on, and in the reason of a close frame from the third byte of each piece
+         * on. */
         assert(whole == -EPROTO || (whole == pieces && sum_of_whole == sum_of_pieces));
         return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Called by libFuzzer, or by replay.c where libFuzzer is not available. For any bytes there must be
- * no crash, no report of a sanitizer, and no violation of what the module's header documents. */
+/* Called by libFuzzer, or by replay.c if libFuzzer is not available. For any bytes there must be no
+ * crash, no report of a sanitizer, and no violation of the contract in the module's header. */
 
 #undef NDEBUG
 #include <assert.h>
