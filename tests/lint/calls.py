@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does not belong into the tree: calls that are never right here, descriptors that would leak into a container,
+"""Things that do not belong in the tree: calls that are never right here, descriptors that would leak into a container,
 paths of one machine, reminders."""
 
 import re
@@ -19,7 +19,7 @@ NEVER = {
     "atoi": "cannot fail", "atol": "cannot fail",
 }
 
-# A call and what its arguments must contain, so that no descriptor of ours reaches a container.
+# A call and the required content of its arguments, so that no descriptor of ours reaches a container.
 CLOEXEC = {
     "open": "O_CLOEXEC", "openat": "O_CLOEXEC", "open64": "O_CLOEXEC",
     "socket": "SOCK_CLOEXEC", "socketpair": "SOCK_CLOEXEC", "accept4": "SOCK_CLOEXEC",
@@ -35,7 +35,7 @@ NOTE = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME"]) + r")\b")
 
 
 def arguments(text, offset):
-    """What stands between the parenthesis at offset and its partner."""
+    """The text between the parenthesis at offset and its partner."""
     depth = 0
     for i in range(offset, len(text)):
         depth += {"(": 1, ")": -1}.get(text[i], 0)
@@ -70,7 +70,8 @@ def check_c(path, text):
             yield f"{path}:{tree.line_of(whole, offset)}: a stream without 'e' in its mode"
 
 
-# Whether a label or annotation of Mainstay's own counts depends on the source of its object: own_pod_value() knows.
+# Whether one of Mainstay's own labels or annotations counts depends on the source of its object: own_pod_value()
+# decides.
 OWN_KEY = re.compile(r'"mainstay\.dev/')
 OWN_KEYS = "agent/model/own-keys.c"
 

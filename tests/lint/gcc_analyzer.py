@@ -18,8 +18,8 @@ WARNING = re.compile(r"(cc1|\S+?:\d+):(?:\d+:)? warning: (.*?)(?: \[CWE-\d+\])? 
 
 
 def _command(entry):
-    """Without optimisation: with it, gcc takes inlined code and bytes that are copied in one step for what they are not. What the
-    build defines stays, except that assertions stay in."""
+    """Without optimisation: with it, gcc reports false positives for inlined code and for bytes that are copied in one
+    step. The definitions of the build stay, except that assertions stay enabled."""
     words = [word for word in shlex.split(entry["command"].replace("-isystem ", "-isystem"))
              if re.match(r"-[DIU]|-isystem", word) and not re.match(r"-D(NDEBUG|_FORTIFY_SOURCE)", word)]
     return ["gcc", *words, "-O0", "-fanalyzer", "-fdiagnostics-plain-output", "-fdiagnostics-path-format=none", "-c", "-o", "/dev/null",
@@ -27,7 +27,8 @@ def _command(entry):
 
 
 def read_findings(root, directory, source, text):
-    """Of gcc's words about a source: (warning, "source:function", the words for a reader). The function may be one of a header."""
+    """From gcc's messages about a source: (warning, "source:function", the message for a reader). The function may be
+    one of a header."""
     function = "?"
     for line in text.splitlines():
         if heading := HEADING.match(line):
@@ -35,14 +36,14 @@ def read_findings(root, directory, source, text):
         elif warning := WARNING.match(line):
             place, message, name = warning.groups()
             if place == "cc1":
-                place = os.path.join(root, f"{source}:0")  # it does not say where
+                place = os.path.join(root, f"{source}:0")  # its report has no place
             path, _, number = place.rpartition(":")
             path = os.path.relpath(os.path.join(directory, path), root)
             yield name, f"{source}:{function}", f"{path}:{number}: {function}(): {message} [{name}]"
 
 
 def _analyze(root, entry):
-    """What gcc finds in a source, and what kept it from looking."""
+    """The findings of gcc in a source, and the errors that prevented the analysis."""
     source = os.path.relpath(entry["file"], root)
     try:
         result = subprocess.run(_command(entry), cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -55,7 +56,8 @@ def _analyze(root, entry):
 
 
 def read_suppressions(text):
-    """The set of (warning, "source:function"), and what is wrong with the text: each paragraph is a reason, then what it holds for."""
+    """The set of (warning, "source:function"), and the errors of the text: each paragraph is a reason, followed by the
+    entries to which it applies."""
     known, problems, has_reason = set(), [], False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("//") or not line.strip():
@@ -74,7 +76,8 @@ def read_suppressions(text):
 
 
 def check(root, build, suppressions=SUPPRESSIONS, jobs=os.cpu_count()):
-    """Looks at what compile_commands.json has of agent/ and common/. A suppression that nothing needs is a problem as well."""
+    """Analyzes the sources of agent/ and common/ in compile_commands.json. A suppression that nothing needs is a
+    problem as well."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         entries = [entry for entry in json.load(file)
                    if os.path.relpath(entry["file"], root).startswith(("agent/", "common/"))]

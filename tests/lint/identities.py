@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods, DaemonSets and other objects are told apart by model/object-identity.h, which knows their source. No other file compares
-names, namespaces or UIDs of their metadata as text, but those that are listed here with what they compare."""
+"""Pods, DaemonSets and other objects are distinguished by model/object-identity.h, which includes their source. No
+other file compares names, namespaces or UIDs of their metadata as text, except those that are listed here with the
+purpose."""
 
 import os
 import re

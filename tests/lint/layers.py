@@ -11,8 +11,8 @@ import sys
 
 import tree
 
-# A module is a directory below agent/; "agent" itself is the wiring. The folders of one module have an order of their
-# own, the fraction, and count as one layer for all others.
+# A module is a directory below agent/; "agent" itself is the wiring. The folders of one module have their own order,
+# the fraction, and count as one layer for all others.
 LAYERS = {
     "common": 0,
     "model": 1,
@@ -25,7 +25,7 @@ LAYERS = {
     "agent": 5,
 }
 
-# Programs of their own: besides their module and common/, they may include these.
+# Separate programs: in addition to their module and common/, they may include these.
 PROGRAMS = {
     "pause": [],
     "shim": ["agent/sandbox/protocol.h"],
@@ -117,7 +117,7 @@ def _matches(path, patterns):
 
 
 def check_include(root, path, bracket, header):
-    """What is wrong with one include, or None."""
+    """The problem of one include, or None."""
     module = module_of(path)
     if bracket == "<":
         for prefix, allowed in LIBRARIES.items():
@@ -153,7 +153,7 @@ def check(root):
 
 
 def unit_of(path):
-    """A source, its header and its private header are one unit: what they include, it includes."""
+    """A source, its header and its private header are one unit: it includes everything that they include."""
     return re.sub(r"(-private)?\.[ch]$", "", path)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a stack trace or grep shows alone: each type and each function of agent/ and common/ has one that nothing
-else in the tree has, whatever program it is of."""
+"""Names that a stack trace or grep shows alone: each type and each function of agent/ and common/ has a name that
+nothing else in the tree has, regardless of the program."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def types(text):
 
 
 def functions(text):
-    """Name and line of each function, static or not; what starts with a macro or an attribute is left out."""
+    """Name and line of each function, static or not; functions that start with a macro or an attribute are omitted."""
     for name, line, _ in shape.functions(text):
         if re.search(r"[a-z]", name) and not name.startswith("__"):
             yield name, line

@@ -16,7 +16,7 @@ TROUBLESHOOTING = os.path.join(MAN, "mainstay-troubleshooting.7.md")
 README_LINES_MAX = 130
 README_COLUMNS_MAX = 100
 
-# Where reasons, conditions and events are made.
+# The sources of reasons, conditions and events.
 REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", "agent/*.c", "agent/model/status.c",
              "agent/model/eviction.c", "agent/model/json-daemonset.c", "agent/kubeclient/node-json.c",
              "agent/kubeclient/pod-*.c")
@@ -55,7 +55,7 @@ def check_code(path, text):
 
 
 def check_rendering(root, path):
-    """What go-md2man and mandoc have to say."""
+    """Messages of go-md2man and mandoc."""
     with tempfile.NamedTemporaryFile() as page:
         made = subprocess.run(["go-md2man", "-in", os.path.join(root, path), "-out", page.name], check=False, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -96,7 +96,7 @@ def check_readme(root):
 
 
 def check_pictures(root):
-    """A picture shows the text of its source: each label of a .dot is in the .svg beside it."""
+    """A picture shows the text of its source: each label of a .dot is in the .svg next to it."""
     problems = []
     for path in tree.files(root, ".dot"):
         picture = os.path.join(root, path[:-len(".dot")] + ".svg")
@@ -108,7 +108,7 @@ def check_pictures(root):
 
 
 def check_reasons(root):
-    """Every reason, condition and event stands in mainstay-troubleshooting(7), each by itself in backquotes."""
+    """Every reason, condition and event is in mainstay-troubleshooting(7), each by itself in backquotes."""
     explained = set(re.findall(r"`([\w./]+)`", tree.read(root, TROUBLESHOOTING)))
     problems = []
     for pattern in REPORTING:
@@ -124,7 +124,7 @@ def check_reasons(root):
 
 
 def check_routes(root):
-    """Every path that the agent answers stands in mainstayd(8)."""
+    """Every path that the agent serves is in mainstayd(8)."""
     page, routes = tree.read(root, os.path.join(MAN, "mainstayd.8.md")), os.path.join("agent", "http", "routes.c")
     for match in re.finditer(r'\{ "([A-Z]+)", *"(/[^"]*)"', tree.read(root, routes)):
         method = "" if match.group(1) == "GET" else f"{match.group(1)} "
@@ -151,7 +151,8 @@ def check_names_in_readmes(root):
 
 
 def check_conformance(root):
-    """The tests that the list of Kubernetes' own specs names exist: `file::name` beside it, `system/file::name` elsewhere."""
+    """The tests that the list of Kubernetes' own specs names exist: `file::name` next to it, `system/file::name`
+    elsewhere."""
     path = os.path.join("tests", "cluster", "README.md")
     if not os.path.exists(os.path.join(root, path)):
         return
@@ -166,7 +167,7 @@ def check_conformance(root):
 
 
 def _test_source(folder, file):
-    """The file of a test as tests/FAULTS.md names it, and what its definition looks like there."""
+    """The file of a test in the notation of tests/FAULTS.md, and the pattern of its definition."""
     if folder in ("system", "vm", "cluster"):
         return os.path.join("tests", folder, f"test_{file}.py"), "def test_{}("
     if folder == "bench":
@@ -175,7 +176,7 @@ def _test_source(folder, file):
 
 
 def _missing_tests(root, row):
-    """What a row of the table of faults names and is not there."""
+    """The names in a row of the table of faults that do not exist."""
     for target in re.findall(r"`fuzz/([\w-]+)`", row):
         if not os.path.exists(os.path.join(root, "tests", "fuzz", f"fuzz-{target}.c")):
             yield f"there is no target tests/fuzz/fuzz-{target}.c"
@@ -187,7 +188,7 @@ def _missing_tests(root, row):
 
 
 def check_faults(root):
-    """Each row of the table of faults names tests that exist, or says that it is open."""
+    """Each row of the table of faults names existing tests, or is marked as open."""
     path = os.path.join("tests", "FAULTS.md")
     if not os.path.exists(os.path.join(root, path)):
         return

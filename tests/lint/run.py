@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the checks of the lint suite, and the checks of the checks; a line for each, and what they found.
+"""Runs the checks of the lint suite, and the checks of the checks; prints a line for each, and the findings.
 
     tests/lint/run.py default|full BUILD CONFIGURED     a folder with libraries, and one with compile_commands.json
     tests/lint/run.py quick [FILE…]                     layers, and the format of these files

@@ -51,7 +51,8 @@ def check_guards(root):
 
 
 def check_file_names(root):
-    """Two files of one name are told apart by their folder only, in messages of tools and in an editor not even by that."""
+    """Two files with one name are distinguished only by their folder, and in messages of tools and in an editor not
+    even by that."""
     places = {}
     for path in tree.files(root, ".c", ".h"):
         places.setdefault(os.path.basename(path), []).append(path)
@@ -60,7 +61,7 @@ def check_file_names(root):
 
 
 def check_lengths(root):
-    """Functions have a limit; long files are only reported, since where a file ends is decided by its subject."""
+    """Functions have a limit; long files are only reported, because the subject determines where a file ends."""
     problems = []
     for path in tree.files(root, ".c", ".h", ".py"):
         text = tree.read(root, path)
@@ -68,7 +69,7 @@ def check_lengths(root):
         if lines > FILE_LINES_REPORTED:
             print(f"long file: {path} has {lines} lines")
         if path.endswith(".py") or path.startswith("tests/"):
-            continue  # tables of cases may be as long as there are cases
+            continue  # tables of cases may have any length
         for name, start, length in functions(tree.without_comments(text)):
             if length > FUNCTION_LINES_MAX:
                 problems.append(f"{path}:{start}: {name}() has {length} lines, more than "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each check is given something bad and must say so, and something good and must be silent."""
+"""Each check gets a bad example and must report it, and a good one and must be silent."""
 
 import contextlib
 import io
@@ -435,7 +435,7 @@ class Tools(Lint):
         self.assertIn("README.md:1", "\n".join(tools.check_spelling(self.root)))
 
     def tidy(self, text, **options):
-        """What is found in common/a.c."""
+        """The findings in common/a.c."""
         shutil.copy(os.path.join(TOP, ".clang-tidy"), self.root)
         source = self.put("common/a.c", text)
         self.put("build/compile_commands.json",
@@ -472,7 +472,7 @@ class Tools(Lint):
         self.assertEqual(tools.check_cppcheck(self.root, os.path.join(self.root, "build")), [])
 
     def analyze(self, text, suppressions=""):
-        """What gcc finds in common/a.c."""
+        """The findings of gcc in common/a.c."""
         self.tidy(text)
         return gcc_analyzer.check(self.root, os.path.join(self.root, "build"), self.put("build/suppressions.txt", suppressions))
 

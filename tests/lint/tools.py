@@ -23,7 +23,7 @@ SPELLING_IGNORED = "nd,ue,fo,te,ot,crate,mis,readby,tage,truns"  # the last two:
 
 
 def run(root, argv):
-    """The lines that the tool printed where it found something, else none."""
+    """The lines that the tool printed if it found something, else none."""
     result = subprocess.run(argv, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             check=False)
     if result.returncode == 0:
@@ -32,7 +32,7 @@ def run(root, argv):
 
 
 def check_format(root, only=None):
-    """Of all sources, or of these."""
+    """For all sources, or for these."""
     sources = [path for path in tree.files(root, ".c", ".h") if only is None or path in only]
     return run(root, ["clang-format", "--style=file", "--dry-run", "-Werror", *sources]) if sources else []
 
@@ -50,7 +50,7 @@ def check_spelling(root):
 
 
 def check_names(root, build):
-    """A name that two objects of a library define is one of them by chance: the linker takes what it meets first."""
+    """If two objects of a library define a name, the result is random: the linker takes the one that it meets first."""
     problems = []
     for library in sorted(glob.glob(os.path.join(build, "*", "lib*.a"))):
         result = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", library], text=True, check=True,
@@ -65,7 +65,7 @@ def check_names(root, build):
 
 
 def check_fuzzer(root):
-    """With MAINSTAY_FUZZER=ON all code counts where it goes: libFuzzer learns nothing of the rest."""
+    """With MAINSTAY_FUZZER=ON all code is instrumented: libFuzzer gets no feedback from other code."""
     with tempfile.TemporaryDirectory(prefix="mainstay-lint-") as build:
         problems = run(root, ["cmake", "-G", "Ninja", "-B", build, "-DCMAKE_C_COMPILER=clang", "-DMAINSTAY_FUZZER=ON",
                               "-DMAINSTAY_SANITIZE=address", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
@@ -103,7 +103,7 @@ def _closure(root, source, known):
 
 
 def _toolchain(root):
-    """What a verdict depends on besides the code: the rules, the tool, and the headers of libraries."""
+    """The inputs of a verdict in addition to the code: the rules, the tool, and the headers of libraries."""
     said = [tree.read(root, ".clang-tidy") or ""]
     for argv in (["clang-tidy", "--version"], ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", "*-dev", "*-dev-bin"]):
         said.append(subprocess.run(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout)
@@ -160,8 +160,8 @@ def check_tidy(root, build, with_analyzer=True):
 
 
 def check_cppcheck(root, build):
-    """Another analyzer's opinion of the sources of compile_commands.json. What it knows of macros and what is right nevertheless is
-    in the files beside this one."""
+    """Another analyzer's opinion of the sources of compile_commands.json. Its knowledge about macros and its false
+    positives are in the files next to this one."""
     here = os.path.dirname(os.path.abspath(__file__))
     result = subprocess.run(
         ["cppcheck", f"--project={build}/compile_commands.json", f"-j{os.cpu_count()}", "--quiet", "--library=posix", "--library=gnu",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks look at: the files of the tree, and C with its comments or strings taken out."""
+"""The input of the checks: the files of the tree, and C without its comments or strings."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def files(root, *suffixes):
 
 
 def read(root, path):
-    """The text of a file, or None where it is not text."""
+    """The text of a file, or None if it is not text."""
     with open(os.path.join(root, path), "rb") as file:
         data = file.read()
     try:

@@ -6,13 +6,13 @@ import re
 import subprocess
 import tempfile
 
-# The agent gives rights away for what it starts itself: unpacking images (owners, modes and attributes of files), other
-# users, network namespaces of pods. A unit that gets better gets a lower number here.
+# The agent drops privileges for the programs that it starts: unpacking images (owners, modes and attributes of files),
+# other users, network namespaces of pods. A unit that gets better gets a lower number here.
 EXPOSURE_MAX = {"mainstay.service.in": 3.4, "mainstay-api.service.in": 0.4}
 
 
 def read_exposure(said):
-    """The number in what systemd-analyze prints, or None."""
+    """The number in the output of systemd-analyze, or None."""
     match = re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)
     return float(match[1]) if match else None
 
