@@ -66,7 +66,7 @@ def forbidden(user, verb, kind, namespace, name=None, subresource=None, why=None
 
 
 def unrelated(user, verb, kind, namespace, name, subresource=None):
-    """The Node authorizer knows of no pod of this node that needs the object."""
+    """The Node authorizer has no pod of this node that needs the object."""
     return forbidden(user, verb, kind, namespace, name, subresource,
                      f"no relationship found between node '{user.node}' and this object")
 
@@ -121,7 +121,7 @@ REVIEWS = {"/apis/authentication.k8s.io/v1/tokenreviews": review_token,
 ANONYMOUS = User("system:anonymous", ["system:unauthenticated"])
 
 
-# The Node authorizer: what a node may do at all, whatever the object, by resource and subresource.
+# The Node authorizer: the requests that a node may make at all, regardless of the object, by resource and subresource.
 
 READ = {"get", "list", "watch"}
 NODE_RULES = {
@@ -171,7 +171,7 @@ def is_related(store, node, plural, namespace, name):
 
 
 def authorize_node(store, user, request):
-    """NODE_RULES, and what a node may read: only what belongs to it."""
+    """NODE_RULES, and the objects that a node may read: only those that belong to it."""
     kind, verb, node = request.kind, request.verb, user.node
     key = kind.plural + (f"/{request.subresource}" if request.subresource else "")
 
@@ -198,7 +198,7 @@ def authorize_node(store, user, request):
         refuse("can only access leases in the \"kube-node-lease\" system namespace")
 
 
-# NodeRestriction: what a node may write.
+# NodeRestriction: the objects that a node may write.
 
 def admit_node(store, user, request, obj):
     kind, node = request.kind, user.node

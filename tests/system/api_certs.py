@@ -60,7 +60,7 @@ def read(path):
 
 
 class Authority:
-    """Signs with a key of its own; everything is beside each other in 'directory'. One that is there already is used."""
+    """Signs with its own key; everything is in 'directory'. One that is there already is used."""
 
     def __init__(self, directory, name="ca", alt="IP:127.0.0.1,DNS:localhost,DNS:kubernetes"):
         self.directory, self.base = directory, os.path.join(directory, name)

@@ -16,8 +16,8 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
 
 
 class Fault:
-    """Strikes each request that 'match' names: verb, plural, subresource, namespace, name, who_is, or a function of it
-    as 'when'; 'times' of them, then it is over. What it does:
+    """Affects each request that 'match' names: verb, plural, subresource, namespace, name, who_is, or a function of it
+    as 'when'; 'times' of them, then it is over. Effects:
 
     status, retry_after   is the answer, not carried out
     unrelated             the Node authorizer does not know yet that the object belongs to this node
@@ -93,7 +93,7 @@ class Relay:
         self.listener = self.listen()
         self.port = self.listener.getsockname()[1]
         self.pairs, self.lock = [], threading.Lock()
-        self.used = set()  # clients of which something was forwarded
+        self.used = set()  # clients of connections that were forwarded
         self.n_accepted = 0
         self.stopping = False
         threading.Thread(target=self.accept, daemon=True).start()
@@ -161,8 +161,8 @@ class Relay:
             self.stranded.update(client for client, _ in self.pairs)
 
     def cut(self, only_used=False):
-        """Ends all connections, each with a reset. One that ends before its handshake is what a client sees of a server that is
-        down: 'only_used' leaves those that came while nothing was forwarded."""
+        """Ends all connections, each with a reset. A connection that ends before its handshake is how a client sees a
+        server that is down: 'only_used' leaves out those that came while nothing was forwarded."""
         with self.lock:
             pairs = [pair for pair in self.pairs if not only_used or pair[0] in self.used]
         for pair in pairs:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a node and its API server: nghttpx, which speaks HTTP/2 over TLS to clients, HTTP/1.1 to the
-server; and a cable, on which packets get lost. The former shows its own certificate, so its clients authenticate by a
+"""The hops between a node and its API server: nghttpx, which uses HTTP/2 over TLS to clients and HTTP/1.1 to the
+server; and a link that loses packets. The former shows its own certificate, so its clients authenticate by a
 token. It sends TLS records of full size, as a Go server does after the first 128 KiB."""
 
 import os
@@ -82,7 +82,7 @@ class Front:
         return old
 
     def asked(self):
-        """Of each request that has ended: the client's port, the protocol, the status."""
+        """For each request that has ended: the client's port, the protocol, the status."""
         return re.findall(r"^(\S+) (\S+) (\S+)$", world.read(self.log) or "", re.M)
 
     def stop(self):

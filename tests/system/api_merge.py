@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server does to objects: patches by strategy and by RFC 7386, selectors of labels and of fields."""
+"""The API server's operations on objects: strategic merge patches and those of RFC 7386, selectors of labels and of
+fields."""
 
 import copy
 
-# How lists are merged: by which key of their elements, or as sets. What is not named is replaced.
+# How lists are merged: by which key of their elements, or as sets. Lists that are not named are replaced.
 MERGE_KEYS = {
     "conditions": "type", "addresses": "type", "ownerReferences": "uid", "podIPs": "ip", "hostIPs": "ip",
     "containers": "name", "initContainers": "name", "ephemeralContainers": "name", "volumes": "name", "env": "name",
@@ -93,7 +94,7 @@ def sort_list(target, name, order):
 
 
 def strip(value):
-    """A piece of a patch where there was nothing: without its directives and its nulls."""
+    """A part of a patch for a missing value: without its directives and its nulls."""
     if isinstance(value, dict):
         return {key: strip(item) for key, item in value.items() if item is not None and not key.startswith("$")}
     if isinstance(value, list):
@@ -110,7 +111,7 @@ def field(obj, path):
 
 
 def requirements(text):
-    """Of 'a=b,c!=d': the name, the value, whether they are to be equal."""
+    """From 'a=b,c!=d': the name, the value, whether they must be equal."""
     rows = []
     for part in filter(None, text.split(",")):
         name, sign, value = part.partition("!=") if "!=" in part else part.partition("=")

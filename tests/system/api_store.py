@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """A resource: where it is in the API, and what it is called."""
+    """A resource: its path in the API, and its names."""
     group: str
     version: str
     plural: str
@@ -47,7 +47,7 @@ KINDS = {kind.plural: kind for kind in (
     Kind("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False, True),
 )}
 
-# What a kind shows although it was not set.
+# The defaults that a kind shows although they were not set.
 SHOWN = {"Event": {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
                    "reportingComponent": "", "reportingInstance": ""},
          "Pod": {"spec": {}, "status": {}}, "Node": {"spec": {}, "status": {}}, "DaemonSet": {"spec": {}, "status": {}},
@@ -66,7 +66,7 @@ class Change(NamedTuple):
     version: int
     what: str  # ADDED, MODIFIED, DELETED
     obj: dict
-    before: dict  # None where it is new
+    before: dict  # None if it is new
 
 
 class Store:
@@ -120,7 +120,7 @@ class Store:
             return new
 
     def replace(self, kind, obj):
-        """Puts it where one of its name is. One that is the same is not written; one that waits only for its
+        """Replaces the object of its name, or adds it. One that is the same is not written; one that waits only for its
         finalizers goes with the last of them."""
         with self.lock:
             before = self.objects[kind.plural][name_of(obj)]
@@ -165,7 +165,7 @@ class Store:
             return changes[first:]
 
     def dump(self):
-        """For restore(): what a backup of etcd holds."""
+        """For restore(): the content of a backup of etcd."""
         with self.lock:
             return self.version, {plural: dict(objects) for plural, objects in self.objects.items()}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the test API server does for each verb. Knows objects, not HTTP: a request comes in, an object goes out, or a
-Refusal is raised."""
+"""The actions of the test API server for each verb. Knows objects, not HTTP: a request comes in, an object goes out, or
+a Refusal is raised."""
 
 import base64
 import copy
@@ -65,7 +65,7 @@ class Request:
         return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(self.method, self.method)
 
     def field(self, name):
-        """What the field selector wants a field to be, or None."""
+        """The value that the field selector requires, or None."""
         parts = [part.partition("=") for part in self.query.get("fieldSelector", "").split(",")]
         return next((value.lstrip("=") for field, _, value in parts if field == name), None)
 
@@ -79,20 +79,21 @@ class Request:
 
 
 class Api:
-    """The verbs over a Store. 'grants' are rules beside the Node authorizer's, each (user or group, verb, resource)."""
+    """The verbs over a Store. 'grants' are rules in addition to the Node authorizer's, each (user or group, verb,
+    resource)."""
 
     def __init__(self, authority=None):
         self.store, self.authority = Store(), authority
         self.grants, self.tokens_issued = set(), []
         self.tokens = {}  # by token: the users that reviews find
         self.injects_tokens = self.has_controllers = True
-        self.token_life = None  # seconds, whatever is asked for
+        self.token_life = None  # seconds, regardless of the request
         for namespace in NAMESPACES:
             self.create(Request("POST", "/api/v1/namespaces", ADMIN, {"metadata": {"name": namespace}}))
         self.create(Request("POST", "/api/v1/namespaces/default/services", ADMIN, KUBERNETES_SERVICE))
 
     def grant(self, user, plural, *verbs):
-        """What a ClusterRole and its binding give; 'user' is the name of a user or of a group."""
+        """The permissions of a ClusterRole and its binding; 'user' is the name of a user or of a group."""
         self.grants.update((user, verb, plural) for verb in verbs)
 
     def authorize(self, request):
@@ -198,7 +199,7 @@ class Api:
         return 201, new
 
     def furnish(self, namespace):
-        """What controllers put into every namespace."""
+        """The objects that controllers put into every namespace."""
         root = {"ca.crt": open(self.authority.cert, encoding="utf-8").read()} if self.authority else {}
         for plural, name, more in (("configmaps", "kube-root-ca.crt", {"data": root}), ("serviceaccounts", "default", {})):
             self.store.create(KINDS[plural], {"metadata": {"name": name, "namespace": namespace}, **more})
@@ -377,7 +378,7 @@ class Api:
         pod = self.marked_for_deletion(pod, grace)
         if grace == 0 and before is not None and before == 0:
             return self.store.remove(kind, pod) if not pod["metadata"].get("finalizers") else pod
-        return self.store.replace(kind, pod)  # which removes it where its grace period is 0
+        return self.store.replace(kind, pod)  # which removes it if its grace period is 0
 
 
 def keep_the_rest(request, old, new):
@@ -420,7 +421,7 @@ def complete_pod(pod, injects_tokens):
 
 
 def add_tolerations(spec):
-    """The admission of tolerations: five minutes for a node that is not ready or not reachable, where a pod has none."""
+    """The admission of tolerations: five minutes for a node that is not ready or not reachable, if a pod has none."""
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(one.get("key") in (key, None) and one.get("effect") in ("NoExecute", None)
                    for one in spec.get("tolerations") or []):
@@ -429,7 +430,7 @@ def add_tolerations(spec):
 
 
 def inject_token(spec, containers):
-    """What the admission of service accounts adds to each pod."""
+    """The additions of the service account admission to each pod."""
     name = "kube-api-access-" + "".join(random.choices(GENERATED, k=5))
     sources = [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kubernetes API server for tests: TLS on loopback, client certificates and tokens, the resources that a node needs,
-NodeRestriction, and every misbehaviour. What it says is held against a real one's words by test_apiserver.py."""
+NodeRestriction, and every misbehaviour. test_apiserver.py compares it with the responses of a real one."""
 
 import base64
 import copy
@@ -77,7 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_slowly(data, fault)
 
     def send_slowly(self, data, fault):
-        """As the fault wants it."""
+        """As the fault specifies."""
         if fault and fault.cut is not None:
             self.wfile.write(data[:fault.cut])
             self.end_abruptly()
@@ -91,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def end_abruptly(self):
-        """Closes without the end that TLS and HTTP want."""
+        """Closes without the end that TLS and HTTP require."""
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
         raise ConnectionAbortedError
@@ -144,8 +144,8 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 class ApiServer:
-    """'requests' are all that came, in order; 'misbehave()' adds a Fault; what kubectl does are
-    the functions create, get, patch, delete. 'directory' gets the certificates."""
+    """'requests' are all requests, in order; 'misbehave()' adds a Fault; the functions create, get, patch, delete do
+    the same as kubectl. 'directory' gets the certificates."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -194,7 +194,7 @@ class ApiServer:
         self.listener.close_connections()
 
     def expire_watches(self):
-        """All watches end, and what they knew is forgotten: nothing changes in between."""
+        """All watches end, and their state is forgotten: nothing changes in between."""
         with self.store.lock:
             self.store.compact()
             self.drop_connections()
@@ -371,7 +371,7 @@ class ApiServer:
         finally:
             self.watches -= 1
 
-    # What tests ask for and do
+    # Requests and actions of tests
 
     def misbehave(self, **how):
         """Adds a Fault; the first that meets a request strikes."""
@@ -442,7 +442,7 @@ class ApiServer:
 
 
 class Watch:
-    """One watch: what it has reported, and when it ends."""
+    """One watch: its reports, and its end."""
 
     def __init__(self, server, handler, request, fault, seconds):
         self.server, self.store, self.handler = server, server.store, handler
@@ -507,7 +507,7 @@ class Watch:
             return changes
 
     def report(self, change):
-        """For a watch with a selector: an object that starts to match is ADDED, one that no longer does is DELETED."""
+        """For a watch with a selector: an object that starts to match is ADDED, one that stops matching is DELETED."""
         before, now = self.request.selects(change.before), self.request.selects(change.obj)
         if change.what == "DELETED":
             if before:

@@ -31,7 +31,7 @@ class Systemd:
         self.say(b"c")
 
     def stop_units(self):
-        """What stops the agent from now on is the shutdown of the machine."""
+        """From now on only the shutdown of the machine stops the agent."""
         self.say(b"s")
 
     def boot(self):

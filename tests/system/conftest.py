@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all system tests share: the image, made once; a node for each test; the closing count."""
+"""Fixtures that all system tests share: the image, made once; a node for each test; the closing count."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def pytest_configure(config):
 
 def group(item):
     """Tests that share something run one after the other, on one worker: those of a file with a shared node, and those
-    that say so with a mark of their own."""
+    with an explicit mark."""
     mark = item.get_closest_marker("xdist_group")
     if mark:
         return mark.args[0]
@@ -53,7 +53,7 @@ def duration_of(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What took longest starts first, so that all workers end together."""
+    """The tests that took longest start first, so that all workers end together."""
     seconds = {}
     for item in items:
         seconds[group(item)] = seconds.get(group(item), 0) + duration_of(item)
@@ -73,7 +73,7 @@ def fixture_archive():
 
 @pytest.fixture(scope="session", name="image_store")
 def fixture_image_store(archive):
-    """What an agent makes of the archive: an image that has been unpacked. Most tests are not about that."""
+    """The agent's result for the archive: an image that has been unpacked. Most tests are not about that."""
     path = os.path.join(os.path.dirname(archive), "images")
     node = harness.Node(archive)
     node.launch(specs.pod("web"))
@@ -121,7 +121,7 @@ def fixture_make_failing(archive):
 
 @pytest.fixture(scope="session", name="library")
 def fixture_library(tmp_path_factory):
-    """What is preloaded into agents whose clocks the tests set."""
+    """The library that is preloaded into agents whose clocks the tests set."""
     return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
 
 

@@ -60,7 +60,8 @@ class Key:
 
 
 def payload(digest, reference, **annotations):
-    """What cosign 2 signs; 'reference' is the repository, unless --sign-container-identity gives a name with a tag."""
+    """The payload that cosign 2 signs; 'reference' is the repository, unless --sign-container-identity gives a name
+    with a tag."""
     return compact({"critical": {"identity": {"docker-reference": reference},
                                  "image": {"docker-manifest-digest": digest},
                                  "type": "cosign container image signature"}, "optional": annotations or None})
@@ -92,7 +93,7 @@ def encode_dsse(data):
 
 
 def bundle(key, data):
-    """What cosign 3 stores of a statement: a DSSE envelope, and a hint to the key."""
+    """The form in which cosign 3 stores a statement: a DSSE envelope, and a hint to the key."""
     hint = base64.b64encode(hashlib.sha256(key.pem().encode()).digest()).decode()
     return compact({"mediaType": BUNDLE_TYPE, "verificationMaterial": {"publicKey": {"hint": hint}},
                     "dsseEnvelope": {"payload": base64.b64encode(data).decode(), "payloadType": STATEMENT_TYPE,
@@ -111,8 +112,8 @@ def bundle_manifest(data, subject):
 
 
 def referrers_index(manifests):
-    """The list of what refers to an image: an answer of the referrers API, or the index with the tag 'sha256-<hex>'. cosign
-    gives the type of the configuration for that of the artifact."""
+    """The list of the referrers of an image: a response of the referrers API, or the index with the tag 'sha256-<hex>'.
+    cosign uses the type of the configuration for that of the artifact."""
     return compact({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
         {"mediaType": MANIFEST_TYPE, "size": len(data), "digest": digest_of(data), "artifactType": EMPTY_TYPE}
         for data in manifests]})
@@ -147,7 +148,7 @@ def push(registry, repository, name, manifest, blobs, media_type=MANIFEST_TYPE):
 
 
 def sign(registry, name, *keys, digest=None, reference=None):
-    """What 'cosign sign --key' of version 2 does with 'team/app:1'."""
+    """The effect of 'cosign sign --key' of version 2 on 'team/app:1'."""
     repository = name.split(":")[0].split("@")[0]
     digest = digest or registry.digest(name)
     data = payload(digest, reference or f"{registry.host}/{repository}")
@@ -160,7 +161,7 @@ def subject_of(digest, size, media_type=MANIFEST_TYPE):
 
 
 def sign_bundle(registry, name, *keys):
-    """What version 3 does, at a registry without the referrers API."""
+    """The effect of version 3, at a registry without the referrers API."""
     repository, digest = name.split(":")[0], registry.digest(name)
     manifests = []
     for key in keys:
@@ -171,7 +172,7 @@ def sign_bundle(registry, name, *keys):
 
 
 def sign_layout(layout, manifest, blobs, **descriptor):
-    """Puts an image of signatures into an OCI layout beside what it signs."""
+    """Puts an image of signatures into an OCI layout next to the image that it signs."""
     for data in (manifest, *blobs):
         with open(os.path.join(layout, "blobs", "sha256", digest_of(data).split(":")[1]), "wb") as file:
             file.write(data)

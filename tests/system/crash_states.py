@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disk may hold after a power cut: the writes of a program below a directory are recorded, and each state that they
-could have left is made again, in the way of ALICE (Pillai and others, 2014). Only what an fsync of the file or of its
-directory came after is certain to be there; of the rest any part may be."""
+"""The possible contents of a disk after a power cut: the writes of a program below a directory are recorded, and each
+state that they could have left is created again, in the way of ALICE (Pillai and others, 2014). Only data that was
+followed by an fsync of the file or of its directory is certain to be there; any part of the rest may be."""
 
 import ast
 import collections
@@ -16,7 +16,7 @@ import world
 
 CALLS = ("openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlinkat,"
          "link,linkat,ftruncate,truncate,fallocate,copy_file_range,sendfile,fsync,fdatasync,syncfs,sync")
-# What the layers of an image have besides.
+# Further attributes of an image's layers.
 ATTRIBUTE_CALLS = "mknodat,mknod,fchmod,fchmodat,chmod,fchown,fchownat,chown,lchown,utimensat,fsetxattr,setxattr,lsetxattr,fremovexattr"
 LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)(.*)$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
@@ -31,7 +31,7 @@ def command(trace, *words, calls=CALLS):
 
 
 def finished_calls(trace):
-    """The calls of a trace, each where it returned: the number of the line, and the call."""
+    """The calls of a trace, each at its return: the number of the line, and the call."""
     pending = {}
     with open(trace, encoding="utf-8", errors="surrogateescape") as file:
         for number, line in enumerate(file.read().split("\n")[:-1]):
@@ -50,7 +50,7 @@ def count_lines(trace):
 
 
 def split(arguments):
-    """The arguments of a call; what stands in quotes or brackets is one."""
+    """The arguments of a call; text in quotes or brackets is one argument."""
     words, word, depth, rest = [], "", 0, arguments
     while rest:
         if match := TEXT.match(rest):
@@ -86,9 +86,9 @@ class File:
 
 
 class Tree(dict):
-    """What lies below a directory, parents first: {path: bytes, a Special, or None for a directory}. Of a file with several
-    names all but the first are in 'links', with the first; 'attributes' has {path: {"owner", "mode", "times", or an extended
-    attribute's name: value}} of those that were set."""
+    """The contents of a directory, parents first: {path: bytes, a Special, or None for a directory}. For a file with
+    several names all except the first are in 'links', with the first; 'attributes' has {path: {"owner", "mode",
+    "times", or an extended attribute's name: value}} of those that were set."""
 
     def __init__(self):
         super().__init__()
@@ -110,16 +110,17 @@ class Tree(dict):
 
 class Recording:
     """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
-    ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node, new node), ("data", file, offset or None at the end, bytes),
-    ("cut", file, length), ("attribute", node, name, value, or None where it was removed). 'synced' has for each the number of operations after which it is on the disk for certain, 'lines' its
-    place in the trace."""
+    ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node,
+    new node), ("data", file, offset or None at the end, bytes), ("cut", file, length), ("attribute", node, name, value,
+    or None if it was removed). 'synced' has for each the number of operations after which it is on the disk for
+    certain, 'lines' its place in the trace."""
 
     def __init__(self, top):
         self.top, self.root = top, Directory()
         self.operations, self.synced, self.lines = [], [], []
         self.positions = {}  # of descriptors, which a write moves
 
-    # What the program did
+    # Actions of the program
 
     def read(self, trace):
         for number, line in finished_calls(trace):
@@ -151,7 +152,7 @@ class Recording:
         return node
 
     def parent(self, pieces):
-        """The directory, made where it was there before the recording."""
+        """The directory, created if it existed before the recording."""
         node = self.root
         for piece in pieces[:-1]:
             node = node.entries.setdefault(piece, Directory())
@@ -227,7 +228,7 @@ class Recording:
             self.bind(pieces, File(Special("node", (getattr(stat, kind) | int(mode or "0", 8), os.makedev(*device or (0, 0))))))
 
     def set_attribute(self, at, word, name, value):
-        """Of a descriptor, or of a name in its directory."""
+        """The node of a descriptor, or of a name in its directory."""
         pieces = self.path(at, word) if word and TEXT.fullmatch(word) else None
         node = self.find(pieces) if pieces else self.node_of(at)
         if node is not None:
@@ -312,7 +313,7 @@ class Recording:
     def do_rename(self, process, words, number):
         self.do_renameat(process, ["AT_FDCWD</>", words[0], "AT_FDCWD</>", words[1]], number)
 
-    # What was synced
+    # Synced data
 
     def do_fsync(self, process, words, number):
         node = self.node_of(words[0])
@@ -328,10 +329,10 @@ class Recording:
             if when is None:
                 self.synced[i] = len(self.operations)
 
-    # What the disk may hold
+    # Possible contents of the disk
 
     def certain(self, end):
-        """Of the operations before 'end', those that are on the disk whatever it does."""
+        """The operations before 'end' that are on the disk in any case."""
         return {i for i in range(end) if self.synced[i] is not None and self.synced[i] <= end}
 
     def state(self, end, chosen):
@@ -422,8 +423,8 @@ def write(tree, directory):
 
 
 class Recorded:
-    """The writes of an agent that ran pods, the images that it stored, and what was there at each line of the trace: the
-    manifests, and what was synced by then."""
+    """The writes of an agent that ran pods, the images that it stored, and the state at each line of the trace: the
+    manifests, and the data that was synced by then."""
 
     calls = CALLS
 
@@ -449,7 +450,7 @@ class Recorded:
             self.node.finish()
 
     def end_recorder(self):
-        """What it records continues without it."""
+        """The recorded agent continues without it."""
         self.is_recorded = False
         for pid in world.pids():
             if world.cmdline(pid)[:1] == ["strace"] and self.trace in world.cmdline(pid):
@@ -470,19 +471,19 @@ class Recorded:
         world.wait(is_synced, lambda: f"{file} is synced")
 
     def facts(self, end):
-        """What holds after so many operations."""
+        """The state after so many operations."""
         line = self.log.lines[end - 1] if end else -1
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 
     def is_kept(self, path):
-        """Whether the path belongs to what is tried; the images, which are stored, do not."""
+        """Whether the path belongs to the tried part; the images, which are stored, do not."""
         return not path.startswith(("images", "preload"))
 
     def tree(self, end, chosen):
         return self.log.state(end, chosen).only(self.is_kept)
 
     def states(self, samples):
-        """Those that differ: the arguments of tree(), the manifests, and what was synced."""
+        """The different states: the arguments of tree(), the manifests, and the synced data."""
         chance, seen = random.Random(1), set()
         for end in range(len(self.log.operations) + 1):
             for chosen in self.log.choices(end, chance, samples):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node whose programs fail or die at named places (common/failpoint.h), and what keeps its agent running."""
+"""A node whose programs fail or die at named places (common/failpoint.h), and the loop that restarts its agent."""
 
 import http.client
 import json
@@ -37,7 +37,8 @@ class Failing:
         return {**super().environment(), "MAINSTAY_FAILPOINTS": self.failpoints}
 
     def arm(self, terms):
-        """What happens where: {"mainstayd:file.rename": "1*panic"}. The processes have the file mapped: it is overwritten."""
+        """The action at each place: {"mainstayd:file.rename": "1*panic"}. The processes have the file mapped: it is
+        overwritten."""
         text = "".join(f"{name}={term}\n" for name, term in terms.items()).encode()
         assert len(text) < TEXT_SIZE and len(terms) <= LINES_MAX
         fd = os.open(self.failpoints, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -76,7 +77,7 @@ class Failing:
             return 503, ""
 
     def pods(self):
-        """What it said last, while it is not there to ask."""
+        """Its last response, while it is not there."""
         status, body = self.get("/pods")
         return self.parse_pods(body) if status == 200 else [{"metadata": {"name": "", "namespace": ""}, "status": {}}]
 

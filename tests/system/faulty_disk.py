@@ -25,7 +25,7 @@ READS = {"read": 0, "pread64": 17, "readv": 19, "getdents64": 217}
 NUMBERS = {**WRITES, **NAMES, **SYNCS, **READS}
 CALLS = {number: name for name, number in NUMBERS.items()}
 
-# Where the new name of a call is: its directory's descriptor, None for none, and its path.
+# The new name of a call: its directory's descriptor, None for none, and its path.
 NEW_NAMES = {"openat": (0, 1), "openat2": (0, 1), "mkdirat": (0, 1), "linkat": (2, 3), "symlinkat": (1, 2), "renameat": (2, 3),
              "renameat2": (2, 3), "open": (None, 0), "mkdir": (None, 0), "link": (None, 1), "symlink": (None, 1),
              "rename": (None, 1)}
@@ -38,7 +38,7 @@ NOTICE, ANSWER = "=QIIiIQ6Q", "=QqiI"
 
 
 def install(names):
-    """The filter, for this process and all that comes of it; gives the descriptor."""
+    """The filter, for this process and all its descendants; returns the descriptor."""
     assert platform.machine() == "x86_64", "the numbers of the calls are those of x86-64"
     numbers = [NUMBERS[name] for name in names]
     code = [(0x20, 0, 0, 4), (0x15, 1, 0, AUDIT_ARCH_X86_64), (0x06, 0, 0, ALLOW), (0x20, 0, 0, 0)]
@@ -76,7 +76,7 @@ class Call:
 
     @property
     def path(self):
-        """What it writes, syncs or reads, or the name that it makes; "" if the process is gone."""
+        """The file that it writes, syncs or reads, or the name that it creates; "" if the process is gone."""
         if self.name not in NEW_NAMES:
             return self.link(f"fd/{self.arguments[2 if self.name == 'copy_file_range' else 0] & 0xffffffff}")
         at, where = NEW_NAMES[self.name]
@@ -85,7 +85,7 @@ class Call:
         return os.path.normpath(os.path.join(self.link("cwd" if fd == -100 else f"fd/{fd}"), name)) if name else ""
 
     def needs_space(self, path):
-        """Whether it may make a name that is not there, or write into a file; what replaces a name needs none."""
+        """Whether it may create a new name, or write into a file; replacing a name needs neither."""
         if self.name in READS:
             return False
         if self.name not in NEW_NAMES:
@@ -101,9 +101,9 @@ class Call:
 
 
 class FaultyDisk:
-    """For a Node that has not been started. 'rule' is asked about each of the calls on files below the state, run and log
-    directories: None lets it happen, a negative number is the error that it fails with, a positive one the seconds that it
-    waits."""
+    """For a Node that has not been started. 'rule' is called for each of the calls on files below the state, run and
+    log directories: None lets it happen, a negative number is the error that it fails with, a positive one the seconds
+    that it waits."""
 
     def __init__(self, node, *names):
         self.node, self.rule = node, lambda call, path: None
@@ -131,7 +131,7 @@ class FaultyDisk:
                     poll.register(listener, select.POLLIN)
                 elif events & select.POLLIN:
                     self.handle(fd)
-                else:  # no process has this filter any longer
+                else:  # no process has this filter any more
                     poll.unregister(fd)
                     os.close(fd)
 
@@ -160,7 +160,7 @@ class FaultyDisk:
             self.answer(fd, call, 0)
 
     def mend(self):
-        """From now on all goes well, also what waits."""
+        """From now on everything succeeds, also calls that wait."""
         self.rule = lambda call, path: None
         for call in list(self.waiting):
             self.answer_late(call)

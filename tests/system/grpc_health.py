@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that speaks as much of HTTP/2 as grpc.health.v1.Health/Check takes: what it answers is the test's to say."""
+"""A server that implements as much of HTTP/2 as grpc.health.v1.Health/Check needs: the test determines its
+responses."""
 
 import contextlib
 import socket
@@ -22,7 +23,7 @@ def field(name, value):
 
 
 class HealthServer:
-    """Answers on a port of this machine's; remembers which services it was asked about."""
+    """Serves on a port of this machine; remembers the services in the requests."""
 
     def __init__(self):
         self.status = NOT_SERVING

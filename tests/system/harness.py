@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node for a test: directories of its own, an agent in them, and what the test must leave behind: nothing."""
+"""A node for a test: its own directories, an agent in them, and the check that the test leaves nothing behind."""
 
 import http.client
 import itertools
@@ -30,7 +30,7 @@ def program(name):
 
 
 def is_sanitized():
-    """Its allocator keeps what is freed, and pads what is allocated."""
+    """Its allocator keeps freed memory, and pads allocations."""
     with open(program("mainstayd"), "rb") as file:
         return b"__asan_init" in file.read()
 
@@ -57,9 +57,9 @@ class Node:
     node_name = NODE_NAME
 
     def __init__(self, archive=None, config=None, start=True, store=None):
-        """An image archive in preload/; 'store' has what an agent made of it, so that it has nothing to import."""
+        """An image archive in preload/; 'store' has an agent's result for it, so that there is nothing to import."""
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
-        os.chmod(self.directory, 0o711)  # pods with users of their own pass through here, as through /run
+        os.chmod(self.directory, 0o711)  # pods with their own users pass through here, like through /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
             path = os.path.join(self.directory, name)
             os.mkdir(path)
@@ -171,7 +171,7 @@ class Node:
         return file
 
     def write(self, content, file):
-        """Writes in place, as an editor that does not know better."""
+        """Writes in place, like a simple editor."""
         with open(self.path(file), "w", encoding="utf-8") as out:
             out.write(specs.text(content) if isinstance(content, dict) else content)
 
@@ -189,11 +189,11 @@ class Node:
             shutil.copy(archive, target + ".part")
         os.rename(target + ".part", target)
 
-    # What the agent reports
+    # Reports of the agent
 
     def get(self, path):
-        """A reply that was cut, or that did not come, is asked for again: the agent gives a request ten seconds, and this machine may
-        be slower."""
+        """A reply that was cut, or that did not arrive, is requested again: the agent gives a request ten seconds, and
+        this machine may be slower."""
         for _ in range(3):
             try:
                 return self.get_once(path)
@@ -242,7 +242,7 @@ class Node:
         return wait(find_pod, lambda: self.describe_pod(name, what), deadline)
 
     def describe_pod(self, name, what):
-        """The status first: a long text may be cut where it is shown."""
+        """The status first: a long text may be cut when it is shown."""
         pod = self.pod(name) or {}
         dump = self.get("/debug/dump")[1]
         return (f"{name}: {what}; its status is:\n{json.dumps(pod.get('status'))}\nthe agent said:\n{self.said()[-4000:]}\n"
@@ -258,9 +258,9 @@ class Node:
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
     def wait_waiting(self, name, reason, container="main", deadline=world.DEADLINE, says=""):
-        """Waits for a waiting state with a reason, and with a message that says it; gives the message. A second look could find the
-        next attempt. ErrImagePull becomes ImagePullBackOff, for good and with the same cause, when the second pull has failed: a
-        second later."""
+        """Waits for a waiting state with a reason, and with a text in its message; returns the message. A second look
+        could find the next attempt. ErrImagePull becomes ImagePullBackOff, permanently and with the same cause, when
+        the second pull has failed: a second later."""
         reasons = (reason, "ImagePullBackOff") if reason == "ErrImagePull" else (reason,)
 
         def is_so(pod):
@@ -303,7 +303,7 @@ class Node:
         pid = self.find_init(name, container)
         return pid is not None and world.handles(pid, signal.SIGTERM)
 
-    # What the world says
+    # State of the system
 
     def cgroup_of(self, pod, container=None):
         directory = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
@@ -320,7 +320,7 @@ class Node:
         return self.cgroup_of(self.pod(name), container)
 
     def find_init(self, name, container="main"):
-        """The first process of a container, by its control group; None where there is none."""
+        """The first process of a container, by its control group; None if there is none."""
         pod = self.pod(name)
         if "containerID" not in container_status(pod, container):
             return None
@@ -339,13 +339,13 @@ class Node:
         return found[0]
 
     def shim_processes(self):
-        """Shims, their sessions, and what they forked that has not executed yet."""
+        """Shims, their sessions, and forked children that have not executed a program yet."""
         words = {world.Process(pid): world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
         return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] not in ("prepare", "usage")}
 
     def shims(self):
-        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start; what
-        measures volumes names all pods.)"""
+        """Those that hold pods, or clean up after one. (The process that prepares the common directory is a part of the
+        agent's start; the process that measures volumes names all pods.)"""
         return world.without_children(sorted(self.shim_processes()))
 
     def is_ours(self, pid):
@@ -364,7 +364,8 @@ class Node:
         return os.path.join(self.log, "pods", f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}")
 
     def log_lines(self, name, container="main", attempt=0):
-        """What a container's log file holds, line by line as they are on disk. One that is still being written is not there."""
+        """The content of a container's log file, line by line as on disk. One that is still being written is not
+        there."""
         text = world.read(os.path.join(self.log_directory(name), container, f"{attempt}.log"))
         return (text or "").split("\n")[:-1]
 
@@ -399,8 +400,8 @@ class Node:
         return self.wait_no_leftovers()
 
     def wait_no_leftovers(self):
-        """Waits until nothing is left; gives what the last look found. What a look finds may end the next moment, so that no
-        second look describes it."""
+        """Waits until nothing is left; returns the findings of the last check. A finding of a check may be gone the
+        next moment, so no second check describes it."""
         left = []
 
         def is_clean():
@@ -416,8 +417,9 @@ class Node:
         return list(self.find_leftovers())
 
     def drain(self):
-        """Drains the node, whose agent has ended; gives what the draining agent said. No pod leaves a thing behind from then on;
-        a program of the agent that was killed may end later, and so may its child that waits for the disk."""
+        """Drains the node, whose agent has ended; returns the log of the draining agent. No pod leaves a thing behind
+        from then on; a program of the agent that was killed may end later, and so may its child that waits for the
+        disk."""
         done = self.run_drain()
         assert done.returncode == 0, done.stderr
         left = [what for what in self.leftovers() if not re.match(r"process \d+ \['[^']*/(mainstay-image|mainstayd)'", what)]
@@ -431,7 +433,7 @@ class Node:
                               stderr=subprocess.PIPE, text=True)
 
     def find_leftovers(self):
-        """What is there that should have gone with the last pod; what is looked up at little cost comes first."""
+        """Remains that should have gone with the last pod; cheap checks come first."""
         for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):
             if os.path.isdir(directory):
                 yield from (f"file {directory}/{name}" for name in os.listdir(directory))
@@ -481,7 +483,7 @@ class Node:
 
 
 def is_running(pod):
-    """All containers run, and the pod says so."""
+    """All containers run, and the pod reports this."""
     statuses = pod["status"].get("containerStatuses", [])
     return pod["status"].get("phase") == "Running" and len(statuses) == len(pod["spec"]["containers"]) and \
         all("running" in status["state"] for status in statuses)

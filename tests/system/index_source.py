@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed indexes of manifests: a directory of one, keys, and nginx, which serves it by HTTPS and writes down what it was asked."""
+"""Signed indexes of manifests: a directory of one, keys, and nginx, which serves it by HTTPS and records the
+requests."""
 
 import base64
 import hashlib
@@ -67,8 +68,9 @@ class Index:
         self.path = os.path.join(directory, "index.json")
 
     def write(self, manifests, key=None, spoil=None, **changes):
-        """Signs an index of these files, by name; gives it. What is changed in it is signed, too. 'spoil' is called with the path of
-        the index, which has its signature beside it, before a node can see either: what was good is never offered."""
+        """Signs an index of these files, by name; gives it. Changes in it are signed, too. 'spoil' is called with the
+        path of the index, which has its signature next to it, before a node can see either: the good version is never
+        offered."""
         self.number += 1
         listed = []
         os.makedirs(os.path.join(self.directory, "sha256"), exist_ok=True)
@@ -154,7 +156,8 @@ http {{
         return f"https://127.0.0.1:{self.port}/index.json"
 
     def asked(self):
-        """What it was asked, each as a list: method, path, status, bytes received, bytes sent, range, seconds since 1970."""
+        """The requests to it, each as a list: method, path, status, bytes received, bytes sent, range, seconds since
+        1970."""
         with open(self.log, encoding="utf-8") as file:
             return [line.split(" ") for line in file.read().splitlines()]
 
@@ -169,7 +172,7 @@ def sign(*words):
 
 
 def minisign_file(key_path, data):
-    """What `minisign -S -l` writes: the algorithm, the number of the key, the signature."""
+    """The output of `minisign -S -l`: the algorithm, the number of the key, the signature."""
     signature = subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", key_path, "-in", data], check=True,
                                capture_output=True).stdout
     text = base64.b64encode(b"Ed" + b"\1" * 8 + signature).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a pod that copies what its containers write."""
+"""The process of a pod that copies the output of its containers."""
 
 import os
 
@@ -7,7 +7,7 @@ import world
 
 
 def find(node, name):
-    """Its pid. The process of a session that is attached leads a group of its own."""
+    """Its pid. The process of a session that is attached leads a separate group."""
     shim = str(node.shim(name))
     return world.wait(lambda: next((world.Process(pid) for pid in world.pids() if world.status(pid, "PPid") == shim
                                     and world.status(pid, "Name") == "mainstay-shim" and is_confined(pid) and not leads_group(pid)), None),

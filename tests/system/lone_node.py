@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node without an API server, and mainstay-api beside it, for clients with an administrator's certificate."""
+"""A node without an API server, and mainstay-api in front of it, for clients with an administrator's certificate."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ import world
 
 
 class LoneApi:
-    """mainstay-api beside a node, and what `mainstay kubeconfig` printed."""
+    """mainstay-api in front of a node, and the output of `mainstay kubeconfig`."""
 
     def __init__(self, node):
         self.node = node

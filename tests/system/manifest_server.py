@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A web server of manifests, on loopback, which counts what it is asked and misbehaves on demand."""
+"""A web server of manifests, on loopback, which counts requests and misbehaves on demand."""
 
 import hashlib
 import http.server
@@ -8,7 +8,7 @@ import time
 
 
 class Answer:
-    """What a path answers: bytes with their ETag, or a function that is given the request and writes by itself."""
+    """The response of a path: bytes with their ETag, or a function that gets the request and writes by itself."""
 
     def __init__(self, body=b"", status=200, headers=None, etag=True, act=None):
         self.body, self.status, self.headers, self.act = body, status, headers or {}, act

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of tests that repeat something until a leak or a rare race shows, and what they compare."""
+"""Figures of tests that repeat something until a leak or a rare race shows, and their comparisons."""
 
 import os
 import random
@@ -22,13 +22,13 @@ def make_random():
 
 
 def descriptors(pid):
-    """What each descriptor of a process refers to; anonymous numbers do not count."""
+    """The targets of the descriptors of a process; anonymous numbers do not count."""
     return sorted(target.split(":[")[0] for target in world.descriptors(pid).values())
 
 
 def start_without_quarantine(node):
-    """The address sanitizer gives back what is freed, so that memory of the programs can be compared. For a node that has not been
-    started."""
+    """The address sanitizer returns freed memory, so that memory of the programs can be compared. For a node that has
+    not been started."""
     environment = node.environment
 
     def without_quarantine():

@@ -43,11 +43,11 @@ class Member(harness.Node):
                             **{key: value for key, value in pod["spec"].items() if key != "nodeName"})
 
     def reported(self, name, namespace="default"):
-        """The pod as the server knows it, or None."""
+        """The pod at the server, or None."""
         return self.api.get("pods", namespace, name)
 
     def wait_reported(self, name, predicate, what, deadline=world.DEADLINE, namespace="default"):
-        """Waits until the server knows the pod to be so; gives it."""
+        """Waits until the pod at the server is in this state; returns it."""
         def find_reported_pod():
             pod = self.reported(name, namespace)
             return pod if pod and predicate(pod) else None

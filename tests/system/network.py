@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node in a network namespace of its own, so that bridges, addresses and packet filters of its pods are separate from
+"""A node in a separate network namespace, so that bridges, addresses and packet filters of its pods are separate from
 the machine's and vanish with it."""
 
 import contextlib
@@ -33,7 +33,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def enter(space):
-    """Takes the calling thread into a network namespace, and what it starts from now on."""
+    """Moves the calling thread into a network namespace, and the processes that it starts from now on."""
     with open(space, "rb") as file:
         assert ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
 
@@ -106,7 +106,7 @@ class NetworkNode(harness.Node):
     def is_ours(self, pid):
         return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
 
-    # ---- what plugins have set up ----
+    # ---- the result of plugins ----
 
     def reserved(self):
         """The addresses that host-local has allocated."""
@@ -116,7 +116,7 @@ class NetworkNode(harness.Node):
         return sorted(name for name in os.listdir(directory) if not name.startswith("l"))  # "lock", "last_reserved_ip.0"
 
     def reservations(self):
-        """What stands in their files: the container that has each, and its interface."""
+        """The content of their files: the container that has each, and its interface."""
         return {name: world.read(os.path.join(self.ipam, "testnet", name)) for name in self.reserved()}
 
     def veths(self):
@@ -144,7 +144,7 @@ class NetworkNode(harness.Node):
         yield from self.network_leftovers()
 
     def fetch(self, address, port):
-        """What a listener sends to the node."""
+        """The data that a listener sends to the node."""
         return self.run_inside("busybox", "nc", "-w", "2", address, str(port), check=False)
 
     def address(self, name):

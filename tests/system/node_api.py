@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-api beside a node, and clients of it: HTTP over TLS, SPDY/3.1 and WebSocket, as kubectl and the API server
-speak them."""
+"""mainstay-api in front of a node, and clients of it: HTTP over TLS, SPDY/3.1 and WebSocket, like kubectl and the API
+server."""
 
 import base64
 import http.client
@@ -21,7 +21,7 @@ from world import wait
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING_FRAME, GOAWAY = 1, 2, 3, 6, 7
 FIN = 1
-USER_ID = 64123  # of mainstay-api, on a machine where it is not installed
+USER_ID = 64123  # of mainstay-api, on a machine on which it is not installed
 
 
 class NodeApi:
@@ -40,7 +40,7 @@ class NodeApi:
                 env=self.environment(), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
 
     def environment(self):
-        """What sanitizers report goes to standard error: the program opens no files."""
+        """Reports of sanitizers go to standard error: the program opens no files."""
         return {name: ":".join(o for o in value.split(":") if "log_path" not in o) if name.endswith("SAN_OPTIONS") else value
                 for name, value in self.node.environment().items()}
 
@@ -53,7 +53,7 @@ class NodeApi:
         assert status == 0, f"mainstay-api ended with {status}; it said:\n{self.said()}{self.node.sanitizer_reports()}"
 
     def connect(self, certificate=None):
-        """A connection after its handshake; 'certificate' is a path, with the key beside it."""
+        """A connection after its handshake; 'certificate' is a path, with the key next to it."""
         return self.client_context(certificate).wrap_socket(self.dial())
 
     def client_context(self, certificate):
@@ -130,7 +130,8 @@ class ActivatedApi(NodeApi):
 
 
 class ActivatingNode:
-    """For a node whose agent starts the program: in a mount namespace with a user for it. 'port' is where it listens."""
+    """For a node whose agent starts the program: in a mount namespace with a user for it. 'port' is the listening
+    port."""
 
     def make_mounts(self):
         self.mounts = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
@@ -204,7 +205,7 @@ def dictionary():
 
 
 class SpdyClient:
-    """As client-go: opens streams, and collects what arrives on each."""
+    """Like client-go: opens streams, and collects the data that arrives on each."""
 
     def __init__(self, stream):
         self.stream = stream

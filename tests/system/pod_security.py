@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random pods for the Pod Security Standards, and what the node's own table says of them. The same seed and number give
-the same case."""
+"""Random pods for the Pod Security Standards, and the verdict of the node's own implementation. The same seed and
+number give the same case."""
 
 import copy
 import json
@@ -72,7 +72,7 @@ class Maker:
         return self.rng.choice(self.spec["containers"] + self.spec["initContainers"])
 
     def context(self):
-        """Of the pod, or of a container."""
+        """A field of the pod, or of a container."""
         return self.rng.choice([self.spec, self.container()]).setdefault("securityContext", {})
 
     def own_context(self):
@@ -195,7 +195,8 @@ def line_of(level, version, pod):
 
 
 def judge(cases):
-    """What the node's table says of each case: "allowed", "violates PodSecurity …", or why it cannot be checked."""
+    """The verdict of the node's implementation for each case: "allowed", "violates PodSecurity …", or why it cannot be
+    checked."""
     lines = []
     for number, (level, version, pod) in enumerate(cases):
         bound = copy.deepcopy(pod)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real kubelet with a containerd of its own, in one directory, for what is compared or measured with the agent."""
+"""A real kubelet with its own containerd, in one directory, for comparisons and measurements with the agent."""
 
 import glob
 import os
@@ -26,7 +26,7 @@ netns_mounts_under_state_dir = true
 conf_dir = "{0}/cni"
 bin_dir = "/usr/lib/cni"
 """
-# What a kubelet sets, for the whole machine.
+# Settings that a kubelet makes for the whole machine.
 SYSCTLS = ("kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys",
            "vm/overcommit_memory", "vm/panic_on_oom")
 
@@ -121,7 +121,8 @@ class RealKubelet:
         self.kubelet = self.spawn(self.program, *self.words)
 
     def pid(self, process):
-        """Of the program itself: what enters a PID namespace for it waits for it, as its parent."""
+        """The process of the program itself: the process that enters a PID namespace for it waits for it, as its
+        parent."""
         while world.cmdline(process.pid)[:1] == ["nsenter"]:
             children = (world.read(f"/proc/{process.pid}/task/{process.pid}/children") or "").split()
             if not children:
@@ -153,7 +154,7 @@ class RealKubelet:
             self.restore()
 
     def restore(self):
-        """The settings of the machine, and the links of logs that it makes at a path of its own."""
+        """The settings of the machine, and the links of logs that it creates at its own path."""
         for name, text in self.sysctls.items():
             if text is not None and world.read(f"/proc/sys/{name}") != text:
                 with open(f"/proc/sys/{name}", "w", encoding="utf-8") as file:

@@ -81,7 +81,7 @@ class DockerRegistry:
         wait(lambda: answers(self.port), lambda: "the registry answers")
 
     def push(self, source, name):
-        """Copies what skopeo calls 'source', and gives the reference."""
+        """Copies the image that skopeo calls 'source', and returns the reference."""
         words = ["skopeo", "copy", "--dest-tls-verify=false", source, f"docker://{self.host}/{name}"]
         if self.user:
             words += ["--dest-creds", f"{self.user}:{self.password}"]
@@ -153,8 +153,8 @@ class Blobs:
 
 
 class BadRegistry:
-    """Serves Blobs under every name. 'behave' is asked first: a function of the handler that answers itself and gives
-    True, or leaves it to us. What was asked is in 'seen': (method, path, headers)."""
+    """Serves Blobs under every name. 'behave' is called first: a function of the handler that responds itself and
+    returns True, or leaves it to us. Requests are in 'seen': (method, path, headers)."""
 
     def __init__(self, image, behave=None, tls=None, address="127.0.0.1"):
         outer = self

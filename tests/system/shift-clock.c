@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into an agent: its clocks are off by the seconds that stand in a file, so that a test
- * can set the clock of an agent without setting that of the machine, and can let hours pass. First
+/* Preloaded into an agent: its clocks are off by the seconds in a file, so that a test can set the
+ * clock of an agent without setting that of the machine, and can make hours pass. First
  * stands by how much realtime is off, then by how much all the other clocks are, then for how long
  * the machine has slept: so much more is boottime off, and monotonic time is not. */
 
@@ -65,7 +65,7 @@ static long long shift_of(clockid_t clock) {
 }
 
 /* A timer that is cancelled when the clock is set becomes a watch of the directory of the file: it
- * is readable once the file is replaced, and no longer when it is armed again. */
+ * is readable once the file is replaced, and not readable when it is armed again. */
 static int arm_cancelled_timer(int fd) {
         const char *path = getenv("MAINSTAY_TEST_CLOCK");
         const char *slash = path ? strrchr(path, '/') : NULL;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong on the node of the soak test: programs are killed and frozen, the clock jumps, the disk is full, the configuration
-changes, clients come and go."""
+"""The disturbances of the soak test's node: programs are killed and frozen, the clock jumps, the disk is full, the
+configuration changes, clients come and go."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ class Sessions:
         self.open(*words)
 
     def follow(self):
-        """What a follower reads is in a file, which is looked at when it has gone."""
+        """The output of a follower is in a file, which is checked after it has gone."""
         with open(self.path(), "w", encoding="utf-8") as file:
             self.open("logs", "-f", "steady-counter", output=file)
 
@@ -99,7 +99,7 @@ class Processes:
                 any(self.soak.node.directory in word for word in words)]
 
     def wait_program(self, name):
-        """One that runs, after something that needs it; None where none does soon."""
+        """One that runs, after something that needs it; None if none does soon."""
         end = time.monotonic() + 3
         while time.monotonic() < end:
             found = self.programs(name)
@@ -138,7 +138,7 @@ class Processes:
         self.kill_agent()
 
     def kill_helper(self):
-        """A fork or a session of a shim, or what cleans up."""
+        """A fork or a session of a shim, or a cleanup."""
         shims = self.soak.node.shims()
         found = [pid for pid in self.soak.node.shim_processes() if pid not in shims and not self.spared(pid)]
         if found:
@@ -159,7 +159,7 @@ class Processes:
         self.kill_program("mainstay-image", self.soak.registry.pull)
 
     def kill_container(self):
-        """Of a pod that must run: it is started again."""
+        """The shim of a pod that must run: it is started again."""
         pods = [pod for pod in self.soak.churn.pods.values() if pod.is_running()]
         if not pods or not self.soak.is_answering():
             return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the soak test gives its node, and gives it wrong: manifests, objects, images of archives and of a registry, indexes,
-DaemonSets, labels. Each kind has settle(), after which the node can come to what is desired."""
+"""The correct and incorrect inputs of the soak test's node: manifests, objects, images of archives and of a registry,
+indexes, DaemonSets, labels. Each kind has settle(), after which the node can reach the desired state."""
 
 import hashlib
 import os
@@ -107,7 +107,7 @@ class Churn:
             self.soak.node.remove(pod.file())
 
     def break_file(self):
-        """Of any pod; none may stop for that."""
+        """The file of any pod; none may stop for that."""
         pod = self.soak.random.choice([*self.pods.values(), *self.soak.steady.values()])
         self.soak.node.drop(self.soak.random.choice(["spec: [", "", "kind: Pod\napiVersion: v1\n", "\0\1"]), pod.file())
         self.soak.count("broken manifests")

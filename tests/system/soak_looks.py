@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The looks of the soak test: whether processes, control groups, files and logs are as the manifests say, and the figures that must not
-grow."""
+"""The checks of the soak test: whether processes, control groups, files and logs match the manifests, and the figures
+that must not grow."""
 
 import collections
 import gzip
@@ -18,9 +18,9 @@ import world
 SETTLED_SECONDS = 420
 ROTATED = re.compile(r"\.log\.\d{8}-")
 MOST_DESCRIPTORS = 200
-# What a figure of a later measurement may be more than that of the first one. An agent has a descriptor for each shim that it has
-# started itself, which are those of the four pods that are not spared, and three for a fetch of the source that is under way. A
-# container that was restarted has two logs, with a link to each.
+# The tolerance of a figure of a later measurement over that of the first one. An agent has a descriptor for each shim
+# that it has started itself, which are those of the four pods that are not spared, and three for a fetch of the source
+# that is under way. A container that was restarted has two logs, with a link to each.
 SLACK = {"descriptors": 9, "threads": 0, "shims": 0, "descriptors of a shim": 2, "cgroups": 0, "mounts": 1, "files of state": 8,
          "files of run": 2, "files of log": 12, "KiB of state": 1024,
          "addresses": 0, "interfaces": 0, "rules": 0, "chains": 0}
@@ -40,8 +40,9 @@ def file_key(name):
 
 
 class CounterLog:
-    """The log of a container that counts: each number follows the one before, in whichever file it is. Another attempt counts from
-    zero; its predecessor may have lost what its shim had not written when it was killed, but nothing in between."""
+    """The log of a container that counts: each number follows the one before, in whichever file it is. Another attempt
+    counts from zero; its predecessor may have lost the part that its shim had not written when it was killed, but
+    nothing in between."""
 
     def __init__(self, node, name):
         self.node, self.name, self.last = node, name, {}
@@ -72,10 +73,10 @@ class Looks:
         self.identity, self.remains = {}, []
         self.logs = [CounterLog(self.node, name) for name in ("steady-counter", "mortal-counter")]
 
-    # What is not yet as it should be
+    # Deviations that may be temporary
 
     def unsettled(self):
-        """In words; nothing where everything is as it should be."""
+        """In words; empty if everything is correct."""
         found = [*self.unsettled_pods(), *self.unsettled_processes()]
         return found or [*self.unsettled_shims(), *self.unsettled_groups(), *self.unsettled_networks()]
 
@@ -136,7 +137,7 @@ class Looks:
                         if re.fullmatch("[0-9a-f-]{32,36}", name) and name not in uids)
 
     def addresses(self, has_completed=False):
-        """Of the pods with a network of their own."""
+        """Those of the pods with their own network."""
         names = {f"{pod.name}-{self.node.node_name}" for pod in self.soak.all_pods()
                  if pod.features["network"] and (pod.kind == "completes") == has_completed}
         return {pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names}
@@ -163,7 +164,7 @@ class Looks:
         world.wait(is_settled, lambda: "\n".join(["all is as the manifests say:", *last[:20], "the agent said:",
                                                   self.node.said()[-6000:]]), SETTLED_SECONDS)
 
-    # What must be so at once
+    # Conditions that must hold immediately
 
     def look_at_steady(self):
         found = {}
@@ -242,7 +243,7 @@ class Looks:
         return last[-1]
 
     def list_remains(self):
-        """What is counted, to be named where there is too much of it; a pod has its name for its UID."""
+        """Counted objects, to be named if there are too many of them; a pod's name replaces its UID."""
         names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
         descriptors = collections.Counter(re.sub("[0-9]+", "N", path) for path in many.descriptors(self.node.agent.pid))
         paths = [*(f"descriptor {number} of {path}" for path, count in descriptors.items() for number in range(count)),
@@ -274,7 +275,8 @@ class Looks:
 
 
 def slopes(measured, calm):
-    """Figures that have grown. Memory is compared among the measurements of one agent, of which the least count: a leak moves those."""
+    """Figures that have grown. Memory is compared among the measurements of one agent, the minimum of which counts: a
+    leak moves those."""
     first, last = measured[0], measured[-1]
     found = [f"{name}: {first[name]}, then {last[name]}" for name, slack in SLACK.items() if last[name] > first[name] + slack]
     half = len(calm) // 2

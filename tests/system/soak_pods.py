@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of the soak test: what each manifest says, and what must run because of it. A word of each container's command line is
-a mark with the pod, the container and the version of the manifest, so that a process shows which manifest it is of."""
+"""The pods of the soak test: the content of each manifest, and the pods that must run because of it. A word of each
+container's command line is a mark with the pod, the container and the version of the manifest, so that a process shows
+which manifest it is of."""
 
 import itertools
 import os
@@ -22,8 +23,8 @@ def script(node, pod, name, version, body):
 
 
 def find_processes(node):
-    """The versions of the first processes that run now, by pod and container. What they fork has their command line until it
-    executes something else."""
+    """The versions of the first processes that run now, by pod and container. Their forked children have their command
+    line until they execute something else."""
     pattern = re.compile(rf": {re.escape(os.path.basename(node.directory))}/([^/]+)/([^/]+)/(\d+); ")
     found = {}
     for pid in world.pids():
@@ -58,7 +59,7 @@ class SoakPod:
     """One pod and its manifest. An edit that must restart the container has a new version, one that may not has not."""
 
     def __init__(self, node, name, kind, **features):
-        """Of the kinds 'completes' runs once and ends, 'crashes' ends again and again; the others run."""
+        """The kind 'completes' runs once and ends, 'crashes' ends again and again; the others run."""
         self.node, self.name, self.kind = node, name, kind
         self.version = self.sandbox = self.label = self.edits = 0
         self.excuses = self.kills = 0  # of the version, and of all versions
@@ -125,7 +126,7 @@ class SoakPod:
         return f"{self.name}.yaml"
 
     def excuse(self):
-        """Its container, or what runs it, was killed."""
+        """Its container, or a process that runs it, was killed."""
         self.excuses += 1
         self.kills += 1
 
@@ -157,7 +158,7 @@ class SoakPod:
         self.sandbox += 1
         self.change_command()
 
-    # What must be
+    # Invariants
 
     def expected(self):
         """The versions of the processes that must run, by pod and container."""
@@ -167,7 +168,7 @@ class SoakPod:
         return found
 
     def unsettled(self, reported, starts, objects):
-        """What is not yet as the manifest says, in words."""
+        """The deviations from the manifest, in words."""
         status = reported["status"]
         phase = "Running" if self.kind != "completes" else "Succeeded"
         if status.get("phase") != phase and not (self.kind == "completes" and self.excuses and status.get("phase") == "Failed"):
@@ -200,8 +201,8 @@ class SoakPod:
             yield f"{self.name} must have the limit {self.memory}: {limit}"
 
     def surplus_starts(self, starts):
-        """Starts that nothing explains: each version of a pod starts once, and once more for each time that its container or what
-        runs it was killed. A pod that completes never starts twice."""
+        """Unexplained starts: each version of a pod starts once, and once more for each time that its container or a
+        process that runs it was killed. A pod that completes never starts twice."""
         started = starts.get(f"{self.name}/main/{self.version}", 0)
         if self.kind == "completes" and (started > 1 or started < 1 and not self.excuses):
             yield f"{self.name} of version {self.version} has started {started} times, which is once"

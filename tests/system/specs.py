@@ -47,7 +47,7 @@ def text(*documents):
 
 
 def daemonset(name, *containers, update=None, metadata=None, spec=None, **template):
-    """A DaemonSet with a label of its name; what is named goes into the template's spec."""
+    """A DaemonSet with a label of its name; named arguments go into the template's spec."""
     pod_spec = pod(name, *containers, **template)["spec"]
     strategy = {"updateStrategy": update} if update else {}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, **(metadata or {})},

@@ -6,7 +6,7 @@
  *
  * Each line of the standard input is a call, "NUMBER ARGUMENT…". An argument is a number, "=TEXT"
  * (the address of a string), "#HEX" (of bytes), or "@N" (of N bytes, which the answer has). The
- * answer is "RESULT HEX": what the kernel returned, and the bytes. At the end of the input the
+ * reply is "RESULT HEX": the result of the kernel, and the bytes. At the end of the input the
  * process continues as if nothing had happened. */
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that strangers have taken over: makes system calls from inside of it (system-calls.c), so with exactly its
-credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers, which need
-more than what is shipped (SHIPPED)."""
+"""A process that an attacker has taken over: makes system calls from inside of it (system-calls.c), so with exactly its
+credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers,
+which need more than the shipped ones (SHIPPED)."""
 
 import contextlib
 import ctypes
@@ -66,8 +66,8 @@ class Takeover:
         self.tool.stdout.close()
 
     def call(self, name, *arguments):
-        """Returns what the kernel returns, and the bytes of a bytearray among the arguments. A text is the address of a string,
-        and bytes are that of their copy."""
+        """Returns the result of the kernel, and the bytes of a bytearray among the arguments. A text is the address of
+        a string, and bytes are that of their copy."""
         words = [str(call_number(name))]
         for argument in arguments:
             if isinstance(argument, str):
@@ -103,7 +103,7 @@ class Takeover:
         self.call("close", fd)
         return content[:n]
 
-    # What it tries. Each gives the outcomes by what was tried.
+    # The system calls that it tries. Each returns the outcomes by attempt.
 
     def try_files(self, paths):
         return {f"read {path}": "allowed" if isinstance(found := self.read_file(path), bytes) else found for path in paths}

@@ -64,7 +64,7 @@ def assert_untouched(path):
 
 
 def settle(node, name, container="main"):
-    """Waits until a container runs, has ended, or is said not to start; gives what it logged, and the state."""
+    """Waits until a container runs, has ended, or is reported not to start; returns its log, and the state."""
     def has_settled(pod):
         status = harness.container_status(pod, container)
         reason = harness.waiting_state(pod, container).get("reason", "")
@@ -104,7 +104,7 @@ def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(no
 
 @pytest.mark.parametrize("how", ["volume-of-the-image", "link", "link-to-volume"])
 def test_cve_2019_16884_and_2023_27561_proc_is_the_procfs_of_the_container(node, how):
-    """An image or a volume puts a directory of its own in the place of /proc, so that what is written to it has no effect."""
+    """An image or a volume replaces /proc by its own directory, so that writes to it have no effect."""
     fake = {"fake/": b"", "fake/self/": b"", "fake/self/attr/": b"", "fake/self/attr/exec": b"", "fake/self/status": b"fake"}
     proc = {"proc/": b""} if how == "volume-of-the-image" else {"proc": Link("/fake" if how == "link" else "/volume")}
     rest = {name: data for name, data in ORDINARY.items() if name != "proc/"}
@@ -149,7 +149,7 @@ def roots_of_mounts(pid, prefix):
 
 
 def watch_race(node, prefix):
-    """Waits until the container has been started again and again; gives what was seen mounted below the path."""
+    """Waits until the container has been started repeatedly; returns the mounts that were seen below the path."""
     seen = set()
 
     def has_raced():
@@ -168,7 +168,7 @@ def assert_mounts_stay_in_pod(node, prefix):
 
 
 def test_cve_2021_30465_a_volume_whose_directory_is_exchanged_leads_to_no_other_directory(node):
-    """Another container of the pod exchanges the mount point of a volume that lies in a volume."""
+    """Another container of the pod exchanges the mount point of a volume that is inside of a volume."""
     outside = make_outside(node)
     main = specs.container(script="sleep 0.2", volumeMounts=[
         specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{i}") for i in range(4))])
@@ -223,12 +223,12 @@ def test_cve_2024_21626_no_descriptor_of_the_runtime_is_a_working_directory(shar
     shared_node.wait_gone(name)
 
 
-# A shell needs /dev/null for what it starts in the background.
+# A shell needs /dev/null for processes that it starts in the background.
 BARE = "echo ready; exec sleep 100000"
 
 
 def covered(how, image=None):
-    """The container's fields and the pod's volumes with which a volume lies over /dev; others see it at /v."""
+    """The container's fields and the pod's volumes with which a volume covers /dev; others see it at /v."""
     volume = {"host-path": specs.host_path("v", "PLACE"), "memory": {"name": "v", "emptyDir": {"medium": "Memory"}}}.get(
         how, {"name": "v", "emptyDir": {}})
     at = {"through-volume": "/a/x", "through-image": "/d", "null": "/dev/null"}.get(how, "/dev")
@@ -251,7 +251,7 @@ def cover_dev(node, how, prepare, script=BARE, more=(), **fields):
 
 
 def assert_masked(node, name, container="main"):
-    """By a look at the container from outside of it."""
+    """By examining the container from outside of it."""
     init = node.init(name, container)
     for path in MASKED:
         if os.path.exists(path):
@@ -268,12 +268,12 @@ MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/proc/
 @pytest.mark.parametrize("null", ["ln -s /proc/keys null", "ln -s ../proc/kcore null", "ln -s /proc/sys/kernel/core_pattern null",
                                   "ln -s missing null", "ln -s null null", "true", ": >null", "ln -s /sys/firmware null", "mkdir null"])
 def test_cve_2025_31133_paths_of_the_kernel_are_masked_whatever_a_volume_has_for_null(node, null):
-    """runc before 1.2.8 mounts what /dev/null leads to over them, or nothing if it is missing."""
+    """runc before 1.2.8 mounts the target of /dev/null over them, or nothing if it is missing."""
     cover_dev(node, "volume", null)
     _, state = settle(node, "covered")
     if "running" in state:
         assert_masked(node, "covered")
-    else:  # runc wants to look at it
+    else:  # runc tries to access it
         assert null not in (": >null", "ln -s /proc/keys null"), state
 
 
@@ -312,7 +312,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_while_null_is_exchanged(n
 
 
 def test_cve_2025_31133_the_devices_of_the_node_may_be_mounted(node):
-    """Not privileged: what many daemons do."""
+    """Not privileged: an operation of many daemons."""
     node.launch(specs.pod("daemon", specs.container(script=READY, volumeMounts=[specs.mount("dev", "/dev")]),
                           volumes=[specs.host_path("dev", "/dev")]))
     assert_masked(node, "daemon")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are killed hundreds of times beside dozens of pods, by a signal or for lack of memory, also while they recover: no
-container is lost, doubled or restarted."""
+"""Agents that are killed hundreds of times while dozens of pods run, by a signal or for lack of memory, also while they
+recover: no container is lost, duplicated or restarted."""
 
 import errno
 import os
@@ -56,7 +56,7 @@ def check_untouched(node, steady):
 
 
 class Passers:
-    """Pods that come and go, and are removed in whatever state they are."""
+    """Pods that come and go, and are removed in any state."""
 
     def __init__(self, node, chance):
         self.node, self.chance = node, chance
@@ -141,10 +141,10 @@ def test_an_agent_that_is_killed_again_while_it_recovers_loses_nothing(node, pod
     check_untouched(node, steady)
 
 
-# ---- lack of memory ----
+# ---- out of memory ----
 
 class SmallNode(harness.Node):
-    """Its agent has a control group of its own, whose memory may be limited. Shims and containers have others."""
+    """Its agent has a separate control group, whose memory may be limited. Shims and containers have others."""
 
     @property
     def group(self):
@@ -165,7 +165,8 @@ class SmallNode(harness.Node):
             file.write(str(limit) if limit else "-1" if world.cgroup_version() == 1 else "max")
 
     def leave_memory(self, growth):
-        """Besides what is in use. The kernel refuses a limit below that, which may have grown since it was asked for."""
+        """In addition to the memory in use. The kernel refuses a limit below that, which may have grown since it was
+        read."""
         def is_limited():
             try:
                 self.limit_memory(self.memory() + growth)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test API server held against what a Kubernetes 1.36 server was seen to say, so that tests of the agent against it
-are worth something. The facts are a node's conversation: its registration, its lease, a mirror pod, a DaemonSet's pod."""
+"""The test API server compared with the observed responses of a Kubernetes 1.36 server, so that tests of the agent
+against it are meaningful. The facts are a node's conversation: its registration, its lease, a mirror pod, a DaemonSet's
+pod."""
 
 import http.client
 import json
@@ -444,7 +445,7 @@ def test_a_restored_backup_lacks_later_objects(api, admin):
     assert found["items"] == [] and int(found["metadata"]["resourceVersion"]) == backup[0]
 
 
-# Reviews, which a node asks for
+# Reviews that a node requests
 
 def review(node, group, kind, spec):
     path = f"/apis/{group}/v1/{kind.lower()}s"

@@ -51,7 +51,7 @@ def critical(member, name, **amounts):
 
 
 def preempted_status(member, name):
-    """Of a pod that was stopped for another one."""
+    """The message of a pod that was stopped for another one."""
     status = member.wait_reported_phase(name, "Failed")["status"]
     assert (status["reason"], status["message"]) == ("Preempting", "Preempted in order to admit critical pod")
     condition, = [one for one in status["conditions"] if one["type"] == "DisruptionTarget"]

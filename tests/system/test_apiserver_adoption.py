@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adoption: a controller manager returns, and its pods adopt those that run here where the template is the same."""
+"""Adoption: a controller manager returns, and its pods adopt those that run here if the template is the same."""
 
 import os
 import random
@@ -39,7 +39,7 @@ class Handover:
         self.pid = member.init(self.name)
 
     def bind(self, **changes):
-        """A pod as the controller makes it of the set; gives it as it stands at the server."""
+        """A pod as the controller creates it for the set; returns the server's object."""
         template = self.set["spec"]["template"]
         name = "logd-" + "".join(random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
         return self.api.create("pods", {
@@ -325,8 +325,8 @@ def test_pod_of_another_template_starts_in_order_whenever_the_agent_is_killed(ma
         handover.member.restart(ready=False)
         time.sleep(milliseconds / 1000)
     handover.member.restart()
-    # An agent that starts while the pod is stopped does not know yet that it is replaced. What it starts then may have to
-    # stop before it has set its trap.
+    # An agent that starts while the pod is stopped does not know yet that it is replaced. Containers that it starts
+    # then may have to stop before they have set their trap.
     wait_exchanged(handover, pod, read, again="(ours starts\n(ours stops\n)?)*")
 
 

@@ -61,7 +61,7 @@ def traced(member, *options):
 
 
 def synced(log):
-    """Of each fsync its process and its file, in their order."""
+    """For each fsync its process and its file, in their order."""
     return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
 
 

@@ -116,7 +116,8 @@ def test_no_request_is_sent_after_goaway(front, make_member):
 
 
 def assert_each_event_arrives(member):
-    """Of single events, whatever their size, nothing waits for what the server sends next: the Lease's answer, seconds later."""
+    """No single event, regardless of its size, waits for the next data of the server: the response to the Lease,
+    seconds later."""
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"text": "0"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "configMap": {"name": "settings"}}])
@@ -138,7 +139,7 @@ def assert_each_event_arrives(member):
         wait(lambda: renewals() > before, "a renewal of the Lease")
         return is_alone(size, number)
     for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
-        # This machine may stand still for as long. What waits for the renewal does so each time.
+        # This machine may stand still for as long. Operations that wait for the renewal do so each time.
         assert is_alone(size, 0) or any(is_alone_after_a_renewal(size, number) for number in range(1, 6)), size
 
 
@@ -158,7 +159,8 @@ def test_few_idle_connections_are_kept_open_over_http_1(make_member):
         member.bind(name, specs.container())
     for name in names:
         member.wait_reported_phase(name, "Running")
-    # Each answer, such as that to the renewal of the Lease, closes one, if there are more than two besides its own.
+    # Each response, such as that to the renewal of the Lease, closes one, if there are more than two in addition to its
+    # own.
     wait(lambda: len(connections(member, "127.0.0.1", member.api.port)) <= watches(member) + 3,
          lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 400)
 

@@ -17,7 +17,7 @@ TOKEN, BOOTSTRAP = "n0de-t0ken-8c1f", "b00tstr.ap-t0ken-55aa"
 
 
 def certificates(member, seconds=86400):
-    """The node's pair in files of its own, and a kubeconfig that names them."""
+    """The node's pair in separate files, and a kubeconfig that names them."""
     cert, key = member.api.authority.node(NODE_NAME, end=seconds)
     own = [os.path.join(member.directory, name) for name in ("node.crt", "node.key")]
     exchange(cert, own[0])
@@ -32,7 +32,7 @@ def exchange(source, target):
 
 
 def peers(member):
-    """The users that have asked the server for anything."""
+    """The users of all requests to the server."""
     return {request.user.name for request in member.api.asked()}
 
 
@@ -79,7 +79,7 @@ def test_kubeconfig_that_is_replaced_while_it_is_read_is_read_again(make_member)
     member.start()
     wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
     disk.rule = lambda call, at: 600 if at == path else None
-    kubeconfig(path, "https://127.0.0.1:1", token=TOKEN)  # where no server is
+    kubeconfig(path, "https://127.0.0.1:1", token=TOKEN)  # an address without a server
     wait(lambda: disk.waiting, "it is being read")
     member.api.kubeconfig(path, node=NODE_NAME)
     disk.mend()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DaemonSets of an API server, evaluated by this node where no controller manager does."""
+"""DaemonSets of an API server, evaluated by this node if no controller manager does."""
 
 import copy
 import time
@@ -157,7 +157,7 @@ GENERATION = "deprecated.daemonset.template.generation"
 
 
 def bind_as_controller(member, made, generation=1, name="logd-abcde", namespace="default"):
-    """What the controller makes of the set, and the scheduler binds."""
+    """The pod that the controller creates for the set, and the scheduler binds."""
     template = made["spec"]["template"]
     tolerations = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -171,7 +171,7 @@ def bind_as_controller(member, made, generation=1, name="logd-abcde", namespace=
 
 
 def make_bound_set(make_member, **template):
-    """A node whose set has a pod of the controller, which is not there any longer."""
+    """A node whose set has a pod of the controller, which is not there any more."""
     member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     one = daemonset("logd", specs.container(env=[{"name": "V", "value": "1"}]), **template)

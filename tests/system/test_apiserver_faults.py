@@ -37,7 +37,7 @@ def run_bound_pods(member, *names):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_reported_phase(name, "Running")  # what failed is tried again slowly
+        member.wait_reported_phase(name, "Running")  # failed requests are repeated slowly
     return {name: member.init(name) for name in names}
 
 
@@ -136,7 +136,7 @@ def test_restored_backup_stops_no_pod_that_it_contains(make_member):
 
 
 def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
-    """No version goes back, and a resumed watch would show no event of what the backup lacks."""
+    """No version decreases, and a resumed watch would show no event for objects that are not in the backup."""
     member = make_member()
     inits = run_bound_pods(member, "web", "other")
     backup = member.api.store.dump()
@@ -192,7 +192,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
     member.wait_running("web")
     wait(lambda: fault.struck >= 2, "two attempts")
     member.api.behave()
-    member.wait_reported_phase("web", "Running")  # what was refused is tried again slowly
+    member.wait_reported_phase("web", "Running")  # refused requests are repeated slowly
 
 
 # A4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words in pods that only a newer API server knows: each is the default, or fails as little as with the kubelet."""
+"""Words in pods that only a newer API server knows: each selects the default, or fails no more than in the kubelet."""
 
 import pytest
 import specs

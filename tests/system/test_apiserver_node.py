@@ -242,7 +242,7 @@ def test_idle_node_only_renews_its_lease(make_member):
 
 
 def settled(api):
-    """Nothing but the Lease was asked for in the last seconds."""
+    """Nothing except the Lease was requested in the last seconds."""
     last = [one.at for one in list(api.requests) if one.kind is None or one.kind.plural != "leases"]
     return last and time.monotonic() - last[-1] > 6
 
@@ -276,7 +276,7 @@ def test_restarted_agent_keeps_the_node(make_member):
     uid = wait_ready(member)["metadata"]["uid"]
     member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "ssd"}}})
     member.stop()
-    # As the cluster's controller says of a node that is silent.
+    # Like the cluster's controller for a node that is silent.
     member.api.patch("nodes", None, NODE_NAME, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, "status")
     assert not is_ready(member)
     member.start()

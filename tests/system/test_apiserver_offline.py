@@ -14,7 +14,7 @@ TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def reboot(member):
-    """All that a boot takes: processes, mounts, what is in /run. The state stays."""
+    """Everything that a boot removes: processes, mounts, the contents of /run. The state stays."""
     member.kill9()
     found = [pid for pid in world.pids() if member.is_ours(pid)] + world.pids_of_root(member.cgroup_root)
     world.kill_all(found)
@@ -29,7 +29,8 @@ def reboot(member):
 
 
 def wait_kept(member, name, *objects):
-    """Waits until the disk has what a pod needs that starts without the server: its token, its objects, and the services."""
+    """Waits until the disk has all objects of a pod that starts without the server: its token, its objects, and the
+    services."""
     uid = member.reported(name)["metadata"]["uid"]
 
     def find_missing():

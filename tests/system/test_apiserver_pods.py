@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that an API server binds to this node, and what the node reports of them and of its own pods."""
+"""Pods that an API server binds to this node, and the node's reports about them and about its own pods."""
 
 import os
 import signal
@@ -134,7 +134,7 @@ def is_reported_ready(pod):
 
 
 def make_unready(member, name):
-    """As the node controller does with the pods of a node that it has not heard of for a while; gives what the server has then."""
+    """Like the node controller for the pods of a node that has been silent for a while; returns the server's object."""
     return member.api.patch("pods", "default", name, {"status": {"conditions": [
         {"type": "Ready", "status": "False", "lastTransitionTime": "2038-01-01T00:00:00Z"}]}}, subresource="status")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay attach: the streams of a container itself, for several clients at once, and what a bad client harms."""
+"""mainstay attach: the streams of a container itself, for several clients at once, and the effects of a bad client."""
 
 import fcntl
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PriorityClasses and RuntimeClasses in manifests: what a pod takes from them, and what happens when they are removed."""
+"""PriorityClasses and RuntimeClasses in manifests: the values that a pod takes from them, and the effect of their
+removal."""
 
 import os
 

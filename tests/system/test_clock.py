@@ -105,7 +105,7 @@ def source_condition(node):
 
 @pytest.fixture(name="site")
 def fixture_site(tmp_path):
-    """A signed index of a pod at nginx, which nodes ask once in ten hours."""
+    """A signed index of a pod at nginx, which nodes fetch once in ten hours."""
     os.mkdir(tmp_path / "root")
     index = Index(str(tmp_path / "root"), Key(str(tmp_path), "key"))
     index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-12-31T23:59:59Z", time.gmtime(time.time() + YEAR)))

@@ -45,7 +45,8 @@ def test_valid_manifests_of_a_theme_are_valid_together(theme):
 
 
 def refused():
-    """Theme, file and place ("4:9" or "") of what no agent runs. The agent names the first error of a file."""
+    """Theme, file and place ("4:9" or "") of manifests that no agent runs. The agent names the first error of a
+    file."""
     for theme in THEMES:
         found = set()
         for line in verdicts(theme):

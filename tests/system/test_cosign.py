@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image that cosign 3 itself has signed and saved, from a registry and from an archive. cosign-3/README.md says what was
-made, and how."""
+"""An image that cosign 3 itself has signed and saved, from a registry and from an archive. cosign-3/README.md describes
+how it was created."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def read(*names):
 
 
 def signed_image():
-    """What the registry had after 'cosign sign'."""
+    """The content of the registry after 'cosign sign'."""
     image = Blobs([{}])
     image.blobs = {f"sha256:{name}": read("layout", "blobs", "sha256", name)
                    for name in os.listdir(f"{DIRECTORY}/layout/blobs/sha256")}

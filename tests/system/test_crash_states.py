@@ -16,7 +16,7 @@ from sampling import some
 from test_pod_rollouts import run_good, wait_version, web
 
 
-# What is recorded
+# Recorded operations
 
 def run_pods(recorded):
     """Pods come, end, go and are edited."""
@@ -72,7 +72,7 @@ def fixture_record(archive, tmp_path_factory):
     return record
 
 
-# What a machine does that starts with such a disk
+# The machine that starts with such a disk
 
 def expect_pods(node, manifests, synced):
     for manifest in manifests:

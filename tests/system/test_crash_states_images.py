@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A power cut while an image is imported, pulled or removed, in any order that the disk may choose: from every such state of
-the image store a new agent runs its pods from layers that are whole, and gets again what is not there."""
+"""A power cut while an image is imported, pulled or removed, in any order that the disk may choose: from every such
+state of the image store a new agent runs its pods from complete layers, and fetches missing ones again."""
 
 import filecmp
 import io
@@ -20,13 +20,13 @@ from sampling import some
 
 ARCHIVED = "docker.io/library/archived:1"
 APPLETS = ("sh", "sleep")
-# Of the kernel's version 3: cap_net_raw, permitted and effective.
+# In the kernel's version 3: cap_net_raw, permitted and effective.
 CAPABILITY = b"\x01\x00\x00\x02\x00\x20\x00\x00" + b"\x00" * 12
 FILE, DIRECTORY, HARD, SOFT, PIPE = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.FIFOTYPE)
 
 
 class Image(Blobs):
-    """Layers of entries: (name, type, what), where 'what' has its data or its target, its mode, owner or attributes."""
+    """Layers of entries: (name, type, what); 'what' has its data or its target, its mode, owner or attributes."""
 
     @staticmethod
     def tar(files):
@@ -46,7 +46,7 @@ class Image(Blobs):
 
 
 def base_layer():
-    """What a pod needs to run, and what the next layers hide or link to."""
+    """Files that a pod needs to run, and files that the next layers hide or link to."""
     with open("/bin/busybox", "rb") as file:
         program = file.read()
     directories = [(name, DIRECTORY, {}) for name in ("./", "bin", "dev", "etc", "etc/old", "opt", "proc", "sys", "tmp")]
@@ -67,10 +67,10 @@ def upper_layer(word):
                                "xattrs": {"user.word": b"said", "security.capability": CAPABILITY}})]
 
 
-# What is recorded
+# Recorded operations
 
 class RecordedImages(crash_states.Recorded):
-    """Of an agent that has one image from an archive and one from a registry, which share a layer."""
+    """The store of an agent that has one image from an archive and one from a registry, which share a layer."""
 
     calls = f"{crash_states.CALLS},{crash_states.ATTRIBUTE_CALLS}"
 
@@ -101,7 +101,7 @@ class RecordedImages(crash_states.Recorded):
 
 
 def run_images(recorded):
-    """An import, a pull, a removal, and the same pull; a pod that runs says that its image is there for certain."""
+    """An import, a pull, a removal, and the same pull; a running pod shows that its image is certainly there."""
     node, pods = recorded.node, recorded.pods()
     recorded.mark()
     node.launch(pods["archived"])
@@ -125,10 +125,10 @@ def fixture_recorded(tmp_path_factory):
     recorded.registry.stop()
 
 
-# What the disk has
+# Contents of the disk
 
 def layers_of(tree):
-    """{layer: {path in it: all that is known of it}}."""
+    """{layer: {path in it: its known attributes}}."""
     layers, top = {}, "images/layers/"
     for path, data in tree.items():
         if path.startswith(top):
@@ -142,7 +142,7 @@ def records_of(tree):
 
 
 def wrong_parts(tree, whole):
-    """What is published and not as it should be."""
+    """Published files that are not as they should be."""
     layers, sound = layers_of(tree), layers_of(whole)
     for layer, entries in layers.items():
         yield from (f"layer {layer}: {path}" for path in entries.keys() | sound[layer].keys()
@@ -168,7 +168,7 @@ def test_in_no_state_is_anything_published_that_is_not_whole(recorded):
     assert count > 1000
 
 
-# What a machine does that starts with such a disk
+# The machine that starts with such a disk
 
 def describe(path):
     """All that a container may see of one file, but its data."""
@@ -192,8 +192,8 @@ def differing_data(whole, found):
 
 
 def expect_whole(recorded, images):
-    """Of layers all that they have. Of blobs those that were pulled; one of a layer that was imported may have been pulled, too,
-    where the pull was the first."""
+    """The complete layers. The blobs that were pulled; a blob of an imported layer may have been pulled, too, if the
+    pull was the first."""
     whole, found = f"{recorded.images}/layers", f"{images}/layers"
     assert len(os.listdir(whole)) == 4
     assert tree_of(whole) == tree_of(found)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A power cut between any two writes of an agent whose pods come from elsewhere, in any order that the disk may choose: from every
-such state a new agent runs what it had for certain, before it reaches its source or its API server, and what these have
-afterwards."""
+"""A power cut between any two writes of an agent whose pods come from elsewhere, in any order that the disk may choose:
+from every such state a new agent runs the pods that it certainly had, before it reaches its source or its API server,
+and the pods of these afterwards."""
 
 import glob
 import os
@@ -46,7 +46,7 @@ class SourcedNode(harness.Node):
 
 
 class Stick:
-    """The directory of an index that is plugged in, and what it has held."""
+    """The directory of an index that is plugged in, and its previous contents."""
 
     def __init__(self, recorded):
         self.place, self.kept = f"{recorded.shared}/stick", f"{recorded.shared}/index"
@@ -99,7 +99,7 @@ def edits(node):
 def expect_updates(recorded, node, offered, synced):
     def wanted(number):
         return {name: str(number) for name in update_to(number)}
-    # Without any index, pods whose records are there run: nothing says that they are not wanted.
+    # Without any index, pods whose records are there run: nothing shows that they are not wanted.
     allowed = [wanted(number) for number in range(synced, offered + 1)]
     if synced:
         world.wait(lambda: edits(node) in allowed, lambda: f"what is certain is there: {edits(node)}, not {allowed}")
@@ -191,7 +191,7 @@ def run_cluster(recorded):
     node, api = recorded.node, recorded.api
 
     def change(synced, *words):
-        """What the server does, and has from then on."""
+        """The action of the server, and its objects from then on."""
         line = crash_states.count_lines(recorded.trace)
         words[0](*words[1:])
         recorded.mark(api.store.dump(), synced=synced, line=line)
@@ -239,7 +239,7 @@ def expect_cluster(recorded, node, synced, runs):
     if "job" in names:
         node.wait_reported_phase("job", "Succeeded")
         assert "job" not in synced or world.read(runs) == "", "a job that had ended ran again"
-    # One that had ended before the boot is not listed: it is reported again from what is kept of it.
+    # One that had ended before the boot is not listed: it is reported again from its record.
     world.wait(lambda: {pod["metadata"]["name"] for pod in node.pods()} - {"job"} == names - {"job"},
                lambda: f"those of the server: {node.pods()}")
 

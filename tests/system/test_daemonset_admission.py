@@ -72,7 +72,7 @@ class Cluster:
         return pod["metadata"]["name"], wait(lambda: self.find_process(pod), "it has a process")
 
     def wait_refused(self, name, reason, text, namespace="team"):
-        """The condition and the event say why, on the node and at the server; nothing runs."""
+        """The condition and the event contain the reason, on the node and at the server; nothing runs."""
         def refusal():
             condition = self.conditions(name, namespace).get("Admitted", {})
             return condition if condition.get("reason") == reason and text in condition["message"] else None

@@ -84,7 +84,7 @@ spec:
 def test_template_at_the_wrong_depth_is_refused_with_line_and_reason(node, tmp_path):
     wrong = specs.daemonset("collector")
     template = wrong["spec"]["template"]
-    template.update(template.pop("spec"))  # beside the metadata, as in an example
+    template.update(template.pop("spec"))  # next to the metadata, like in an example
     path = tmp_path / "collector.yaml"
     path.write_text(specs.text(wrong))
     lines = path.read_text().splitlines()
@@ -236,7 +236,7 @@ def test_daemon_is_reached_by_node_address_and_host_port(net):
     assert status["hostIP"] == NODE_ADDRESS and status["podIP"].startswith("10.213.0.")
     wait(lambda: net.fetch(NODE_ADDRESS, 18090) == "I am the daemon\n", "the node's address leads to it")
     wait(lambda: net.fetch(status["podIP"], 8080) == "I am the daemon\n", "so does its own")
-    # What a Service would use: labels, address, readiness.
+    # The data that a Service would use: labels, address, readiness.
     def row():
         return run_cli(net, "get", "pods", "-l", "app=web", "-o", "wide", "--no-headers").split()
     # Between two clients it does not listen, which a probe may find.

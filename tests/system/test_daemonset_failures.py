@@ -19,7 +19,7 @@ from test_rollouts import surge, run_cli
 from world import wait
 
 # Holds a lock until the process exits, however that happens. A pod that finds it held was started too early. The
-# command is the host's: a static busybox may lack it.
+# command is the host's: a static busybox may not have it.
 ALONE = "/usr/bin/flock -n 9 || { echo > /v/doubled; exit 1; }; trap 'exit 0' TERM; sleep 100000 & wait"
 
 HOST = {"usr": "/usr", "lib": "/lib", "lib64": "/lib64"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small layer, in each compression and kind of archive, with each bit changed and cut before each byte: it is refused and leaves
-nothing, unless what is unpacked is the same."""
+"""A small layer, in each compression and kind of archive, with each bit changed and cut before each byte: it is refused
+and leaves nothing, unless the unpacked files are the same."""
 
 import concurrent.futures
 import gzip
@@ -78,7 +78,7 @@ def run_helper(*words):
 
 
 class Whole:
-    """The image as it should be: what is unpacked of others is compared with it."""
+    """The correct image: the unpacked files of others are compared with it."""
 
     def __init__(self, image, directory):
         self.image, self.directory = image, str(directory)
@@ -109,8 +109,8 @@ class Whole:
         return done.returncode, held, records
 
     def judge(self, what):
-        """What is wrong, or None: a layer that is refused leaves nothing. Only what no digest is of may be changed: the header of
-        a compressed layer in an archive of docker."""
+        """The problem, or None: a layer that is refused leaves nothing. Only bytes that no digest covers may be
+        changed: the header of a compressed layer in an archive of docker."""
         name, blob = what
         found = self.unpack(name, blob)
         is_free = self.image.form == "docker" and self.image.packing != "none"

@@ -132,7 +132,7 @@ def test_other_users_are_refused(crash_node):
 
 
 def test_dump_lacks_contents_of_secrets(node):
-    """Neither what a Secret holds nor what an environment variable does, also where the pod is edited."""
+    """Neither the content of a Secret nor an environment variable appears, also if the pod is edited."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}}
     pod = specs.pod("web", specs.container(env=[
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "login", "key": "password"}}},

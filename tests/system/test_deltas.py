@@ -78,7 +78,7 @@ class World:
         return f"{self.registry.host}/{REPOSITORY}:{tag}"
 
     def pull(self, image, tag, behave=None):
-        """Exit status, what it printed, and the registry."""
+        """Exit status, output, and the registry."""
         process = self.spawn(image, tag, behave)
         out, error = process.communicate(timeout=DEADLINE)
         assert "Sanitizer" not in error, error
@@ -131,7 +131,7 @@ def expect_delta(world, result, files=None):
 
 
 def expect_whole(world, result, *words, files=None):
-    """The image was pulled without the delta, and the output says why."""
+    """The image was pulled without the delta, and the output contains the reason."""
     status, said, registry = result
     assert status == 0, said
     for word in words:
@@ -387,7 +387,7 @@ def other_fetchers(process, port):
 
 @pytest.mark.parametrize("during", ["document", "layer"])
 def test_the_reply_of_a_document_that_was_given_up_is_ignored(world, during):
-    """An idle fetcher dies: the pull does not wait for the one that asks for the document."""
+    """An idle fetcher dies: the pull does not wait for the one that requests the document."""
     world.pull_old().offer()
     later = "/sha256-" if during == "document" else json.loads(world.delta)["layers"][-1]["digest"]
     process, is_late, is_answered = [], threading.Event(), threading.Event()
@@ -474,8 +474,8 @@ def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(
 
 
 def test_a_layer_of_zstd_chunked_is_read_as_zstd(world):
-    """Frames of their own for the files, and what only readers of that format know in frames that others skip: the table of
-    contents and, at the end, where it is."""
+    """Separate frames for the files, and data for readers of that format in frames that others skip: the table of
+    contents and, at the end, its position."""
     def compress(part):
         return subprocess.run(["zstd", "-c"], input=part, check=True, capture_output=True).stdout
 
@@ -500,7 +500,7 @@ def test_a_layer_of_zstd_chunked_is_read_as_zstd(world):
 # mainstay images diff
 
 def make(tmp_path, old, new, store=None):
-    """What mainstay-image writes."""
+    """The output of mainstay-image."""
     result = subprocess.run([harness.program("mainstay-image"), "diff", "--store", str(store or tmp_path / "scratch"), old, new],
                             check=False, capture_output=True)
     assert result.returncode == 0, result.stderr
@@ -611,7 +611,7 @@ def fixture_versions(tmp_path):
 
 
 def reader(name, image, policy="IfNotPresent"):
-    """A pod that logs the version that it has, and what its library is."""
+    """A pod that logs its version, and the content of its library."""
     return specs.pod(name, specs.container(image=image, imagePullPolicy=policy,
                                            script="cat /version; sha256sum < /library; sleep 100000"))
 
@@ -737,7 +737,7 @@ def test_an_agent_killed_while_a_delta_is_applied_repeats_it(make_node, versions
     records = set(os.listdir(f"{node.state}/images/records"))
 
     def has_begun():
-        """It is being applied, or has been where this look is late."""
+        """It is being applied, or has been if this check is late."""
         words = [cmdline(pid) for pid in pids()]
         return any("unpack" in line and f"--store={node.state}/images" in line for line in words) or \
             set(os.listdir(f"{node.state}/images/records")) != records

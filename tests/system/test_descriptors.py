@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent, a shim or mainstay-api that runs out of descriptors: what runs stays, and it continues when there are some again."""
+"""An agent, a shim or mainstay-api that runs out of descriptors: running pods stay, and it continues when there are
+some again."""
 
 import contextlib
 import os

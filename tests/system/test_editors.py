@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files as editors and tools write them: what is saved as it was restarts nothing, and what is changed restarts once. The programs
-themselves where Debian has them small, else the calls that they make."""
+"""Files as editors and tools write them: an unchanged file restarts nothing, and a changed one restarts once. The
+programs themselves if Debian has small ones, else their system calls."""
 
 import contextlib
 import os
@@ -128,7 +128,7 @@ def emacs_by_copying(path, text):
 
 
 def ansible(path, text):
-    """atomic_move(): a file beside it, with the owner and the mode of the old one, by rename."""
+    """atomic_move(): a file next to it, with the owner and the mode of the old one, by rename."""
     fd, temporary = tempfile.mkstemp(prefix=".ansible_tmp", suffix=os.path.basename(path), dir=os.path.dirname(path))
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of manifests while their pods run: what is applied in place, restarts a container or replaces the pod."""
+"""Edits of manifests while their pods run: changes that are applied in place, restart a container or replace the
+pod."""
 
 import copy
 import ctypes
@@ -48,13 +49,14 @@ def limits_of(group):
 
 
 def pending(pod):
-    """Why an edit waits, "" where none does."""
+    """Why an edit waits, "" if none does."""
     found = [c for c in pod["status"]["conditions"] if c["type"] == "mainstay.io/EditPending"]
     return found[0]["message"] if found else ""
 
 
 def hold_runs(node):
-    """The runtime starts no container until the file is removed; gives the file, another one beside it shows that a call waits."""
+    """The runtime starts no container until the file is removed; returns the file; another one next to it shows that a
+    call waits."""
     held, path = f"{node.directory}/held", f"{node.directory}/runtime"
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\ncase " $* " in *" run "*) while [ -e {held} ]; do : >{held}.waits; sleep 0.05; done;; esac\n'
@@ -366,7 +368,7 @@ def mount_that_hangs(path):
 
 @pytest.fixture(name="hung")
 def fixture_hung(node, tmp_path):
-    """A directory where everything hangs."""
+    """A directory in which all operations hang."""
     fd = mount_that_hangs(str(tmp_path))
     yield str(tmp_path)
     os.close(fd)
@@ -414,7 +416,7 @@ def test_a_successor_waits_for_the_image_of_its_volume(node):
 
 
 def test_the_active_deadline_of_a_successor_counts_from_its_own_start(node, archive_of_other):
-    seconds = 20  # of which its start may take most
+    seconds = 20  # most of which its start may take
     node.launch(specs.pod("web"))
     node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True, activeDeadlineSeconds=seconds))
     node.wait_pod("web", pending, "waits")

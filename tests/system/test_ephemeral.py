@@ -309,7 +309,7 @@ def test_a_manifest_cannot_have_them(node):
 # ---- pods of an API server ----
 
 def add_ephemeral(member, name, *containers):
-    """What kubectl debug does."""
+    """The request of kubectl debug."""
     member.api.patch("pods", "default", name, {"spec": {"ephemeralContainers": list(containers)}}, subresource="ephemeralcontainers")
 
 

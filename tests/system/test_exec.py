@@ -231,7 +231,7 @@ def test_the_command_is_killed_when_its_client_disappears(busy, options):
 
 
 def test_all_output_arrives_though_the_session_stood_still(node):
-    """For longer than it waits for output after the command's end; what had come by then counts."""
+    """Longer than it waits for output after the command's end; output that had arrived by then counts."""
     node.launch(specs.pod("web"))
     shim = str(node.shims()[0])
     words = ["strace", "-f", "-q", "-o", "/dev/null", "-e", "trace=wait4", "-e", "inject=wait4:delay_exit=700000", "-p", shim]

@@ -15,7 +15,7 @@ PASSES = [1, 10, 40, 100, 250, 500, 1000, 1800, 3000, 4500, 6500, 9000]
 
 class StarvedNode(failing.FailingNode):
     def revive(self):
-        """Also where the agent has ended itself, if it says why."""
+        """Also if the agent has exited, if it logs the reason."""
         if self.agent.poll() is None:
             return
         if self.agent.returncode in (1, 255):
@@ -50,7 +50,8 @@ def live(node, name):
 
 
 def has_failed(node, n):
-    """How often it was asked until the pod was gone depends on the machine: each question takes some hundred allocations."""
+    """The number of requests until the pod was gone depends on the machine: each request makes some hundred
+    allocations."""
     node.get("/pods")
     return node.hits()["mainstayd:alloc"] > n
 

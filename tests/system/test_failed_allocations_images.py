@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An allocation of mainstay-image fails: it says so and ends, and leaves nothing by half. When it is started again, all is as
-if it had not ended."""
+"""An allocation of mainstay-image fails: it reports the error and exits, and leaves nothing partially done. When it is
+started again, all is as if it had not ended."""
 
 import json
 import os
@@ -26,7 +26,7 @@ OUT_OF_MEMORY = "Cannot allocate memory"
 
 
 class Helper(failing.Failing, Puller):
-    """An image store whose program fails at an allocation. 'before' is what it has at first."""
+    """An image store whose program fails at an allocation. 'before' is its initial content."""
 
     def __init__(self, directory, words, settings=None, before=None):
         super().__init__(directory)
@@ -53,8 +53,8 @@ class Helper(failing.Failing, Puller):
         return done.stdout
 
     def act_without(self, n):
-        """Where the n-th allocation fails, counted from 0 over all processes. It may succeed: with a fetcher less, or without a
-        delta."""
+        """If the n-th allocation fails, counted from 0 over all processes. It may succeed: with a fetcher less, or
+        without a delta."""
         self.arm({"mainstay-image:alloc": f"{n}*off->1*return(ENOMEM)"})
         done = self.act()
         said = done.stderr.splitlines()
@@ -70,7 +70,7 @@ class Helper(failing.Failing, Puller):
         return self.hits()["mainstay-image:alloc"]
 
     def describe(self):
-        """All that is in the store, but what is being made."""
+        """The complete content of the store, except files that are being created."""
         found = []
         for directory, directories, files in os.walk(self.store):
             if directory == self.store and "tmp" in directories:

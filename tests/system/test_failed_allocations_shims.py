@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An allocation of a shim fails: what runs continues, and what was to be done is done when it is repeated."""
+"""An allocation of a shim fails: running containers continue, and the failed operation is done when it is repeated."""
 
 import failing
 import pytest
@@ -10,7 +10,7 @@ PARTS = 24
 
 
 def busy_pod(name):
-    """Of many kinds of containers, with output, a probe that executes a command, and volumes."""
+    """A pod with many kinds of containers, with output, a probe that executes a command, and volumes."""
     probe = {"exec": {"command": ["echo", "well"]}, "periodSeconds": 1}
     main = {**specs.container("main", f"echo started; {specs.IDLE}", volumeMounts=[specs.mount("v", "/v")]),
             "readinessProbe": probe}
@@ -21,7 +21,7 @@ def busy_pod(name):
 
 
 def execute(node, name):
-    """It gives its output, or says why it does not."""
+    """It returns its output, or the reason why it does not."""
     done = node.cli("exec", name, "-c", "main", "--", "echo", "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n") or done.returncode and done.stderr.strip(), done
     return done

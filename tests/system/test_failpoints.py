@@ -17,7 +17,7 @@ from sampling import some
 from test_survival import starter, starts, wait_starts
 from world import wait
 
-# What the day of a node here does not come by.
+# Failpoints that the scenario of a node here does not reach.
 ELSEWHERE = {
     "mainstayd:alloc": "test_failed_allocations.py",
     "mainstay-shim:alloc": "test_failed_allocations_shims.py",
@@ -63,7 +63,7 @@ def container(node, name, words, talk=""):
 
 
 def changed_pod(node, words):
-    """A pod with parts of many kinds, whose main container says 'words'."""
+    """A pod with parts of many kinds, whose main container prints 'words'."""
     return specs.pod("changed", container(node, "main", words, TALK),
                      initContainers=[specs.container("first", "exit 0"),
                                      {**container(node, "side", "side"), "restartPolicy": "Always"}],
@@ -72,15 +72,16 @@ def changed_pod(node, words):
 
 
 def first_processes(node, words):
-    """Of the containers that say so: what they fork has their command line as well until it executes. One may end, and its successor
-    start, while the others are looked at."""
+    """The containers with these words: their forked children have the same command line until they execute a program.
+    One may end, and its successor start, while the others are looked at."""
     mark = f": {os.path.basename(node.directory)}/{words}; "
     found = [pid for pid in map(world.Process, world.pids()) if any(word.startswith(mark) for word in world.cmdline(pid))]
     return [pid for pid in world.without_children(found) if world.is_alive(pid)]
 
 
 def wait_runs(node, name, words):
-    """Until the pod runs, and its container says what was written last. Never does one run twice. Gives its process."""
+    """Until the pod runs, and its container prints the words that were written last. Never does one run twice. Gives
+    its process."""
     def is_so():
         pod = node.pod(name)
         running = first_processes(node, words)
@@ -91,7 +92,7 @@ def wait_runs(node, name, words):
 
 
 def live(node):
-    """What pods go through in a day."""
+    """The life of pods in a day."""
     node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}},
               "settings.yaml")
     node.drop(changed_pod(node, "one"))
@@ -104,7 +105,7 @@ def live(node):
 
 
 def live_with_images(node, registry):
-    """What images go through: pulled, removed, pulled again."""
+    """The life of images: pulled, removed, pulled again."""
     pod = specs.pod("larger", {**container(node, "main", "larger"), "image": f"{registry.host}/team/larger:1"})
     for _ in range(2):
         node.drop(pod)
@@ -169,7 +170,7 @@ def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
     node = make_failing(failing.FailingNetworkNode, plugins=(),
                         config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
     hits = check_beside(node, {first: "1*panic", second: "1*panic"}, lambda: live(node))
-    # After one death the agent may no longer come by the other point.
+    # After one death the agent may not reach the other point any more.
     assert hits[first] or hits[second], hits
 
 
@@ -201,7 +202,7 @@ def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
 
 
 def test_pod_gets_a_network_when_the_agent_dies_between_two_shims(make_failing):
-    """What its record says is of the first shim; the second one has a network namespace of its own."""
+    """The content of its record belongs to the first shim; the second one has a separate network namespace."""
     node = make_failing(failing.FailingNetworkNode)
     node.launch(specs.pod("web", hostNetwork=False))
     start_without_the_shim(node, "web", {"mainstayd:sandbox.started": "1*panic"})

@@ -66,7 +66,7 @@ class Full:
         assert not damaged_files(self.node)
 
     def try_from(self, k, tops):
-        """False where a start does not take so many writes."""
+        """False if a start does not make so many writes."""
         node, new, old = self.node, f"new{k}", f"old{k}"
         node.launch(specs.pod(old))
         init = node.init(old)
@@ -148,10 +148,10 @@ def test_an_image_is_unpacked_whole_after_the_disk_was_full_from_any_write_on(ma
     assert tried >= min(2, len(ks))
 
 
-# ---- what cannot be read ----
+# ---- unreadable files ----
 
 class Unreadable:
-    """What the k-th read reads cannot be read until the disk is mended."""
+    """The data of the k-th read cannot be read until the disk is repaired."""
 
     def __init__(self, disk, k):
         self.disk, self.k, self.n, self.bad = disk, k, 0, None
@@ -170,7 +170,8 @@ class Unreadable:
 
 
 def restart_on_bad_disk(node, unreadable):
-    """Whether the agent is ready. Where it cannot read the directory of its images it ends, and its manager starts it again."""
+    """Whether the agent is ready. If it cannot read the directory of its images it exits, and its manager starts it
+    again."""
     node.agent.kill()
     node.agent.wait()
     node.start(ready=False)
@@ -188,7 +189,7 @@ def restart_on_bad_disk(node, unreadable):
 
 
 def try_unreadable(node, disk, k, init):
-    """False where a start of the agent and of a pod does not read so often."""
+    """False if a start of the agent and of a pod does not make so many reads."""
     unreadable = Unreadable(disk, k)
     try:
         node.drop(specs.pod(f"new{k}"))
@@ -268,14 +269,14 @@ def test_ends_that_cannot_be_read_when_the_shim_dies_are_what_they_were_later(ma
     shim, = node.shims()
     node.agent.kill()
     node.agent.wait()
-    os.kill(shim, signal.SIGSTOP)  # it says nothing to the next agent
+    os.kill(shim, signal.SIGSTOP)  # it leaves no information for the next agent
     disk.rule = lambda call, at: -errno.EIO if at == path else None
     node.start()
     wait(lambda: "state syncing" in node.cli("debug", "dump").stdout, "the agent waits for the shim")
     os.kill(shim, signal.SIGKILL)
     wait(lambda: "cannot read the checkpoints of an earlier agent: Input/output error" in str(node.pod("half")["status"]), node.said)
     disk.mend()
-    again = node.wait_phase("half", "Failed")  # what is not known is the end of the other one
+    again = node.wait_phase("half", "Failed")  # only the end of the other one is unknown
     assert state(again, "main") == state(pod, "main")
     assert state(again, "side")["terminated"]["exitCode"] == 137
 

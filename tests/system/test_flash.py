@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent and the shims write to a disk that wears out: state and logs lie on a file system of their own, and
-the sectors that its device has written are counted."""
+"""The writes of the agent and the shims to a disk that wears out: state and logs are on a separate file system, and the
+sectors that its device has written are counted."""
 
 import glob
 import os
@@ -39,7 +39,7 @@ class FlashNode(Clocked):
     def mount(self):
         image, self.flash = os.path.join(self.directory, "flash.img"), os.path.join(self.directory, "flash")
         subprocess.run(["truncate", "--size=256M", image], check=True)
-        # What the kernel would write later by itself is written now. A journal would write twice what is counted here.
+        # Data that the kernel would write later by itself is written now. A journal would write the counted data twice.
         subprocess.run(["mkfs.ext4", "-q", "-F", "-b", "1024", "-O", "^has_journal", "-E", "lazy_itable_init=0", image], check=True)
         os.mkdir(self.flash)
         subprocess.run(["mount", "-o", "loop", image, self.flash], check=True)
@@ -53,7 +53,7 @@ class FlashNode(Clocked):
         self.preload(self.archive)
 
     def written(self):
-        """All bytes that were ever written to the device, after what waits to be written."""
+        """All bytes that were ever written to the device, after pending data was written."""
         fd = os.open(self.flash, os.O_RDONLY)
         try:
             subprocess.run(["sync", "--file-system", self.flash], check=True)
@@ -88,7 +88,7 @@ def fixture_make_flash(archive, library):
 
 
 def wait_settled(node):
-    """What follows the start of pods is on the disk."""
+    """The effects of the start of pods are on the disk."""
     last = [node.written()]
 
     def has_settled():
@@ -107,8 +107,8 @@ def make_unread(node):
 
 
 def changed_files(node, since):
-    """What was written since then, or read for the first time, which is written too: paths and sizes. Nothing of this is
-    a first read itself."""
+    """Files that were written since then, or read for the first time, which also causes a write: paths and sizes.
+    Nothing of this is a first read itself."""
     found = {}
 
     def visit(directory, path):
@@ -201,7 +201,7 @@ def test_an_attempt_of_a_crash_loop_writes_little(make_flash):
         start = time.time()
         last, ended = ended, wait_attempt(node, ended + 1)
         after, changed = node.written(), changed_files(node, start)
-        started = node.status("crash")["restartCount"]  # one more, where the look took longer than the back-off
+        started = node.status("crash")["restartCount"]  # one more, if the check took longer than the back-off
         assert sum(changed.values()) <= ATTEMPT_MAX * (started - last), f"in {started - last} attempts: {changed}"
     print(f"{(after - before) // (started - first)} bytes an attempt")
     assert after - before <= DEVICE_MAX * (started - first), f"{after - before} bytes in {started - first} attempts, last: {changed}"

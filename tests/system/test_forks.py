@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that cannot be forked: what runs stays, and what failed is repeated."""
+"""Processes that cannot be forked: running pods stay, and failed operations are repeated."""
 
 import signal
 
@@ -10,7 +10,7 @@ from registry import DockerRegistry
 
 
 def limit_processes(path, limit):
-    """Of a group and those below: clone() fails with EAGAIN where there would be more."""
+    """The limit of a group and those below: clone() fails with EAGAIN if there would be more."""
     with open(f"{world.cgroup_directory(path)}/pids.max", "w", encoding="ascii") as file:
         file.write(str(limit))
 
@@ -75,7 +75,7 @@ def without_leak_check(node):
 
 
 def test_a_pull_that_cannot_fork_says_so_and_leaves_nothing_by_half(make_node, registry):
-    """mainstay-image is started, and then lacks a process to fetch with, or one to unpack a layer with."""
+    """mainstay-image is started, and then has no process to fetch with, or to unpack a layer with."""
     node = make_node(start=False, config={"mainstay": {"insecureRegistries": [registry.host]}})
     node.environment = without_leak_check(node)
     node.start()

@@ -51,7 +51,7 @@ def hang(node, word, do):
 
 
 def held_processes(node):
-    """What hangs in place of the runtime, by the directory that it has inherited the words of."""
+    """A program that hangs in place of the runtime, by the directory whose words it has inherited."""
     return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
             any(node.directory in value for value in world.environ(pid).values())]
 

@@ -23,7 +23,7 @@ def shell(script):
 
 
 def hook_records(node):
-    """What the container and its hooks wrote, without the times."""
+    """The output of the container and its hooks, without the times."""
     return [line.split()[-1] for line in (world.read(os.path.join(node.data, "story")) or "").splitlines()]
 
 
@@ -74,7 +74,7 @@ def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
 
 
 def test_an_invalid_hook_fails(node):
-    # The hook fails before the shell has set its trap: what is PID 1 does not hear the signal then.
+    # The hook fails before the shell has set its trap: PID 1 ignores the signal then.
     node.drop(hooked(node, "socket", lifecycle={"postStart": {"tcpSocket": {"port": 80}}}, grace=2))
     assert "invalid handler" in node.wait_waiting("socket", "PostStartHookError")
 
@@ -171,7 +171,7 @@ def test_a_hook_sleeps(node):
 
 
 def test_any_http_status_passes_a_hook(node):
-    """The server knows no such page."""
+    """The server has no such page."""
     serve = "trap 'exit 0' TERM; mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & while :; do sleep 0.05; done"
     container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
     node.launch(specs.pod("asked", container, terminationGracePeriodSeconds=30))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that turn what the agent does as root against the node."""
+"""Containers that turn the operations that the agent performs as root against the node."""
 
 import os
 import shutil

@@ -44,7 +44,7 @@ def wait_from(node, name, source):
 
 
 def exchange(sources, one, other, objects, restarted):
-    """Takes from one source what it has, and has another one give the objects, before or after the agent has died."""
+    """Removes the objects of one source, and lets another one provide them, before or after the agent has died."""
     if restarted:
         sources.node.kill9()
     sources.objects[one] = [config_map("left", "word")] if one == "url" else []  # an empty answer would be an error

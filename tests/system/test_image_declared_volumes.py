@@ -120,7 +120,7 @@ def test_a_declared_volume_has_the_content_of_the_image_and_is_writable(stocked,
 
 
 def test_a_declared_volume_lives_as_long_as_the_container(stocked):
-    """A container that starts again finds what the image has, and nothing is left of the earlier one's."""
+    """A container that starts again finds the content of the image, and nothing is left of the earlier one's."""
     stocked.drop(specs.pod("again", container("[ -e /data/new ] && echo found; echo x > /data/new; "
                                              "[ -e /flag/f ] || { touch /flag/f; exit 1; }; " + specs.IDLE,
                                              volumeMounts=[specs.mount("flag", "/flag")]),
@@ -234,7 +234,7 @@ def test_many_declared_volumes_are_made(node):
 
 
 def forget_volumes(path):
-    """The record of an image, by a version that did not know what an image declares."""
+    """The record of an image, by a version that did not support declared volumes."""
     record = json.loads(world.read(path)[:-65])
     assert record.pop("volumes")
     text = json.dumps(record)
@@ -243,15 +243,15 @@ def forget_volumes(path):
 
 
 def records(node):
-    """Of the images that declare something, or did."""
+    """The images that declare something, or did."""
     paths = [entry.path for entry in os.scandir(f"{node.state}/images/records")]
     return [path for path in paths if json.loads(world.read(path)[:-65]).get("volumes", True)]
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_image_of_an_earlier_version_has_its_declared_volumes(stocked, is_known):
-    """The first container after the upgrade has them, whoever is first: the agent or what completes the record. Without the
-    image's configuration the image still runs."""
+    """The first container after the upgrade has them, regardless of who is first: the agent or the process that
+    completes the record. Without the image's configuration the image still runs."""
     stocked.drop(specs.pod("one", container()))
     stocked.wait_running("one")
     stocked.remove("one")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entrypoints and commands of images that are empty, and what a pod makes of them."""
+"""Entrypoints and commands of images that are empty, and their effect on a pod."""
 
 import layered_image
 import pytest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pull may use of the images that others have brought to the node: a registry learns nothing about private ones, and
-an image that is made for them does not get their layers."""
+"""The parts of images of others on the node that a pull may use: a registry learns nothing about private ones, and an
+image that is made for them does not get their layers."""
 
 import glob
 import gzip
@@ -51,7 +51,7 @@ class Store:
         return process
 
     def pull(self, registry, name, *logins, **settings):
-        """The exit status, and what it printed."""
+        """The exit status, and the output."""
         process = self.spawn(registry, name, *logins, **settings)
         out, error = process.communicate(timeout=DEADLINE)
         assert "Sanitizer" not in error, error
@@ -126,7 +126,7 @@ def set_manifest(image, text):
 
 
 def guess_image(victim, guess):
-    """An image whose layer is made of a file of the private one, if that is what the attacker takes it for, and its
+    """An image whose layer is derived from a file of the private one, if the attacker guesses it right, and its
     delta."""
     tar = Blobs.tar({"pin": guess, "filler": bytes(100_000)})
     packed = gzip.compress(tar, 0, mtime=0)
@@ -482,7 +482,7 @@ def log_in(node, registry, name, password=PASSWORD):
 
 @pytest.fixture(name="private_node")
 def fixture_private_node(tmp_path, archive, make_node, serve):
-    """A node on which a pod runs a private image; the registry of an attacker; what the image is."""
+    """A node on which a pod runs a private image; the registry of an attacker; the content of the image."""
     registries = []
 
     def make(**config):

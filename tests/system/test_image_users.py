@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user of a container by the /etc/passwd and /etc/group of its image: files, links within the image, and what cannot be
-resolved."""
+"""The user of a container by the /etc/passwd and /etc/group of its image: files, links within the image, and
+unresolvable paths."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ ABSENT = [{"etc/.wh.passwd": b"", "etc/.wh.group": b""}]
 
 
 def base(has_etc=True):
-    """Of the common test image, without its /etc where that is to be a link."""
+    """Those of the common test image, without its /etc if that is to be a link."""
     with open("/bin/busybox", "rb") as file:
         busybox = file.read()
     tree = {"bin/": b"", "bin/busybox": busybox, "bin/sh": Link("busybox"), "bin/sleep": Link("busybox"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay.source: a signed index of manifests. What is signed, newer and whole runs; nothing else starts or stops anything."""
+"""mainstay.source: a signed index of manifests. A signed, newer and complete index runs; nothing else starts or stops
+anything."""
 
 import http.server
 import json
@@ -143,7 +144,7 @@ def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, 
 
 def test_an_index_that_changes_within_a_second_is_seen(make_sourced, make_nginx, index):
     """nginx makes its ETag of the size and the second of the last change."""
-    later = time.time() + 600  # so that however late it is asked the change is a fresh one
+    later = time.time() + 600  # so that the change is a recent one regardless of when it is fetched
 
     def write(value):
         index.write({"web.yaml": labelled("web", value)})
@@ -189,7 +190,7 @@ def _sign_another(key, staged):
     os.rename(other + ".sig", staged + ".sig")
 
 
-# What is wrong with a source, each after a good index: what does it, and what the condition says.
+# Errors of a source, each after a good index: the cause, and the message of the condition.
 BAD = {
     "an older one": (lambda i, k: i.write(BAD_POD, number=1), "the index: has the number 1, and an index with the number 100 was verified"),
     "the same number": (lambda i, k: i.write(BAD_POD, number=100), "has the number of an index that was verified before, 100, and other"),
@@ -306,7 +307,7 @@ def _endless(handler):
         handler.wfile.write(b" " * 65536)
 
 
-# What a server may do to a node besides.
+# Further attacks of a server on a node.
 SERVERS = {
     "204": (_reply(b"HTTP/1.1 204 Nothing"), "status 204"),
     "a redirect to itself": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: /index.json"), "redirect"),
@@ -650,7 +651,7 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, **DEADLINE)
     wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
     wait_in_use(node, 2)
-    # Later it may be as bad as it likes.
+    # Later it may misbehave in any way.
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
     wait_in_use(node, 3)
     node.wait_waiting("web", "CrashLoopBackOff")

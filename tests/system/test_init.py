@@ -27,7 +27,7 @@ def recorder(name, script="", code=0, **fields):
 
 
 def after(*records):
-    """A script that waits for what other containers record. That a sidecar runs does not mean that it has recorded its start."""
+    """A script that waits for records of other containers. A running sidecar may not have recorded its start yet."""
     return "".join(f'until grep -qs "{record}" /v/events; do sleep 0.02; done\n' for record in records)
 
 

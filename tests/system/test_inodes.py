@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of the agent's that runs out of inodes: what runs stays, and what failed is repeated."""
+"""A file system of the agent's that runs out of inodes: running pods stay, and failed operations are repeated."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import world
 
 @pytest.fixture(name="node_on_tmpfs")
 def fixture_node_on_tmpfs(make_node, request):
-    """One directory of the agent's lies on a file system of its own; gives the node and the directory."""
+    """One directory of the agent's is on a separate file system; returns the node and the directory."""
     node = make_node(start=False)
     directory = getattr(node, request.param)
     staged = f"{node.directory}/staged"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Node, its Lease and its events against an API server that takes what it is given, and one that does not. A small
+"""The Node, its Lease and its events against an API server that accepts everything, and one that does not. A small
 program does nothing else ('kube-node'); test_apiserver_node.py has the same of the whole agent."""
 
 import json
@@ -17,7 +17,7 @@ NODE = "node1"
 
 
 class Program:
-    """kube-node, its words as they come, and a way to say something to it."""
+    """kube-node, its lines as they arrive, and a way to send lines to it."""
 
     def __init__(self, api, directory, port=None, name=NODE):
         path = api.kubeconfig(os.path.join(directory, "kubeconfig-" + name), node=name, port=port)
@@ -97,7 +97,7 @@ def test_idle_node_sends_few_requests(api, run):
     run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
-    # A list that was made before the Node was answers after it now and then: it is asked for once more.
+    # A list that was made before the Node is returned after it occasionally: it is requested once more.
     wait(lambda: api.asked("update", "leases"), "a renewal, when all this is long over")
     settled = len(api.requests)
     wait(lambda: len(api.asked("update", "leases")) >= 3, "two renewals")
@@ -270,7 +270,7 @@ def test_restored_backup_gets_everything_again(api, run):
     program = run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
-    for i in range(20):  # so that the past is behind what was said
+    for i in range(20):  # so that the past is before the last message
         api.create("configmaps", {"metadata": {"name": f"filler-{i}"}})
     wait(lambda: len(api.asked("update", "leases")) >= 1, "a renewal")
     api.store.restore(backup)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In the kubelet's place: the program 'kubelet' with the kubelet's flags, and what kubeadm asks of a node."""
+"""In place of the kubelet: the program 'kubelet' with the kubelet's flags, and kubeadm's requirements for a node."""
 
 import http.client
 import json

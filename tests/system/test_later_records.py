@@ -34,7 +34,7 @@ def with_unknown_fields(text):
 
 @pytest.mark.parametrize("edit", [with_header_of_tomorrow, with_unknown_fields], ids=["header", "field"])
 def test_the_pod_of_a_record_of_a_later_version_keeps_running(node, edit):
-    """Also where its manifest cannot say that it is desired."""
+    """Also if its manifest cannot show that it is desired."""
     for name in ("web", "torn"):
         node.launch(specs.pod(name))
     before = {name: node.init(name) for name in ("web", "torn")}

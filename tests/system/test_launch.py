@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manifest becomes a container, and the world sees what the manifest says."""
+"""A manifest becomes a container, and the system matches the manifest."""
 
 import os
 import shutil
@@ -220,7 +220,7 @@ def test_a_state_directory_on_overlayfs_is_an_error_in_the_log(make_node):
 
 
 def test_a_state_directory_on_a_file_system_like_fat_is_an_error_in_the_log(make_node):
-    """exFAT in a process of its own (FUSE): no links, no owners, no attributes."""
+    """exFAT in a separate process (FUSE): no links, no owners, no attributes."""
     node = make_node(start=False)
     shutil.rmtree(node.state)
     os.mkdir(node.state)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients other than a plain `kubectl get` ask of a node without an API server, asked with plain requests: what kubectl asks
-before and when it writes, describes and explains, and what dashboards ask first."""
+"""Requests of clients other than a plain `kubectl get` to a node without an API server, sent as plain requests: the
+requests of kubectl before and when it writes, describes and explains, and the first requests of dashboards."""
 
 import base64
 import json
@@ -146,7 +146,7 @@ def test_kinds_that_never_run_here_are_empty_lists_and_say_so(lone, path):
     assert status == 405 and "nothing here" in answer["message"]
 
 
-# What kubectl validates and explains by
+# Documents by which kubectl validates and explains
 
 def test_the_documents_of_openapi_v2_are_empty(lone):
     protobuf = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}

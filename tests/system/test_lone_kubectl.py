@@ -89,7 +89,7 @@ def test_a_pod_is_waited_for(kubectl, lone):
     gone = kubectl.start("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
     lone.node.remove("late")
     out, error = gone.communicate(timeout=120)
-    # Earlier ones say so where the pod was gone first.
+    # Earlier ones print this if the pod was gone first.
     assert gone.returncode == 0 or (kubectl.minor < 23 and "no matching resources" in error), out + error
 
 

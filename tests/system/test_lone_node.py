@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node without an API server answers kubectl: mainstay-api, asked with plain requests."""
+"""A node without an API server answers kubectl: mainstay-api, queried with plain requests."""
 
 import json
 import os
@@ -328,7 +328,7 @@ def test_a_command_runs_over_spdy(lone):
     assert session.text("stdout") == "hello\n"
 
 
-# What is refused
+# Refused requests
 
 @pytest.mark.parametrize("path,method,status,said", [
     (PODS + "/none", "GET", 404, 'pods "none" not found'),
@@ -365,7 +365,7 @@ def test_a_pod_cannot_be_evicted_nor_the_node_cordoned(lone):
     assert "policy" in {group["name"] for group in lone.get("/apis")["groups"]}
 
 
-# What can be written
+# Possible writes
 
 def test_a_deleted_pod_starts_again(lone):
     before = lone.node.init("solo")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state directory is removed as a whole: what runs stays, and what is needed is made again."""
+"""The state directory is removed as a whole: running pods stay, and necessary files are created again."""
 
 import os
 import shutil

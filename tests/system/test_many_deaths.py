@@ -36,8 +36,8 @@ def known_to_runtime(node, uid):
 
 
 def disagreements(node, names):
-    """Where what is desired (these pods, with one container each), what the agent reports, what the runtime lists, and
-    the processes and control groups of the kernel differ."""
+    """The differences between the desired pods (with one container each), the agent's reports, the runtime's list, and
+    the processes and control groups of the kernel."""
     found = []
     reported = {pod["metadata"]["name"]: pod for pod in node.pods()}
     if sorted(reported) != sorted(f"{name}-{node.node_name}" for name in names):

@@ -21,7 +21,7 @@ DEEP = "/".join("deep" * 15 for _ in range(5))
 
 
 def layers(count):
-    """Each has a file of its own, and one that all of them have."""
+    """Each has a separate file, and one that all of them have."""
     return [{f"layers/{i}": b"", "last": f"{i}\n".encode()} for i in range(1, count)]
 
 

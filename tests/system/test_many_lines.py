@@ -27,7 +27,7 @@ EXECS, EXECS_AT_ONCE = 10_000, 6
 
 
 def count_up(lines, width=0, pause=""):
-    """A script that prints numbers, each in a line of its own. 'pause' is a statement after each."""
+    """A script that prints numbers, each in a separate line. 'pause' is a statement after each."""
     return f"echo | awk '{{ for (i = 0; i < {lines}; i++) {{ printf \"%0{width}d\\n\", i; {pause} }} }}'"
 
 
@@ -143,7 +143,7 @@ def test_a_reader_misses_and_repeats_nothing_during_a_thousand_rotations(make_no
 
 
 def open_reader(node, name):
-    """A client of the local socket that follows a log and does not read what it receives."""
+    """A client of the local socket that follows a log and does not read the data that it receives."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(10)
     try:

@@ -36,7 +36,7 @@ def fixture_make_any_node(archive, make_node):
 
 
 def remains(node):
-    """What the kernel and the disk have of this node; with one pod that runs on, and the agent."""
+    """The state of the kernel and the disk for this node; with one pod that keeps running, and the agent."""
     found = {"cgroups": sorted(world.cgroups_below(node.cgroup_root)),
              "mounts": sorted(mount["at"] for mount in world.mounts(node.agent.pid) if node.directory in mount["at"]),
              "files": many.files_below(node.run, node.log, f"{node.state}/pods", node.data),
@@ -114,7 +114,7 @@ def test_many_pods_leave_the_node_as_it_was(make_any_node, has_network, figure):
 
 
 def ends_at_once(name, first):
-    """Containers that run as long as a shell takes for one word. Each has an exit code of its own."""
+    """Containers that run as long as a shell takes for one word. Each has a separate exit code."""
     containers = [{**specs.container(f"c{i}"), "command": ["/bin/sh", "-c", f"exit {(first + i) % 256}"]}
                   for i in range(CLUTCH)]
     return specs.pod(name, *containers, restartPolicy="Never")

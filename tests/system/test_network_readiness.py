@@ -56,7 +56,7 @@ esac
 
 
 class JoiningNode:
-    """A member without a network, and what a network plugin does to it."""
+    """A member without a network, and the effects of a network plugin on it."""
 
     def __init__(self, make_member, **options):
         self.node = make_member(start=False, **options)

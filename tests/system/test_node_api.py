@@ -79,7 +79,7 @@ class World:
         return node_api.SpdySession(stream, streams)
 
     def connections(self):
-        """Sockets that mainstay-api has besides those that it listens at, and asks its signer by."""
+        """Sockets of mainstay-api in addition to the listening ones, and the one to its signer."""
         directory = f"/proc/{self.api.process.pid}/fd"
 
         def is_socket(fd):
@@ -142,7 +142,7 @@ def test_one_address_cannot_take_all_connections(served):
     wait(lambda: served.connections() == 0, "no connection is left")
 
 
-# What it answers
+# Its responses
 
 @pytest.mark.parametrize("path,status,said", [
     ("/healthz", 200, "ok"),
@@ -216,7 +216,7 @@ def test_an_empty_reply_of_http_1_0_leaves_no_connection(served):
 
 
 def tls_records(stream, path):
-    """What the TLS records of a chunked reply contain. OpenSSL returns one record at a time."""
+    """The content of the TLS records of a chunked reply. OpenSSL returns one record at a time."""
     stream.sendall(f"GET {path} HTTP/1.1\r\nHost: node\r\n\r\n".encode())
     records = []
     while not b"".join(records[-2:]).endswith(b"\r\n0\r\n\r\n"):
@@ -298,7 +298,7 @@ def test_the_summary_has_the_nodes_disks_and_processes(served):
 
 
 def test_the_summary_has_the_measured_disk_usage_of_containers(served):
-    """Nothing is measured before a client asks; a later request has the numbers."""
+    """Nothing is measured before a client requests it; a later request gets the numbers."""
     def measured():
         found = summary_of_pod(served)[1]
         return found if "usedBytes" in found["ephemeral-storage"] else None
@@ -373,7 +373,7 @@ def test_stdin_passes_over_spdy_and_its_end_reaches_the_process(served):
 
 
 class Recorder:
-    """Keeps what a client sends before there is a connection."""
+    """Keeps the data that a client sends before there is a connection."""
 
     sent = b""
 
@@ -433,7 +433,7 @@ def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
     wait(lambda: not sleepers(served, "4715"), "the idle command has ended")
     idle.client.stream.close()
     assert served.get(f"/run/default/{served.pod}/main?cmd=touch+/mark", method="POST")[0] == 200
-    busy.client.until(lambda: "/mark" in busy.text("stdout"))  # what is said from now on arrives, too
+    busy.client.until(lambda: "/mark" in busy.text("stdout"))  # later output arrives, too
     busy.client.stream.close()
     served.finish()
 
@@ -652,7 +652,7 @@ def test_a_stalled_port_stalls_no_other_client(served):
     stream.settimeout(2)
 
     def fill():
-        """Sends, and reads nothing of what comes back."""
+        """Sends, and does not read the responses."""
         try:
             while True:
                 client.send(data, b"x" * 32768)
@@ -668,7 +668,7 @@ def test_a_stalled_port_stalls_no_other_client(served):
 
 
 class AbruptServer:
-    """A port that takes one connection and reads nothing of it."""
+    """A port that accepts one connection and does not read from it."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))

@@ -21,7 +21,7 @@ from world import wait
 
 @pytest.fixture(name="reviewed")
 def fixture_reviewed(api, make_member):
-    """A node that has joined an API server, and mainstay-api beside it."""
+    """A node that has joined an API server, and mainstay-api in front of it."""
     node = make_member(config={"authentication": {"x509": {"clientCAFile": api.authority.cert}}})
     served = node_api.NodeApi(node)
     yield served
@@ -153,8 +153,8 @@ def test_the_names_in_a_client_certificate_are_reviewed_as_they_are(api, reviewe
 
 
 def ask_at_once(served, figure, **how):
-    """Threads that each ask for the pods with what 'how' makes of its number, and the replies. A handshake for which this machine
-    needs more than ten seconds is ended, and tried again."""
+    """Threads that each request the pods with the result of 'how' for their number, and the replies. A handshake for
+    which this machine needs more than ten seconds is ended, and tried again."""
     found, end = [], time.monotonic() + world.DEADLINE
 
     def ask(number):
@@ -177,7 +177,7 @@ def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed
     asked, several = [], threading.Event()
 
     def wait_for_another(request):
-        """No decision is known before two have asked for it."""
+        """No decision is known before two have requested it."""
         if "accessreview" in request.target:
             asked.append(request)
             if len(asked) > 1:

@@ -217,7 +217,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
 
 
 def connect_all(figure, connect):
-    """Clients that say nothing; those that are refused at once are there as well."""
+    """Clients that send nothing; those that are refused immediately are also there."""
     clients = []
     for number in range(figure):
         try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs over mainstay-api: each is read by a process of its own, so that its bytes do not pass the agent's loop."""
+"""Logs over mainstay-api: each is read by a separate process, so that its bytes do not pass through the agent's
+loop."""
 
 import os
 import signal

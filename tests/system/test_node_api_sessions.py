@@ -70,7 +70,7 @@ def test_a_pod_is_deleted_though_a_client_has_not_opened_its_streams(served):
 # The agent
 
 class Impostor:
-    """Listens where the agent does, and answers no client."""
+    """Listens on the agent's socket, and answers no client."""
 
     def __init__(self, node, reads):
         self.path, self.moved, self.reads = node.socket, node.socket + ".moved", reads

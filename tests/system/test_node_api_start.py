@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent listens for mainstay-api, where systemd does not, and starts it as a user of its own."""
+"""The agent listens for mainstay-api, if systemd does not, and starts it as a separate user."""
 
 import http.client
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a taken-over mainstay-api can do. Its place is taken by programs with its user, which has the agent's socket and
-all that it may ask there: they try what no client has asked for."""
+"""The capabilities of a taken-over mainstay-api. Its place is taken by programs with its user, which has the agent's
+socket and can send all requests there: they try requests that no client has made."""
 
 import base64
 import json
@@ -63,7 +63,7 @@ class TakenNode(node_api.ActivatingNode, harness.Node):
         return [json.loads(line) for line in run.stdout.splitlines()]
 
     def everything(self):
-        """A request for each thing that the agent does or tells."""
+        """A request for each action or piece of information of the agent."""
         pod = f"default/{self.name}"
         return [["GET", "/pods"], ["GET", "/runningpods"], ["GET", "/configz"], ["GET", "/stats/summary"], ["POST", "/stats/summary"],
                 ["GET", "/metrics"], ["GET", "/metrics/cadvisor"], ["GET", "/metrics/resource"], ["GET", "/metrics/probes"],
@@ -81,7 +81,7 @@ class TakenNode(node_api.ActivatingNode, harness.Node):
                 ["GET", f"/nodeapi/access?method=GET&path=/exec/{pod}/main&session=1"]]
 
     def local_things(self):
-        """What is for root and the group alone, whatever a client has shown."""
+        """Requests that are only for root and the group, regardless of a client's proof."""
         return [["GET", "/manifests"], ["GET", "/images"], ["POST", "/images/prune"], ["POST", "/images/pull?image=x"],
                 ["POST", "/kubeconfig"], ["GET", "/debug/dump"], ["GET", "/debug/loglevel"], ["PUT", "/debug/loglevel?level=debug"]]
 

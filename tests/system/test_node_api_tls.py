@@ -16,7 +16,7 @@ ECDSA, RSA = "TLS_ECDHE_ECDSA_WITH_", "TLS_ECDHE_RSA_WITH_"
 
 
 def make_certificate(directory, kind):
-    """A key of that kind with a certificate of its own."""
+    """A key of that kind with its own certificate."""
     cert, key = (os.path.join(directory, f"{kind}.{suffix}") for suffix in ("crt", "key"))
     words = ["rsa:2048"] if kind == "RSA" else ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     subprocess.run(["openssl", "req", "-x509", "-newkey", *words, "-nodes", "-subj", "/CN=node1", "-days", "30",
@@ -39,7 +39,7 @@ def serve(archive, directory, kind="ECDSA", **config):
 
 
 def handshake(api, version, ciphers="ALL:@SECLEVEL=0", curve=None):
-    """The version and the cipher suite; or None where the server refuses."""
+    """The version and the cipher suite; or None if the server refuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = version
@@ -96,7 +96,7 @@ def test_without_a_suite_for_the_key_only_tls_1_3_remains(archive, tmp_path):
 
 
 def exchange_keys(api, *words):
-    """What openssl says of a handshake: its messages, and the key of the server."""
+    """openssl's output for a handshake: its messages, and the key of the server."""
     return subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{api.port}", "-msg", *words], check=True, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 

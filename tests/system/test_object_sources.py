@@ -48,7 +48,7 @@ PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets", "RuntimeClass": "runt
 
 
 class Sources:
-    """A node that has all four, and what each of them has."""
+    """A node that has all four, and the objects of each of them."""
 
     def __init__(self, make_member, directory):
         self.server = ManifestServer()
@@ -134,7 +134,7 @@ def reader(names, **container):
 
 
 def seen(node, name, names):
-    """What the pod sees of each: {"configmap-a": {"file", "projected", "key", "all"}}, and the words."""
+    """The values that the pod sees of each: {"configmap-a": {"file", "projected", "key", "all"}}, and the words."""
     environ = world.environ(node.init(name))
     found, words = {}, set()
     for slug in [f"{kind}-{one}" for kind in ("configmap", "secret") for one in names]:
@@ -288,7 +288,7 @@ def test_an_ephemeral_container_sees_what_its_pod_sees(sources):
     for source in SOURCES:
         sources.put(source, config_map(f"of-{source}", source), config_map("same", source))
     container, volumes = reader([f"of-{one}" for one in SOURCES] + ["same"])
-    sources.run("api", "bound", container, volumes=volumes)  # the server of the tests permits what containers refer to
+    sources.run("api", "bound", container, volumes=volumes)  # the server of the tests permits the objects to which containers refer
     sources.run("file", "web")
     node.start()
     node.wait_running("bound")
@@ -312,7 +312,7 @@ def test_one_object_is_shared_by_a_setting_for_it(sources, come, go):
     put_all(sources)
     run_reader(sources, come)
     node.start()
-    node.wait_running(f"reader-{come}")  # what that source has is here
+    node.wait_running(f"reader-{come}")  # the objects of that source are here
     run_reader(sources, go)
     node.wait_running(f"reader-{go}")
     expect_own(node, come)
@@ -341,7 +341,7 @@ def test_a_pod_that_moves_to_another_source_sees_its_objects(sources):
 
 
 def test_a_daemon_pod_of_the_server_sees_objects_of_the_server_only(sources):
-    """Of a set that the node evaluates: it may read what a bound pod refers to."""
+    """For a set that the node evaluates: it may read objects to which a bound pod refers."""
     node = sources.make_node(daemonSets="node")
     may_place(node.api)
     put_all(sources)

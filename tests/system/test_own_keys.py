@@ -21,7 +21,7 @@ def keys(**values):
 
 
 def forged():
-    """What a user may write to be taken for a pod of a file."""
+    """Annotations that a user may write to be taken for a pod of a file."""
     return {**keys(critical="true", bootstrap="true", after="absent", rolled_back="no", covers=f"web/{'0' * 8}-0", source="file a.yaml"),
             "kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "0", "kubernetes.io/config.seen": "never"}
 
@@ -36,7 +36,7 @@ def test_pods_of_a_server_are_not_waited_for(make_member, annotations):
     pod = unready("theirs", annotations=annotations, labels=keys(critical="true"))
     pod["spec"]["nodeName"] = NODE_NAME
     member.api.create("pods", pod)
-    member.wait_running("theirs")  # whatever it is after
+    member.wait_running("theirs")  # regardless of the pods after which it starts
     for word in WORDS:
         answer = waits(member, word)
         assert answer.returncode == 0, answer.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay.dev/progress-deadline-seconds of pods: a revision that is not ready in time goes back to the last one that was, once,
-whatever happens to the agent."""
+"""mainstay.dev/progress-deadline-seconds of pods: a revision that is not ready in time returns to the last one that
+was, once, regardless of restarts of the agent."""
 
 import glob
 import os
@@ -75,7 +75,7 @@ def run_good(node, pod):
 
 
 def wait_beside(node, name):
-    """Until another pod, which came later, runs: what was to happen at once has happened."""
+    """Until another pod, which was added later, runs: everything that was to happen immediately has happened."""
     node.drop(specs.pod(name))
     node.wait_running(name)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's own table of the Pod Security Standards: what a real API server said of random pods (pod-security.txt, made by
-cluster/test_pod_security.py), and policies that the table does not have."""
+"""The node's own implementation of the Pod Security Standards: the verdicts of a real API server about random pods
+(pod-security.txt, made by cluster/test_pod_security.py), and policies that the implementation does not have."""
 
 import json
 import os

@@ -43,7 +43,7 @@ def source(node, name):
 
 
 def wait_source(node, name, expected):
-    """First for the pod: source() asks three times, and compares the answers."""
+    """First for the pod: source() sends three requests, and compares the responses."""
     wait(lambda: node.pod(name)["metadata"]["annotations"]["mainstay.dev/source"] == expected, lambda: f"{name}: {node.pod(name)}")
     assert source(node, name) == expected
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node-pressure eviction: which pod is evicted, what its status reports, and which pods start again. The thresholds are
+"""Node-pressure eviction: which pod is evicted, its status, and which pods start again. The thresholds are
 compared with a cgroup or a file system of the test's own, so other load on the machine does not matter."""
 
 import json
@@ -134,7 +134,7 @@ def test_a_condition_does_not_restore_labels_of_an_older_configuration(make_node
 
 
 def changing_eater(node, name):
-    """A pod that allocates as many MiB as the file says, each time it starts."""
+    """A pod that allocates the number of MiB in the file, each time it starts."""
     eat(node, 90)
     pod = eater(name, 0)
     pod["spec"]["containers"][0]["command"][2] = EAT.format("$(cat /data/size)")
@@ -195,7 +195,7 @@ def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
                              "evictionMaxPodGracePeriod": 20})
     pod = eater("polite", 90, terminationGracePeriodSeconds=20)
     pod["spec"]["containers"][0]["command"][2] = "trap 'b=1' TERM; " + EAT.format(90).replace(
-        specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # also where the signal comes while it eats
+        specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # also if the signal arrives while it allocates
     node.drop(pod)
     wait_evicted(node, "polite")
     world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end")
@@ -213,7 +213,7 @@ def start_small_disk(archive, **fields):
 
 @pytest.fixture(name="small_disk")
 def _small_disk(archive):
-    """A node whose state has a file system of its own, of 64 MiB."""
+    """A node whose state is on a separate file system of 64 MiB."""
     node = start_small_disk(archive)
     yield node
     node.finish()  # and unmounts it, by force

@@ -13,7 +13,7 @@ import specs
 import world
 from harness import condition
 
-# What answers for a container: a server whose answers a file on a volume decides.
+# The server of a container's probes: a file on a volume decides its responses.
 SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/index.html; cp /tmp/www/sub/index.html /tmp/www/sub/page; "
          "httpd -f -p {port} -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.1; done")
 
@@ -21,7 +21,7 @@ SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /t
 pytestmark = pytest.mark.xdist_group("probes")
 
 FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
-# A command may be late on a busy machine: for probes of which one failure counts.
+# A command may be late on a busy machine: for probes with a failure threshold of one.
 PATIENT = {**FAST, "timeoutSeconds": 60}
 
 
@@ -37,7 +37,7 @@ def touch(node, name):
 
 
 def wait_ready(node, name, ready=True):
-    """Waits until the pod says of itself that it is ready, or that it is not."""
+    """Waits until the pod reports that it is ready, or that it is not."""
     wanted = "True" if ready else "False"
     return node.wait_pod(name, lambda pod: condition(pod, "Ready")["status"] == wanted,
                          "is ready" if ready else "is not ready")
@@ -249,7 +249,7 @@ def test_probe_results_survive_a_restart_of_the_agent(node):
         "livenessProbe": {**exists("ok"), "failureThreshold": 1000}}))
     wait_ready(node, "kept")
     since = condition(node.pod("kept"), "Ready")["lastTransitionTime"]
-    # A startup probe that was asked again would fail now, and at once.
+    # A startup probe that runs again would fail now, and immediately.
     node.kill9()
     os.unlink(os.path.join(node.data, "ok"))
     node.start()
@@ -284,7 +284,7 @@ def test_a_probe_added_by_an_edit_does_not_reset_started(node):
 
 
 def test_a_hanging_server_does_not_delay_other_probes(node):
-    """A socket that accepts and never answers, in one pod; the other is asked all the same."""
+    """A socket that accepts and never responds, in one pod; the other one is probed nevertheless."""
     node.drop(specs.pod("deaf", specs.container(
         script="nc -lk -p 18234 -e sleep 1000 & " + specs.IDLE,
         readinessProbe={"httpGet": {"port": 18234}, "periodSeconds": 1, "timeoutSeconds": 3600})))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons that others publish, in the file of the corpus with everything beside them: each runs as one pod of this node.
+"""Daemons that others publish, in the file of the corpus with all other objects: each runs as one pod of this node.
 Only their programs are replaced, and the host's directories by some of the test."""
 
 import os
@@ -29,7 +29,7 @@ STATIC_PODS = ["kubeadm-keepalived", "kubeadm-kube-vip", "kubespray-nginx-proxy"
 
 
 def replace_program(container, command):
-    """The container with the test's image and command; what belongs to the program goes."""
+    """The container with the test's image and command; fields that belong to the program are removed."""
     for field in ("args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"):
         container.pop(field, None)
     container.update(image=specs.IMAGE, imagePullPolicy="IfNotPresent", command=command)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests in the forms in which they are published: together with objects that a node does not run, with older names of fields,
-and with what an API server accepts and a manifest may not have."""
+"""Manifests in the forms in which they are published: together with objects that a node does not run, with older names
+of fields, and with fields that an API server accepts and a manifest may not have."""
 
 import base64
 import json

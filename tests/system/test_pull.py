@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-image against misbehaving registries: what is refused, what is retried, and which credentials are never
-sent."""
+"""mainstay-image against misbehaving registries: which responses are refused, which requests are repeated, and which
+credentials are never sent."""
 
 import contextlib
 import fcntl
@@ -66,7 +66,7 @@ def test_an_image_for_a_different_platform_is_refused(puller, serve):
 
 
 def test_twelve_overlapping_layers_are_unpacked_as_by_umoci(puller, serve, tmp_path):
-    """Layers are unpacked side by side: what a layer needs of those below it must not depend on timing."""
+    """Layers are unpacked in parallel: the data that a layer needs of those below it must not depend on timing."""
     dice = random.Random(7)
     layers = []
     for depth in range(12):
@@ -544,7 +544,7 @@ def confinement_of(puller, words):
 
 
 def test_programs_that_read_the_store_are_confined(puller, serve):
-    """What the store has came from strangers. The lock keeps the first one from its end."""
+    """The content of the store comes from untrusted sources. The lock keeps the first one from its end."""
     image = Blobs([FILES])
     expect_pulled(puller, puller.pull(serve(image)))
     with open_lock(f"{puller.store}/tmp"):

@@ -63,8 +63,8 @@ def test_a_server_without_ranges_is_read_from_the_start(puller, serve, answer):
 
 
 def interrupt(puller, serve):
-    """An image of which a pull has most of the first layer and waits for the rest: the registry, the pull, and the first
-    byte of each request for that layer."""
+    """An image of whose first layer a pull has most and waits for the rest: the registry, the pull, and the first byte
+    of each request for that layer."""
     image, ended = big_image(), threading.Event()
     data = image.blobs[image.layers[0]]
     starts = []
@@ -108,7 +108,7 @@ def test_a_layer_that_a_second_pull_completes_is_kept_and_the_next_pull_removes_
     registry, kill, starts = interrupt(puller, serve)
     image = registry.image
     expect_pulled(puller, puller.pull(registry))
-    assert len(starts) > 1 and starts[-1] == 0  # not from where the first is
+    assert len(starts) > 1 and starts[-1] == 0  # not from the registry of the first
     kill()
     assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
     expect_pulled(puller, puller.pull(registry))
@@ -206,7 +206,7 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
 
 
 def test_a_layer_that_another_pull_has_published_meanwhile_keeps_its_whole_blob(puller, serve, tmp_path):
-    """The second pull stops when it has made a file of its own for the blob, and gets it when the first has ended."""
+    """The second pull stops when it has created its own file for the blob, and gets it when the first has ended."""
     image, asked, hang, end = big_image(), threading.Event(), threading.Event(), threading.Event()
 
     def behave(handler):

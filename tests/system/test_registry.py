@@ -342,7 +342,7 @@ DAMAGE = {
 
 
 def wait_idle(node, name):
-    """The shell and its sleep no longer need a file."""
+    """The shell and its sleep do not need a file any more."""
     def is_idle():
         pids = world.cgroup_pids(node.container_cgroup(name))
         return [world.cmdline(pid)[:1] for pid in pids].count(["sleep"]) == 1 and \
@@ -424,7 +424,7 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
         end.set()
         pruner.join()
     node.wait_running("kept")
-    # What the last prune removes may still be on its way.
+    # Images that the last prune removes may still be in transit.
     wait(lambda: node.cli("images", "verify").stdout == "all images are sound\n",
          lambda: f"all images are sound: {node.cli('images', 'verify')}")
     for name in names:
@@ -435,7 +435,7 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
 # Image garbage collection
 
 def push_with_a_file(registry, archive, tmp_path, name, size):
-    """An image of its own: the archive's with one more file."""
+    """A separate image: the archive's with one more file."""
     layout = f"{tmp_path}/{name}"
     subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
     rootfs = tmp_path / f"{name}.tree"
@@ -522,7 +522,7 @@ def test_image_garbage_collection_removes_the_oldest_unused_images(registry, arc
 
 
 def test_an_archive_that_appears_during_a_pull_is_used(make_node, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes the call and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts the call and sends nothing
         host = f"127.0.0.1:{silent.getsockname()[1]}"
         archive = str(tmp_path / "app.tar")
         subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), f"{host}/team/app:1", archive], check=True)

@@ -28,7 +28,7 @@ def state_of(node, name):
 
 
 def test_a_pod_whose_state_is_being_synced_is_removed_without_an_error(node):
-    """The child is held between the link that it makes and the rename of it."""
+    """The child is held between creating the link and renaming it."""
     node.arm({SYNC: "1*sleep(3000)"})
     node.drop(specs.script_pod("done", "exit 0", restartPolicy="Never"))
     node.wait_phase("done", "Succeeded")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime is removed, damaged or upgraded under running pods: they run on, and what needed it is done with the next one."""
+"""The runtime is removed, damaged or upgraded under running pods: they keep running, and operations that needed it are
+done with the next one."""
 
 import os
 import shutil
@@ -11,7 +12,7 @@ from test_survival import identities, starter, wait_starts
 from world import wait
 
 RUNC = shutil.which("runc", path="/usr/sbin:/usr/bin")
-ELF = 4 + 14  # where the header of a program says for which machine it is
+ELF = 4 + 14  # the machine type in the header of a program
 
 
 def runtime_of(node):
@@ -55,7 +56,7 @@ DAMAGES = {
 
 @pytest.fixture(name="own")
 def fixture_own(make_node):
-    """A node with a runtime of its own."""
+    """A node with its own runtime."""
     node = make_node(start=False)
     install(node, installed())
     node.write_config(mainstay={"runtime": runtime_of(node)})

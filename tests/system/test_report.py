@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay.report: statuses and events are sent to a URL as lines of JSON; what was not sent waits on the disk, within bounds."""
+"""mainstay.report: statuses and events are sent to a URL as lines of JSON; unsent lines wait on the disk, within
+bounds."""
 
 import http.server
 import json
@@ -16,7 +17,8 @@ from world import wait
 
 
 class Receiver:
-    """A receiver of reports by HTTPS, which keeps what it took, and misbehaves as the test wants."""
+    """A receiver of reports over HTTPS, which keeps the lines that it accepted, and misbehaves as the test
+    specifies."""
 
     def __init__(self, certificate, port=0):
         self.requests, self.answer = [], self.take
@@ -65,7 +67,7 @@ class Receiver:
         self.ended.wait(120)
 
     def lines(self, kind):
-        """What it took."""
+        """The lines that it accepted."""
         return [line for request in self.requests if request["taken"] for line in request["lines"] if line["kind"] == kind]
 
     def latest(self, name):
@@ -161,7 +163,7 @@ def test_there_is_one_request_an_interval(make_reporting, receiver):
         wait_running(receiver, f"web-{i}")
     times = [request["time"] for request in receiver.requests]
     assert len(times) > 1
-    # The time between two may be shorter, where the first of them was slow to arrive.
+    # The time between two may be shorter, if the first of them was slow to arrive.
     assert all(at - start >= 5 * i for i, at in enumerate(times)), times
 
 

@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 
 
 def may_lower_oom_score():
-    """CAP_SYS_RESOURCE, which the container that runs these tests may lack."""
+    """CAP_SYS_RESOURCE, which the container that runs these tests may not have."""
     return int(world.status("self", "CapEff"), 16) >> 24 & 1
 
 
@@ -56,7 +56,7 @@ def test_a_container_with_a_memory_limit_cannot_swap(node):
 
 
 def test_pod_level_limits_apply_to_all_containers_together(node):
-    """The first has limits of its own; the second has the limits of the pod."""
+    """The first has its own limits; the second has the limits of the pod."""
     pod = node.launch(specs.pod(
         "whole", specs.container("a", **resources({"cpu": "50m", "memory": "8Mi"}, {"cpu": "100m", "memory": "16Mi"})),
         specs.container("b"), **resources({"cpu": "200m"}, {"cpu": "400m", "memory": "64Mi"})))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of a shim or of a container's process belongs to a stranger: nothing is sent to that one."""
+"""The PID of a shim or of a container's process belongs to an unrelated process: nothing is sent to that one."""
 
 import os
 import signal

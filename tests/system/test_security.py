@@ -35,7 +35,7 @@ def own_capabilities():
 
 
 def log_when_done(node, name):
-    """What a script that ends in "echo done" has logged."""
+    """The log of a script that ends in "echo done"."""
     world.wait(lambda: "done" in node.logged(name), f"{name} is done")
     return node.logged(name)
 
@@ -121,7 +121,7 @@ def test_forbidden_privilege_escalation_sets_no_new_privs(shared_node):
 
 
 def devices():
-    """Of the machine."""
+    """A property of the machine."""
     return {name for name in os.listdir("/dev") if not os.path.islink(f"/dev/{name}")
             and not os.path.isdir(f"/dev/{name}") and name != "console"}
 
@@ -160,7 +160,7 @@ def test_a_read_only_root_filesystem_cannot_be_written(shared_node):
 # System calls
 
 def test_runtime_default_seccomp_denies_system_calls(shared_node):
-    """personality(ADDR_NO_RANDOMIZE): any process may ask for it, one behind the filter gets none."""
+    """personality(ADDR_NO_RANDOMIZE): any process may request it, one behind the filter gets none."""
     for name, context, expected in (("filtered", None, False),
                                     ("unfiltered", {"seccompProfile": {"type": "Unconfined"}}, True)):
         script = f"chroot /host setarch -R /bin/echo fixed; echo done; {specs.IDLE}"
@@ -198,7 +198,7 @@ def test_a_localhost_seccomp_profile_is_applied(node):
 
 @pytest.mark.parametrize("builtin", [False, True])
 def test_both_default_profiles_serve_an_ordinary_program(make_node, builtin):
-    """The built-in profile is used where the distribution's is not a profile."""
+    """The built-in profile is used if the distribution's is not a profile."""
     node = make_node(start=False)
     if builtin:
         profile = os.path.join(node.directory, "profile.json")
@@ -243,7 +243,7 @@ def namespace(pid, kind):
 
 
 def container_process(node, name, container="main"):
-    """The first process of a container without a PID namespace of its own: the oldest of its cgroup."""
+    """The first process of a container without its own PID namespace: the oldest of its cgroup."""
     return world.wait(lambda: world.oldest_process(node.container_cgroup(name, container)), f"{name} has a process")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shims that die at bad moments, hang, or can no longer be found: every pod recovers."""
+"""Shims that die at bad moments, hang, or cannot be found any more: every pod recovers."""
 
 import os
 import shutil

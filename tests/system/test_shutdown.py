@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a shutdown of the machine leaves of pods, for the next boot and where it is cancelled. tests/vm/test_shutdown.py has a real
-systemd."""
+"""The remains of pods after a shutdown of the machine, for the next boot and after a cancellation.
+tests/vm/test_shutdown.py has a real systemd."""
 
 import os
 

@@ -115,7 +115,7 @@ def wait_accepted(node, name):
 
 def test_no_spelling_of_a_registry_evades_its_scope(registry, policy, strict_node):
     policy.write(default=ACCEPT, docker={f"localhost:{registry.port}": REJECT})
-    # Nothing but the policy keeps the node from the registry, whatever it is called.
+    # Only the policy keeps the node from the registry, regardless of its name.
     node = strict_node(registry, insecureRegistries=spelled(registry.port) + aliases(registry.port))
     for i, host in enumerate(spelled(registry.port) + aliases(registry.port)):
         node.drop(pod(f"spelled-{i}", f"{host}/{NAME}"))
@@ -351,7 +351,7 @@ def test_a_malformed_list_of_referrers_does_not_count(archive, policy, strict_no
 
 
 def damage_signatures(image, key, how):
-    """Puts an image of signatures beside the image that does not verify."""
+    """Puts an image of signatures next to the image that does not verify."""
     data = cosign.payload(image.digest, "example.com/app")
     manifest, blobs = cosign.signature_manifest([(data, key.sign(data))] * (200 if how == "many" else 1))
     image.blobs.update({cosign.digest_of(blob): blob for blob in blobs})
@@ -463,7 +463,7 @@ def test_an_image_keeps_the_policy_of_the_archive_that_brought_it(archive, polic
     wait_refused(node, "third", "default[0]: reject")
 
 
-# What is in the store already
+# Images that are already in the store
 
 def test_a_verified_image_starts_without_a_network(registry, policy, strict_node, key):
     cosign.sign(registry, NAME, key)
@@ -479,7 +479,7 @@ def test_a_verified_image_starts_without_a_network(registry, policy, strict_node
 
 
 def test_a_start_of_a_verified_image_runs_no_other_process(registry, policy, strict_node, key, tmp_path):
-    """A start compares what was recorded; nothing is verified, and no registry is asked."""
+    """A start compares the records; nothing is verified, and no registry is contacted."""
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
     node, trace = strict_node(registry), str(tmp_path / "trace")

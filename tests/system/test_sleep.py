@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine sleeps for hours, by the clocks of an agent and its shims. What waits for a process does not count the sleep,
-during which no process ran; what waits for a time does. vm/test_sleep.py is the same of a machine that does sleep."""
+"""The machine sleeps for hours, by the clocks of an agent and its shims. Waits for a process do not count the sleep,
+during which no process ran; waits for a time do. vm/test_sleep.py is the same for a machine that does sleep."""
 
 import http.server
 import os
@@ -88,7 +88,7 @@ def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
 
     node.sleep(6 * HOUR)
     node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its time has passed")
-    node.launch(specs.pod("later"))  # it is started after what was due at once
+    node.launch(specs.pod("later"))  # it is started after everything that was due immediately
     assert harness.is_running(node.pod("later"))
     assert identities(node, stays) == stays
     assert all(world.is_alive(pid) for pid in ends.values()), "a grace period has been cut short"

@@ -30,7 +30,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(name="port")
 def fixture_port():
-    """Of a server that answers probes at once."""
+    """A server that answers probes immediately."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]

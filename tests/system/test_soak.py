@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four hours of one node on which everything happens at random: pods, images, indexes, DaemonSets and settings come and go, programs
-are killed and frozen, the clock jumps, the disk is full. At each look the world is as the manifests say, and no figure grows.
+are killed and frozen, the clock jumps, the disk is full. At each check the system matches the manifests, and no figure
+grows.
 
-MAINSTAY_SOAK_MINUTES is how long it takes, MAINSTAY_SEED repeats what a run did; both are printed at its end."""
+MAINSTAY_SOAK_MINUTES sets the duration, MAINSTAY_SEED repeats a run; both are printed at its end."""
 
 import collections
 import os
@@ -48,14 +49,15 @@ class SoakNode(clocked.Clocked, network.NetworkNode):
         self.config = path
 
     def environment(self):
-        """The address sanitizer gives back what is freed, so that memory can be compared. It does not look for leaks at the end of
-        a program: that is done by a child, and a program whose child is killed meanwhile waits for it without end."""
+        """The address sanitizer returns freed memory, so that memory can be compared. It does not look for leaks at the
+        end of a program: that is done by a child, and a program whose child is killed meanwhile waits for it without
+        end."""
         given = super().environment()
         return {**given, "ASAN_OPTIONS": given["ASAN_OPTIONS"] + ":detect_leaks=0:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 
 
 class Soak:
-    """All that happens to the node, and what must come of it."""
+    """Everything that happens to the node, and its required effects."""
 
     def __init__(self, node, seed, directory):
         self.node, self.seed, self.random = node, seed, random.Random(seed)
@@ -71,11 +73,11 @@ class Soak:
         self.source, self.objects = soak_inputs.Source(self, directory), soak_inputs.Objects(self)
         self.churn, self.daemons = soak_inputs.Churn(self), soak_inputs.Daemons(self)
         self.looks = Looks(self)
-        # What can make others wait comes first.
+        # Operations that can make others wait come first.
         self.disturbances = [self.processes, self.disk, self.clock, self.registry, self.sessions, self.archives, self.source,
                              self.objects, self.daemons, self.configuration, self.churn]
 
-    # What the disturbances ask of it
+    # Requests of the disturbances
 
     def count(self, what, number=1):
         self.counts[what] += number
@@ -110,7 +112,7 @@ class Soak:
         self.node.write_config(**{"mainstay": mainstay, "containerLogMaxSize": "32Ki", "containerLogMaxFiles": 10,
                                   **self.configuration.fields, **fields})
 
-    # What the test does
+    # The steps of the test
 
     def settle(self):
         for disturbance in self.disturbances:

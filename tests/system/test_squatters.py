@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of lower trust that hold what a pod of higher trust needs: its name, or a port of the host."""
+"""Pods of lower trust that hold something that a pod of higher trust needs: its name, or a host port."""
 
 import pytest
 import specs
@@ -47,7 +47,7 @@ def wait_replaced(member):
 
 
 def wait_unmirrored(member):
-    """Waits until the node says that it cannot make the mirror pod."""
+    """Waits until the node reports that it cannot create the mirror pod."""
     wait(lambda: f"create mirror pod default/{NAME}: " in member.cli("describe", "node").stdout,
          lambda: f"the mirror pod is missing: {member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
 

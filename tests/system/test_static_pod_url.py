@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""staticPodURL: pods of a URL run, follow it, and outlive whatever it answers."""
+"""staticPodURL: pods of a URL run, follow it, and outlive any of its responses."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def condition(node):
 
 
 def wait_answer(server, after):
-    """Two more requests have been answered: then what the first of them said has been acted on."""
+    """Two more requests have been answered: then the response to the first of them has been acted on."""
     wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}")
 
 
@@ -90,7 +90,7 @@ def test_what_has_not_changed_costs_one_small_request(make_fetching, server):
     node = make_fetching()
     node.wait_running("fetched")
     before = len(server.requests)
-    wait_answer(server, before + 1)  # with the third one, what the first two were answered is written down
+    wait_answer(server, before + 1)  # with the third one, the responses to the first two are recorded
     for request in server.requests[before:before + 2]:
         assert request["status"] == 304
         assert request["received"] + request["sent"] <= 1024, request
@@ -98,7 +98,7 @@ def test_what_has_not_changed_costs_one_small_request(make_fetching, server):
     assert len(lines) == 2, f"a source that has nothing new is not worth a line: {lines}"
 
 
-# What the URL answers in place of the manifest, and what the condition says of it.
+# The response of the URL in place of the manifest, and the message of the condition.
 def _cut_length(handler):
     body = pod_text().encode()
     handler.raw(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-40])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the status of a pod says of its containers, against the kernel's word: processes, control groups, mounts."""
+"""The status of a pod's containers, compared with the kernel: processes, control groups, mounts."""
 
 import http.client
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pod may write to the node's disk: sizeLimit of an emptyDir, ephemeral-storage of containers. The agent looks
-every ten seconds, and a pod that has written more has failed."""
+"""Limits of a pod's writes to the node's disk: sizeLimit of an emptyDir, ephemeral-storage of containers. The agent
+looks every ten seconds, and a pod that has written more has failed."""
 
 import os
 

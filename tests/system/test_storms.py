@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of every kind, deletions and deaths in any order: whatever happens on the way, no container runs twice, and in
-the end what was written last is what runs."""
+"""Edits of every kind, deletions and deaths in any order: at no time does a container run twice, and in the end the
+last manifest runs."""
 
 import os
 import random
@@ -23,14 +23,14 @@ def mark(node, pod, container):
 
 
 def words_of(pid, ours):
-    """What stands behind the mark, or None."""
+    """The text after the mark, or None."""
     words = world.cmdline(pid) or []
     return words[-1].split(ours)[1].split(";")[0] if words[0:1] == ["/bin/sh"] and ours in words[-1] else None
 
 
 def running(node, pod, container):
-    """The words of all first processes of the container that run at one time; what they fork has their command line
-    until it executes."""
+    """The words of all first processes of the container that run at one time; their forked children have the same
+    command line until they execute a program."""
     ours = mark(node, pod, container)
     found = {pid: words for pid in world.pids() if (words := words_of(pid, ours))}
     firsts = [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
@@ -39,7 +39,7 @@ def running(node, pod, container):
 
 
 class Storm:
-    """Three pods that are edited without end, and what their files have said last."""
+    """Three pods that are edited continuously, and the last words of their files."""
 
     def __init__(self, node, seed, has_network):
         self.node, self.random, self.has_network = node, random.Random(seed), has_network

@@ -29,7 +29,7 @@ def starts(node):
 
 
 def wait_starts(node, *names):
-    """That a container runs does not mean that it has written its line."""
+    """A running container may not have written its line yet."""
     world.wait(lambda: sorted(starts(node)) == sorted(names), lambda: f"{names} have started; it is {starts(node)}")
 
 
@@ -274,7 +274,7 @@ def test_damaged_records_do_not_stop_a_start(node):
 
 
 class Chaos:
-    """Pods that come and go while the agent is killed; remembers what must be true in the end."""
+    """Pods that come and go while the agent is killed; remembers the expected final state."""
 
     def __init__(self, node, seed):
         self.node, self.random = node, random.Random(seed)
@@ -347,7 +347,7 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
 
 @contextlib.contextmanager
 def read_only(directory):
-    """As the kernel makes a file system after an error; gives what makes it writable again."""
+    """Like the kernel makes a file system after an error; returns the function that makes it writable again."""
     world.run("mount", "--bind", directory, directory)
     try:
         world.run("mount", "-o", "remount,bind,ro", directory)

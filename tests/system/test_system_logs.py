@@ -24,7 +24,7 @@ esac
 
 
 class World:
-    """A node with a /var/log of its own and a journal that says what it is asked."""
+    """A node with its own /var/log and a journal that prints its arguments."""
 
     def __init__(self, archive):
         self.directory = tempfile.mkdtemp(prefix="mainstay-logs-")

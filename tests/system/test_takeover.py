@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of SECURITY.md: what strangers have who take over a process that reads what they write. Each row is tried from inside
-of the process, of a build without sanitizers."""
+"""The table of SECURITY.md: the privileges of an attacker who takes over a process that reads untrusted data. Each row
+is tried from inside of the process, of a build without sanitizers."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ import specs
 import takeover
 import world
 
-# A path of the node does not exist where the root directory is another one.
+# A path of the node does not exist if the root directory is another one.
 DENIED = {"EPERM", "EACCES", "ENOENT"}
 
 
@@ -134,7 +134,7 @@ def test_taken_over_log_copier_has_the_logs_of_its_pod_only(copied, tool, secret
 
 
 def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
-    """It writes what it likes into the log; how the container ended, and what its probe found, is what it was."""
+    """It writes anything into the log; the exit code of the container, and the result of its probe, do not change."""
     copied.launch(specs.pod("ends", specs.container(
         script="trap 'exit 7' USR1; echo ready; while :; do sleep 0.1; done",
         readinessProbe={"exec": {"command": ["sh", "-c", "echo not ready; exit 1"]}, "periodSeconds": 1}), restartPolicy="Never"))
@@ -152,7 +152,7 @@ def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
 
 
 def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
-    """What it sends to the shim, whose pod lives on."""
+    """Its messages to the shim, whose pod continues."""
     before = copied.init("web"), copied.shim("web")
     for length in (1, 40, 200, 5000):
         pid = log_copier.find(copied, "web")
@@ -236,7 +236,7 @@ def run_helper(*words, **options):
                           **options).stdout
 
 
-# As the agent's unit starts it: without CAP_SYS_CHROOT, in a system of which it may write its own directories only.
+# Like the agent's unit starts it: without CAP_SYS_CHROOT, in a system of which it may write only its own directories.
 IN_UNIT = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """mount --bind "$1" "$1"
 mount -o remount,bind,ro /
 shift
@@ -274,7 +274,7 @@ def try_in_store(taken):
 
 
 def expect_store_only(pid, store, archive):
-    """Of files it has open what belongs to the store, and the archive. Paths are below its root directory."""
+    """Its open files are those of the store, and the archive. Paths are below its root directory."""
     beneath = {path for path in open_files(pid) if path != archive and not path.startswith(store)}
     assert not {path for path in beneath if not os.path.exists(store + path)}, beneath
 
@@ -321,7 +321,8 @@ def test_taken_over_extraction_in_the_unit_changes_what_the_agent_may_write_only
 
 @contextlib.contextmanager
 def listing(store, archive):
-    """The process that lists the images of an archive, confined. It cannot end before the block does: nothing reads what it prints."""
+    """The process that lists the images of an archive, confined. It cannot end before the block does: nothing reads its
+    output."""
     output, full = os.pipe()
     os.set_blocking(full, False)
     with contextlib.suppress(BlockingIOError):
@@ -363,7 +364,7 @@ def test_taken_over_reader_of_documents_has_the_image_store_only(tmp_path, tool,
 
 @pytest.fixture(name="api")
 def fixture_api(copied):
-    """The pid of the process that parses what clients send; it is nobody here."""
+    """The PID of the process that parses client data; it is nobody here."""
     port = world.free_port()
     process = subprocess.Popen([takeover.shipped_program("mainstay-api"), "--socket", copied.socket, "--listen", f"127.0.0.1:{port}",
                                 "--user", "nobody"], stdin=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stdin, stdinOnce and tty: what the container's descriptors are, and what becomes of what it writes there."""
+"""stdin, stdinOnce and tty: the container's descriptors, and the fate of its output to them."""
 
 import os
 import stat

@@ -19,7 +19,7 @@ LISTEN = "nc -ll -p {} -e cat"
 
 @pytest.fixture(scope="module", name="node")
 def fixture_node(archive):
-    """A node whose agent is in a control group of its own, with a pod."""
+    """A node whose agent is in a separate control group, with a pod."""
     node = harness.Node(archive)
     world.enter_cgroup(agent_cgroup(node), node.agent.pid)
     node.launch(specs.pod("web", specs.container(script="echo one\n" + specs.IDLE),
@@ -95,7 +95,8 @@ def test_the_summary_has_the_agent_the_shims_and_all_pods(node, query):
 
 
 def test_the_summary_has_the_inodes_that_containers_use(node):
-    """A file in the writable layer is measured a minute later; what is there from the start is compared with a walk."""
+    """A file in the writable layer is measured a minute later; files that are there from the start are compared with a
+    walk."""
     def measured():
         found = summary_of_pod(node)[1]
         return found if "inodesUsed" in found["ephemeral-storage"] else None

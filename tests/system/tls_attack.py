@@ -79,7 +79,7 @@ def signature(size):
 
 
 def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_length=1):
-    """What a server says after the client's first message. The signature is a made-up one, which only the key shows."""
+    """A server's response to the client's first message. The signature is a made-up one, which only the key shows."""
     extensions = prefixed(2, b"\xff\x01\0\1\0")  # no renegotiation
     hello = struct.pack(">H", TLS12) + os.urandom(32) + b"\0" + struct.pack(">HB", suite, 0) + extensions
     chain = b"".join(prefixed(3, certificate(modulus_size, exponent_size)) for _ in range(chain_length))
@@ -94,7 +94,7 @@ def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_lengt
 
 @contextlib.contextmanager
 def serve(said):
-    """Gives the port on loopback where each client gets 'said'."""
+    """Returns the port on loopback on which each client gets 'said'."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         kept = []
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image archives in the layouts of the tools that build images, each made from its tool's documentation, or by skopeo and
-umoci themselves. IMAGES has them by name; each says 'ok' and its name's own words, or has the error that it gets. With that
-one is what containerd 1.6 says of the same archive: a part of its error, or RUNS, which mainstay-differences(7) then explains."""
+umoci themselves. IMAGES has them by name; each prints 'ok' and its name's own words, or has its expected error. With
+that one is the result of containerd 1.6 for the same archive: a part of its error, or RUNS, which
+mainstay-differences(7) then explains."""
 
 import bz2
 import dataclasses
@@ -523,7 +524,7 @@ def run_tool(directory, *words):
 
 
 def copied(name, directory, target, *options):
-    """What skopeo makes of an archive of Docker's."""
+    """skopeo's conversion of an archive of Docker's."""
     source, out = os.path.join(directory, "in.tar"), os.path.join(directory, "out.tar")
     with open(source, "wb") as file:
         file.write(docker_save(name))
@@ -647,7 +648,7 @@ def buildpacks_without_history_entries(name):
     return layout(name, [root(), tar(), tar()], config={"created": "1980-01-01T00:00:01Z", "history": [{}, {}, {}]})
 
 
-# ---- what layers have ----
+# ---- contents of layers ----
 
 @image(says="lower gone, upper there")
 def layers_with_whiteouts(name):

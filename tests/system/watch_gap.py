@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens between a command's list of the pods and its watch."""
+"""A change between a command's list of the pods and its watch."""
 
 import contextlib
 import os
@@ -50,7 +50,7 @@ class WatchGap:
 
 
 def run_while_a_pod_goes(node, name, *words):
-    """Runs a command, during which a pod is removed after it has been listed; gives what it answers."""
+    """Runs a command, during which a pod is removed after it has been listed; returns its output."""
     def remove():
         node.remove(name)
         node.wait_gone(name)

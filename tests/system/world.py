@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine as the kernel reports it: processes, control groups, mounts. Nothing here asks the agent."""
+"""The machine as the kernel reports it: processes, control groups, mounts. Nothing here queries the agent."""
 
 import collections
 import os
@@ -19,7 +19,7 @@ _claims = collections.deque()
 
 
 def read(path):
-    """The text of a file of the kernel's, or None where it (or its process) is gone."""
+    """The text of a file of the kernel's, or None if it (or its process) is gone."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -28,8 +28,8 @@ def read(path):
 
 
 def wait(predicate, what, deadline=DEADLINE):
-    """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes, the
-    less often it asks, so that waiting tests leave the processors to the others."""
+    """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes,
+    the less often it checks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()
     while True:
         value = predicate()
@@ -91,14 +91,14 @@ def memory_kib(pid, field):
 
 
 def pss_kib(pid):
-    """Its memory, of which what it shares counts in part."""
+    """Its memory; shared memory counts proportionally."""
     text = read(f"/proc/{pid}/smaps_rollup")
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
 
 
 def is_container_init(pid):
-    """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
-    container started in the moment in which its own init is about to become that. It has its new name a moment before its
+    """PID 1 of a PID namespace that is not ours, once it is the requested program: the runtime calls a container
+    started in the moment in which its own init is about to become that. It has its new name a moment before its
     words and its environment."""
     inner = (status(pid, "NSpid") or "").split()
     return len(inner) == 2 and inner[1] == "1" and not (status(pid, "Name") or "runc").startswith("runc") and bool(cmdline(pid))
@@ -116,7 +116,7 @@ def cpu_ticks(pid):
 
 
 def descriptors(pid):
-    """The open descriptors of a process, and what they are."""
+    """The open descriptors of a process, and their targets."""
     found = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -201,7 +201,7 @@ def cgroup_pids(path):
 
 
 def oldest_process(path):
-    """Of the group and below; None where it is empty. Not the lowest pid: numbers start again."""
+    """Those of the group and below; None if it is empty. Not the lowest pid: numbers start again."""
     found = [pid for pid in cgroup_pids(path) if pid.started is not None]
     return min(found, key=lambda pid: (pid.started, pid), default=None)
 
@@ -214,7 +214,7 @@ def enter_cgroup(path, pid):
             with open(f"{hierarchy}{path}/cgroup.procs", "w", encoding="ascii") as file:
                 file.write(str(pid))
         except OSError as error:
-            if not hierarchy.endswith("cpuset"):  # a new group there lacks processors
+            if not hierarchy.endswith("cpuset"):  # a new group there has no processors
                 raise AssertionError(f"{hierarchy}{path}: {error}") from error
 
 
@@ -238,7 +238,7 @@ def remove_cgroups(path):
 
 
 def without_children(found):
-    """Those whose parent is not one of them. What has ended meanwhile is left out."""
+    """Those whose parent is not one of them. Processes that have ended in the meantime are omitted."""
     parents = {pid: status(pid, "PPid") for pid in found}
     return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
 
@@ -262,7 +262,7 @@ def mounts(pid="self"):
 
 
 def mount_at(pid, path):
-    """What lies on top at the path, or None."""
+    """The topmost mount at the path, or None."""
     found = [mount for mount in mounts(pid) if mount["at"] == path]
     return found[-1] if found else None
 
