@@ -10,7 +10,7 @@
 
 static const uint8_t key[TICKET_KEY_SIZE] = "key";
 
-/* The API server: it is asked, and replies when the test wants. */
+/* The API server: it receives requests, and replies when the test wants. */
 static struct {
         AccessCheck *check;
         AccessReviewKind kind;

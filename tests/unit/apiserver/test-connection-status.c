@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection as the administrator sees it: which error is shown, and what counts as a refused
- * permission. */
+/* The connection as the administrator sees it: which error is shown, and which responses count as a
+ * refused permission. */
 
 #include "agent/apiserver/connection-status.h"
 

@@ -14,7 +14,7 @@ static uint64_t realtime_of(const char *text) {
         return usec;
 }
 
-/* What a look finds; 'second' is that of both clocks. Gives the time until the next one, in
+/* The findings of a check; 'second' is that of both clocks. Gives the time until the next one, in
  * seconds. */
 static unsigned next_look_sec(ControllerLease *lease, const char *renewed, uint64_t second,
                               ControllerVerdict expected) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the API server has under a name: watch events against responses, and doubtful lists. */
+/* The API server's object under a name: watch events against responses, and doubtful lists. */
 
 #include "agent/apiserver/remote-pod.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminated-pod cache: what the next agent finds after a reboot. */
+/* The terminated-pod cache: its content for the next agent after a reboot. */
 
 #include "agent/apiserver/terminated-pods.h"
 

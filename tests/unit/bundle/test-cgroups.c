@@ -97,7 +97,7 @@ TEST(a_container_is_a_scope_in_a_slice_and_a_directory_elsewhere)
 #define HEX_ID "[0-9a-f]{64}"
 
 /* How published daemons find the container of a process in its path, as POSIX patterns. Some do not
- * recognize a Guaranteed pod without slices, with whatever runtime. */
+ * recognize a Guaranteed pod without slices, with any runtime. */
 static const struct {
         const char *tool, *pattern;
         bool fails_for_guaranteed_directory;

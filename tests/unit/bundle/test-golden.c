@@ -54,7 +54,7 @@ static Image image = {
         .n_groups = N_ELEMENTS(image_groups),
 };
 
-/* Seccomp rules have tests of their own. The files are of amd64. */
+/* Seccomp rules have separate tests. The files are of amd64. */
 static void shorten_filter(json_t *section) {
         json_t *filter = json_object_get(section, "seccomp");
 

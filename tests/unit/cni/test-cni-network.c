@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugins of a chain get on stdin and in the environment. */
+/* The stdin and environment of the plugins of a chain. */
 
 #include "agent/cni/cni.h"
 #include "common/cleanup.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* On every machine: what follows relies on the C library. */
+/* On every machine: the following tests rely on the C library. */
 _Static_assert(sizeof(time_t) == 8, "times must not end in 2038");
 
 TEST(times_are_formatted_as_in_metav1_and_cri)

@@ -21,7 +21,7 @@ static int append_to_array(const char *input, char **ret) {
         return take_allocated_text(strndup(letters, n), ret);
 }
 
-/* Tries again what failed, so that what was there before is looked at. */
+/* Tries again after a failure, so that the previous content is checked. */
 static int append_to_array_twice(const char *input, char **ret) {
         cleanup_free char *letters = NULL;
         size_t n = 0;

@@ -33,10 +33,10 @@ static void expect_normalised(const char *reference, const char *expected) {
         EXPECT_STREQ(again, expected);
 }
 
-/* The second column is what ParseNormalizedNamed() and TagNameOnly() of
- * github.com/distribution/reference give for the first. A third says how this node deviates: it
- * spells the registry as it is compared, and refuses a registry for which libcurl would connect
- * somewhere that the name does not show. */
+/* The second column is the result of ParseNormalizedNamed() and TagNameOnly() of
+ * github.com/distribution/reference for the first. A third is the deviation of this node: it spells
+ * the registry as it is compared, and refuses a registry for which libcurl would connect to a host
+ * that the name does not show. */
 TEST(references_are_those_of_the_reference_implementation_with_one_spelling_of_a_registry)
 {
         static const struct {

@@ -21,7 +21,7 @@ static uint64_t permitted(void) {
         return (uint64_t) data[1].permitted << 32 | data[0].permitted;
 }
 
-/* Runs in a separate process, whose exit code is what it returns. */
+/* Runs in a separate process, whose exit code is its return value. */
 static int run_in_child(int (*function)(void)) {
         int status = -1;
         pid_t pid = fork();

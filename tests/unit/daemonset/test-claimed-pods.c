@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claiming: which pods belong to a DaemonSet, and what its status counts. */
+/* Claiming: which pods belong to a DaemonSet, and the counts of its status. */
 
 #include "agent/daemonset/claimed-pods.h"
 #include "common/cleanup.h"
@@ -61,7 +61,8 @@ TEST(daemonset_claims_no_pod_of_another_source)
                 bool is_own = source == OBJECT_SOURCE_FILE;
 
                 EXPECT_EQ(count_claimed_by(true, source, "", "d", true, false), is_own);
-                /* The UID of a set in a manifest is computed from its name, whatever its source. */
+                /* The UID of a set in a manifest is computed from its name, regardless of its
+                 * source. */
                 EXPECT_EQ(count_claimed_by(true, source, UID_A, "d", false, false), is_own);
         }
 }

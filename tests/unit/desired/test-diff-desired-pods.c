@@ -63,7 +63,7 @@ static char *diff(const DesiredPods *desired, ActualPod *pods, size_t n) {
                 EXPECT_STREQ(text_, expected);                     \
         } while (0)
 
-/* The diff where one pod is desired (NULL: none) and one is there. */
+/* The diff if one pod is desired (NULL: none) and one exists. */
 static void expect_one(const PodSource *source, const Pod *desired_pod, ActualPod actual,
                        const char *expected) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };

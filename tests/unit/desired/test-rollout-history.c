@@ -173,7 +173,7 @@ TEST(text_of_another_form_is_refused)
         }
 }
 
-/* The texts of earlier versions lack the last line, or the last two. */
+/* The texts of earlier versions do not have the last line, or the last two. */
 TEST(damaged_text_is_refused_wherever_it_ends)
 {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Three pods without cgroups, so that what they use is not known and their priority decides. */
+/* Three pods without cgroups, so that their usage is not known and their priority decides. */
 typedef struct EvictorWorld {
         const char *refuses; /* the UID of a pod that cannot fail */
         const char *failed;  /* the one that was failed last */

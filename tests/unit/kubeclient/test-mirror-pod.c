@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a mirror pod contains, and what is left out. */
+/* The content of a mirror pod, and the omitted parts. */
 
 #include "agent/kubeclient/mirror-pod.h"
 

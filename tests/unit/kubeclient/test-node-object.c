@@ -59,7 +59,7 @@ static json_t *make_node_object(const Sample *sample) {
         return json;
 }
 
-/* What the server answers to the body. */
+/* The response of the server to the body. */
 static char *known_of(const Sample *sample) {
         json_t *json = make_node_object(sample);
         char *known;

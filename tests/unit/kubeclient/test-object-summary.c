@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What objects of a server say of themselves, and objects that are none. */
+/* Metadata of a server's objects, and documents that are not objects. */
 
 #include "agent/kubeclient/object-summary.h"
 

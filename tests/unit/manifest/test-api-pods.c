@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Pods as an API server has admitted them: with the fields that its defaults, its admission and its
- * controllers fill in, and with what it accepts and a manifest may not have. */
+ * controllers fill in, and with fields that it accepts and a manifest may not have. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
@@ -133,7 +133,7 @@ TEST(pod_for_another_system_can_be_read)
         EXPECT_EQ(pod->spec.os->name, OS_WINDOWS);
 }
 
-/* What the server does not look at, and what is refused of a manifest. */
+/* Fields that the server does not check, and fields that are refused in a manifest. */
 TEST(values_that_only_a_manifest_must_not_have_are_accepted)
 {
         static const char spec[] =

@@ -280,7 +280,7 @@ TEST(zero_durations_are_the_defaults)
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };
 
-        /* What kubeadm writes of settings without a value. */
+        /* kubeadm's output for settings without a value. */
         EXPECT_STREQ(load("syncFrequency: 0s\nimageMinimumGCAge: 0s\nimageMaximumGCAge: 0s\n"
                           "memorySwap: {}\ncrashLoopBackOff: {}\nruntimeRequestTimeout: 0s\n"
                           "logging: {flushFrequency: 0, options: {json: {infoBufferSize: \"0\"}}}\n"
@@ -699,7 +699,7 @@ TEST(invalid_threshold_is_refused_with_its_place)
         }
 }
 
-/* The error of a configuration, "" where it is valid. */
+/* The error of a configuration, "" if it is valid. */
 static const char *verdict_of(const char *yaml) {
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };

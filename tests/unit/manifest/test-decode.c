@@ -52,7 +52,7 @@ static const char *in_container(const char *fields) {
         return verdict(yaml);
 }
 
-/* Fields of the spec beside a container: line 6. */
+/* Fields of the spec next to a container: line 6. */
 static const char *in_spec(const char *fields) {
         char yaml[2048];
 

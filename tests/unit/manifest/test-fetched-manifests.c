@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manifests that were fetched, beside those of the directory. */
+/* Manifests that were fetched, together with those of the directory. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/pod-source.h"

@@ -119,7 +119,7 @@ TEST(lists_of_workloads_are_errors_with_the_same_advice)
                     "f:6:14: apiVersion: must be v1 for a PodList, not 'v2'");
 }
 
-/* The items need not repeat what the list says. */
+/* The items need not repeat fields of the list. */
 TEST(typed_lists_of_what_a_node_runs_are_read)
 {
         static const char yaml[] =

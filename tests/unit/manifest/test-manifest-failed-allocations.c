@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent reads and computes, without memory: manifests, objects of an API server, records,
- * configurations, and what follows from a manifest. */
+/* The agent's parsers and computations, without memory: manifests, objects of an API server,
+ * records, configurations, and the data that is computed from a manifest. */
 
 #include "agent/bundle/env-file.h"
 #include "agent/bundle/environment.h"
@@ -30,7 +30,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 
-/* gnutls_hash_init() keeps its first allocation where a later one fails. */
+/* gnutls_hash_init() keeps its first allocation if a later one fails. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void) {
@@ -40,7 +40,7 @@ const char *__lsan_default_suppressions(void) {
 static const char manifests[] = SOURCE_DIR "/manifests";
 
 enum {
-        STRIDE = 7, /* where a function allocates some thousand times */
+        STRIDE = 7, /* if a function allocates some thousand times */
 };
 
 static char *read_source(const char *path) {
@@ -168,7 +168,7 @@ TEST(objects_of_an_api_server_and_records_are_parsed)
         expect_survives_failed_allocations("a record", parse_record, record, 1);
 }
 
-/* ---- what follows from a manifest ---- */
+/* ---- data computed from a manifest ---- */
 
 static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
 static char *image_command[] = { (char[]){ "/bin/sh" }, NULL };

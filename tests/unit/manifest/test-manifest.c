@@ -166,7 +166,7 @@ TEST(a_copy_is_equal_and_independent)
         manifest_objects_done(&objects);
 }
 
-/* For every row: if the copy lacks it, the comparison must report a difference. */
+/* For every row: if the copy does not have it, the comparison must report a difference. */
 static void expect_differences(const Schema *schema, void *object, const Pod *whole,
                                const Pod *original) {
         for (size_t i = 0; i < schema->n_fields; i++) {

@@ -117,7 +117,7 @@ TEST(objects_are_checked)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-/* Whatever stands where in a document that is a Secret, or may be one. */
+/* Any content of a document that is a Secret, or may be one. */
 TEST(no_message_about_a_secret_quotes_a_value)
 {
         static const char *const documents[] = {

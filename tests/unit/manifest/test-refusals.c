@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* The error of a spec beside one container, without its place. */
+/* The error of a spec next to one container, without its place. */
 static const char *refusal(const char *spec) {
         static char text[1024];
         ManifestObjects objects = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events are kept, and what a reader gets. */
+/* Which events are kept, and which ones a reader gets. */
 
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual lists the metrics; what is printed for a scrape is where that comes from. */
+/* The manual lists the metrics; the list is generated from the output of a scrape. */
 
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/resource-metrics.h"
@@ -9,7 +9,7 @@
 
 #define PAGE "man/mainstayd.8.md"
 
-/* "`name` (gauge)\n: What it says.\n" for each metric, from the comments of the text format. */
+/* "`name` (gauge)\n: Help text.\n" for each metric, from the comments of the text format. */
 static char *print_list(char *metrics) {
         static const char help[] = "# HELP ", stable[] = "[STABLE] ";
         char *text, *line, *rest = metrics;

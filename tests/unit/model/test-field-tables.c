@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual lists the fields that are honoured; the tables of the schemas are where that comes
- * from. */
+/* The manual lists the supported fields; the list is generated from the tables of the schemas. */
 
 #include "agent/model/config.h"
 #include "agent/model/daemonset.h"
@@ -230,7 +229,7 @@ TEST(the_manual_lists_the_ignored_settings_of_a_kubelet)
         page_expect_section("man/mainstay-config.5.md", "## IGNORED SETTINGS", expected);
 }
 
-/* A term of a list of definitions: "\n`mainstay.runtime`" and whatever follows in the line. */
+/* A term of a list of definitions: "\n`mainstay.runtime`" and the rest of the line. */
 static void expect_setting(const char *page, const char *prefix, const char *key) {
         cleanup_free char *term = NULL;
 

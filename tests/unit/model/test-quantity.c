@@ -8,7 +8,7 @@ static const struct {
         int64_t value;
         int64_t milli;
 } good[] = {
-        /* Unchanged where the text is canonical already. */
+        /* Unchanged if the text is already canonical. */
         { "0", "0", 0, 0 },
         { "1", "1", 1, 1000 },
         { "2", "2", 2, 2000 },

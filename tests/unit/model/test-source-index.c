@@ -214,7 +214,7 @@ TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
 {
         static const struct {
                 int64_t in_use;       /* 0: nothing is */
-                const char *of_fleet; /* what is in use */
+                const char *of_fleet; /* the index in use */
                 const char *configured;
                 bool is_same; /* bytes */
                 uint64_t now_sec;

@@ -13,7 +13,7 @@
 
 typedef struct SpdyClient {
         z_stream deflate;
-        ByteQueue out; /* what it has sent */
+        ByteQueue out; /* its data */
 } SpdyClient;
 
 static inline void spdy_client_init(SpdyClient *client) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the Kubernetes API of a lone node is made of: paths, selectors, tables, lists, discovery. */
+/* The parts of a lone node's Kubernetes API: paths, selectors, tables, lists, discovery. */
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/kubernetes/discovery.h"
@@ -343,7 +343,7 @@ TEST(a_reply_that_is_not_an_object_is_refused)
 
 /* ---- tables ---- */
 
-/* Every kind has as many cells as columns, whatever is missing in the object. */
+/* Every kind has as many cells as columns, even if fields are missing in the object. */
 TEST(each_row_has_a_cell_for_each_column)
 {
         cleanup_json json_t *object = read_json("{\"metadata\":{\"name\":\"a\"}}");

@@ -5,7 +5,7 @@
 #include "tests/test.h"
 #include "tests/unit/node-api/spdy-client.h"
 
-/* A connection with its client; what the server reports is a text. */
+/* A connection with its client; the reports of the server are a text. */
 typedef struct SpdyWorld {
         SpdyClient client;
         ByteQueue output;
@@ -55,7 +55,7 @@ static void world_done(SpdyWorld *world) {
 
 #define cleanup_world cleanup_with(world_done)
 
-/* Gives the server what the client has sent, in pieces of this size. */
+/* Passes the client's data to the server, in pieces of this size. */
 static int deliver_in_pieces(SpdyWorld *world, size_t piece) {
         ByteQueue *out = &world->client.out;
         int r = 0;

@@ -620,7 +620,7 @@ static const SubjectCase subjects[] = {
                       "007") },
           "Ren\xc3\xa9",
           { "a\xc3\xa9\xe2\x82\xac", "007" } },
-        /* What cannot be read is not left out. */
+        /* Unreadable data is not skipped. */
         { { PART("CN", "\x0c\x04"
                        "jane"),
             PART("O", "\x0c\x03"
@@ -747,7 +747,7 @@ TEST(a_client_has_as_many_groups_as_its_certificate_names)
         EXPECT_EQ(n, N_GROUPS);
 }
 
-/* ---- what a handshake proves, to a signer that believes nothing else ---- */
+/* ---- the proof of a handshake, for a signer that trusts nothing else ---- */
 
 static gnutls_x509_crt_t make_client_certificate(gnutls_privkey_t key) {
         gnutls_x509_crt_t certificate = start_certificate(public_key_of(key));
@@ -865,7 +865,7 @@ TEST(a_signer_that_does_not_answer_fails_the_handshake)
         client_done(&client);
 }
 
-/* ---- what the signer signs ---- */
+/* ---- signatures of the signer ---- */
 
 static const struct {
         gnutls_pk_algorithm_t algorithm;

@@ -56,7 +56,7 @@ TEST(an_authority_that_is_damaged_is_refused)
         EXPECT(strstr(damaged.message, "it is not a certificate and its key"));
 }
 
-/* 0 where the authority has issued the certificate, and both are valid at that time. */
+/* 0 if the authority has issued the certificate, and both are valid at that time. */
 static int verify_at(const NodeAuthority *authority, const char *certificate, uint64_t usec) {
         gnutls_datum_t issuer = make_datum(node_authority_certificate(authority)),
                        issued = make_datum(certificate);

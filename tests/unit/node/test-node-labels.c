@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-/* ---- a node with a configuration of its own ---- */
+/* ---- a node with its own configuration ---- */
 
 static SteadyClock test_clock;
 
@@ -69,7 +69,7 @@ static char *taints(const NodeLabelsTaints *node) {
                 EXPECT_STREQ(text_, expected);           \
         } while (0)
 
-/* What others have put onto the Node. */
+/* The labels and taints that others have put onto the Node. */
 static NodeLabelsTaints make_external(const char *key, const char *value, const char *taint) {
         NodeLabelsTaints external = { 0 };
 
@@ -180,7 +180,7 @@ TEST(a_noexecute_taint_keeps_the_time_when_it_was_first_seen)
         EXPECT_EQ(node_labels_set_external(&node, &external), 1);
         REQUIRE(node.effective.taints.n == 2);
         EXPECT_STREQ(node.effective.taints.items[1].time_added, past);
-        /* The next agent: the server no longer gives the time, which is known. */
+        /* The next agent: the server does not report the time any more, which is known. */
         node_labels_done(&node);
         node = load_node(&config, true);
         free(external.taints.items[0].time_added);

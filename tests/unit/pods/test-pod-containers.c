@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The restart of all containers of a pod, and what a shutdown of the machine that is cancelled
- * makes of them: real containers whose attempts are adopted, without a shim. */
+/* The restart of all containers of a pod, and the effect of a cancelled shutdown of the machine on
+ * them: real containers whose attempts are adopted, without a shim. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/schema.h"

@@ -50,7 +50,8 @@ TEST(few_and_small_pods_are_chosen)
         };
 
         expect_chosen(all, 5, &(NodeUsage){ { [RESOURCE_CPU] = 90 } }, "a");
-        /* Both b and c would do; b requests less memory. Of d and e, which are equal, the later. */
+        /* Both b and c would do; b requests less memory. The later one of d and e, which are
+         * equal. */
         expect_chosen(all, 3, &(NodeUsage){ { [RESOURCE_CPU] = 200 } }, "b");
         expect_chosen(all + 2, 3, &(NodeUsage){ { [RESOURCE_CPU] = 250 } }, "c");
         expect_chosen(all, 5, &(NodeUsage){ { [RESOURCE_CPU] = 350 } }, "ab");

@@ -159,7 +159,7 @@ TEST(what_cannot_be_written_is_tried_again)
         StoreWorld world;
 
         store_world_init(&world, ROOM);
-        REQUIRE(mkdirat(world.fd, ".web", 0700) == 0); /* where the new file would be */
+        REQUIRE(mkdirat(world.fd, ".web", 0700) == 0); /* the place of the new file */
         (void) report_queue_put(world.queue, "web", REPORT_STATUS_KEY, "{1}");
         report_store_save(world.store);
         while (!report_queue_has_unsaved(world.queue))

@@ -15,7 +15,7 @@ TEST(only_a_machine_that_has_just_booted_and_has_manifests_waits)
         EXPECT_EQ(manifest_source_first_wait(600 * minute, true, USEC_PER_SEC, 1000), 5 * minute);
 }
 
-/* A thousand machines ask in each second of the interval about as often. */
+/* A thousand machines send about the same number of requests in each second of the interval. */
 TEST(machines_that_boot_together_are_spread_over_the_interval)
 {
         enum {

@@ -20,7 +20,7 @@ static SourceInUse index_of(int64_t number, uint64_t deadline_usec) {
                               .deadline_usec = deadline_usec };
 }
 
-/* The directory of a source, where something is in use. */
+/* The directory of a source with manifests in use. */
 static int make_directory(void) {
         static unsigned n;
         cleanup_free char *path = NULL;

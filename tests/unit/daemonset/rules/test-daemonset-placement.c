@@ -235,7 +235,7 @@ TEST(toleration_seconds_end)
         manifest_objects_done(&objects);
 }
 
-/* The decision for a set with this affinity beside the pods of a file. */
+/* The decision for a set with this affinity if the pods of a file run. */
 static char *verdict_beside_of(const char *affinity, ObjectSource source, const char *pods,
                                ObjectSource other) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node("");

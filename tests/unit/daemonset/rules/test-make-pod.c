@@ -66,7 +66,7 @@ TEST(pod_has_the_fields_that_the_controller_sets)
         EXPECT_EQ(required->terms.items[0].match_expressions.n, 0);
         EXPECT_STREQ(required->terms.items[0].match_fields.items[0].key, "metadata.name");
         EXPECT_STREQ(required->terms.items[0].match_fields.items[0].values[0], "node1");
-        /* Two of its own, of which one is the controller's too, which has six. */
+        /* Two of its own, one of which is the controller's too, which has six. */
         EXPECT_EQ(pod->spec.tolerations.n, 7);
         EXPECT(daemonset_selects_pod(set, pod));
         manifest_objects_done(&objects);

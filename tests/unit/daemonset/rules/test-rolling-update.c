@@ -143,7 +143,7 @@ TEST(update_strategy_decides_which_pods_are_kept)
         }
 }
 
-/* At most one pod is kept, or two with maxSurge, and none beside a created pod without maxSurge. */
+/* At most one pod is kept, or two with maxSurge, and none if a pod is created without maxSurge. */
 TEST(number_of_pods_is_limited_in_each_state)
 {
         static const char letters[2][2] = { "co", "-e" };

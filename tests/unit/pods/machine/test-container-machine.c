@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-/* What the machine asked for, and what there is because of it. */
+/* The requests of the machine, and their effects. */
 typedef struct World {
         ContainerMachine *machine;
         char script[4096];
@@ -368,7 +368,7 @@ TEST(a_checkpointed_termination_is_restored_unchanged)
         EXPECT_STREQ(status->last_state.reason, "OOMKilled");
         EXPECT_EQ(status->state.exit_code, 0);
         pod_status_done(&all);
-        container_machine_recover(world.machine, 5, 3); /* it knows of one already */
+        container_machine_recover(world.machine, 5, 3); /* it already has one */
         EXPECT_EQ(container_machine_attempt(world.machine), 2U);
         container_machine_restart_edited(world.machine);
         EXPECT(!container_machine_terminated_state(world.machine));

@@ -28,7 +28,7 @@ static ContainerOrderEntry entry_of(char letter) {
         return entry;
 }
 
-/* What is due, likewise: '.' nothing, 's' start, 't' stop in turn, 'x' stop. */
+/* The due steps, in the same form: '.' nothing, 's' start, 't' stop in turn, 'x' stop. */
 static void plan(const char *pod, const ContainerOrderInput *input, char ret[N_MAX + 1]) {
         static const char letters[] = {
                 [ORDER_NOTHING] = '.',
@@ -89,7 +89,7 @@ TEST(init_containers_start_in_order_and_main_containers_together)
                 { "sdMm", "s..s" },
                 { "iM", ".." },
                 { "usrm", ".s.." },
-                /* A postStart hook holds what comes after its container. */
+                /* A postStart hook delays the containers after its own. */
                 { "hmm", "s.." },
                 { "Hmm", "..." },
                 { "Mmm", ".ss" },

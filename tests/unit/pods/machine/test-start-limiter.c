@@ -22,7 +22,7 @@ TEST(start_slots_are_granted_in_order_up_to_the_limit)
                 start_limiter_acquire(&limiter, &slots[i]);
         }
         EXPECT_EQ(n_served, 2);
-        start_limiter_acquire(&limiter, &slots[0]); /* asking again changes nothing */
+        start_limiter_acquire(&limiter, &slots[0]); /* a repeated request changes nothing */
         start_limiter_release(&limiter, &slots[3]); /* leaves the queue */
         start_limiter_release(&limiter, &slots[0]);
         EXPECT_EQ(n_served, 3);
