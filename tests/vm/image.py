@@ -20,7 +20,7 @@ PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCH
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 libwslay1
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba""".split()
-# What the test of foreign file systems starts itself.
+# Servers that the test of foreign file systems starts itself.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
 nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
@@ -89,8 +89,8 @@ def write(root, path, text, mode=0o644):
 
 
 def debootstrap(root):
-    """From one archive: security updates are of no use there, and are one more that may be out of order. The initial RAM disk
-    has only the modules for the disk and its file system: it is unpacked under emulation."""
+    """From one archive: security updates are of no use there, and are another archive that may be out of order. The
+    initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
@@ -132,7 +132,8 @@ def make_root(root):
 
 
 def make_root_in_memory(root):
-    """Programs of 32 bits that are emulated one by one cannot list the directories of ext4, where a place takes 64 bits."""
+    """32-bit programs that are emulated one by one cannot list the directories of ext4, in which a position has 64
+    bits."""
     with tempfile.TemporaryDirectory() as memory:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", memory], check=True)
         try:

@@ -13,9 +13,9 @@ BOOT_DEADLINE = 600
 COMMAND_DEADLINE = 180
 SNAPSHOT = "running"
 
-# Debian's name of it. The emulator for each, with the words for the kernel. What is slow under emulation and not needed here
-# is off: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer may tick too late for the
-# kernel's check of it.
+# Debian's name of it. The emulator for each, with the words for the kernel. Features that are slow under emulation and
+# not needed here are disabled: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer
+# may tick too late for the kernel's check of it.
 ARCHITECTURE = os.environ.get("MAINSTAY_VM_ARCHITECTURE", "amd64")
 EMULATORS = {
     "amd64": (["qemu-system-x86_64", "-M", "q35", "-cpu", "max,la57=off"], "console=ttyS0 no_timer_check tsc=reliable"),

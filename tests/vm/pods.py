@@ -92,6 +92,6 @@ def container(machine, name):
 
 
 def identities(machine, names):
-    """What a restart would change."""
+    """State that a restart would change."""
     return {name: (container(machine, name)["containerID"], container(machine, name)["restartCount"], process(machine, name))
             for name in names}

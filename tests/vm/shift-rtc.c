@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into the emulator, whose real-time clock is then as many seconds ahead as stand in a
- * file: hours pass for a machine that sleeps. */
+/* Preloaded into the emulator, whose real-time clock is then ahead by the seconds in a file: hours
+ * pass for a machine that sleeps. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

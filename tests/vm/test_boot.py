@@ -42,7 +42,7 @@ def bare(machine):
 
 
 def started(machine):
-    """What the pod's script has written, in milliseconds; the pod is reported as running before that."""
+    """The output of the pod's script, in milliseconds; the pod is reported as running before that."""
     return float(machine.wait(f"grep . {NOTES}/started", "the pod has recorded its start")) * 1000
 
 

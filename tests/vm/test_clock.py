@@ -29,7 +29,8 @@ ExecStart=date -s @86400
 WantedBy=multi-user.target
 """
 
-# openssl serves the files of its directory, which hold the headers of their answers. The agent asks once in ten hours, so it must not come before.
+# openssl serves the files of its directory, which hold the headers of their answers. The agent sends a request once in
+# ten hours, so it must not arrive before.
 SERVER = f"""[Unit]
 Before=mainstay.service
 [Service]
@@ -48,7 +49,7 @@ def configuration(key):
 
 
 def add_headers(directory):
-    """What an answer needs besides the file: its length."""
+    """Data that a response needs in addition to the file: its length."""
     for path in [*directory.glob("index.json*"), *directory.glob("sha256/*")]:
         content = path.read_bytes()
         path.write_bytes(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that lacks cgroup controllers, as that of a Raspberry Pi lacks the one of memory by default: pods run, and a limit
-that cannot be set is named."""
+"""A kernel without cgroup controllers, like that of a Raspberry Pi without the one of memory by default: pods run, and
+a limit that cannot be set is named."""
 
 import pods
 import pytest

@@ -40,7 +40,7 @@ class Fleet:
         self.blocks = read_blocks()
 
     def next(self, section):
-        """Runs the next block of a section; returns what the machines printed."""
+        """Runs the next block of a section; returns the output of the machines."""
         role, script = self.blocks[section].pop(0)
         machines = {"server": [self.server], "nodes": self.nodes, "till": [self.till]}[role]
         return [machine.run(f"set -e; mkdir -p /srv/fleet; cd /srv/fleet\n{script}") for machine in machines]
@@ -69,7 +69,7 @@ def _fleet(disk):
 
 
 def identity(machine, name):
-    """What a replaced or restarted pod would change."""
+    """State that a replaced or restarted pod would change."""
     return machine.run(f"mainstay get pods -l app={name} -o json | grep -E '\"(uid|containerID|restartCount)\"'")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory on NFS, SMB and FAT, as the kernel has them: no container can have its root file system there. The agent says
-so at its start, with the place, the reason and what to do, and runs the pods when the directory is on another file system."""
+"""A state directory on NFS, SMB and FAT, as the kernel has them: no container can have its root file system there. The
+agent reports this at its start, with the place, the reason and the remedy, and runs the pods when the directory is on
+another file system."""
 
 from pods import SCRIPT, drain, end, wait_running, write
 import pytest
@@ -57,7 +58,7 @@ def journal(machine, cursor):
     return machine.run(f"journalctl --sync; journalctl -u mainstay --after-cursor='{cursor}' --no-pager -o cat")
 
 
-# Only SMB keeps what an image has.
+# Only SMB keeps the attributes of an image.
 @pytest.mark.parametrize("mount, kind, name, fails", [(FAT, "vfat", "FAT", "Cannot unpack image"), (NFS, "nfs4", "NFS", "Cannot unpack image"),
                                                       (SMB, "cifs", "SMB", "cannot mount overlay on")], ids=["fat", "nfs", "smb"])
 def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, mount, kind, name, fails):

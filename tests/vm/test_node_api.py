@@ -27,7 +27,7 @@ def configure(machine, more=""):
 def test_the_first_connection_starts_it_as_its_own_user(machine):
     configure(machine)
     machine.run("systemctl enable --now mainstay-api.socket")
-    machine.run("mainstay kubeconfig > /run/kubeconfig")  # with a key of its own each time
+    machine.run("mainstay kubeconfig > /run/kubeconfig")  # with a separate key each time
     machine.run(SAVE.format("client-certificate-data", "admin.crt") + "; " + SAVE.format("client-key-data", "admin.key"))
     assert show(machine, "mainstay-api.service", "ActiveState")["ActiveState"] == "inactive"
     reply = ask(machine, "/healthz")

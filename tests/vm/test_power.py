@@ -10,7 +10,7 @@ from conftest import LARGE_IMAGES, POWER_CUTS
 MANIFESTS = "/etc/kubernetes/manifests"
 PODS = 6
 
-# Writes, edits and removes manifests in quick succession. Each is written beside its place, synced and renamed.
+# Writes, edits and removes manifests in quick succession. Each is written next to its place, synced and renamed.
 CHURN = f"""
 while :; do
     n=$((RANDOM % {PODS}))

@@ -14,7 +14,7 @@ MIB = 1 << 20
 # Available memory as the agent computes it, in bytes.
 LEFT = "awk '/^MemFree:|^Inactive.file.:/ { sum += $2 } END { printf \"%d\", sum * 1024 }' /proc/meminfo"
 
-# Uses as much memory, in MiB, as its file in /notes says.
+# Uses the amount of memory, in MiB, in its file in /notes.
 EATER = """while :; do
         dd if=/dev/zero of=/m/file bs=1M count=$(cat /notes/{name}) 2>/dev/null
         echo ate; read line </notes/wait; done"""
@@ -61,7 +61,7 @@ def test_memory_pressure_evicts_the_pod_over_its_request_but_no_critical_one(mac
         wait_ate(machine, name)
     assert condition(machine, "MemoryPressure") == "False"
     launch(machine, "greedy", 170, request="1Mi", priority=10)
-    # In one command: the pod starts again, and is evicted again, where a slow machine looks late.
+    # In one command: on a slow machine, the pod starts again, and is evicted again, before the check.
     machine.wait("mainstay get pod greedy-machine -o json >/var/tmp/evicted && mainstay describe node >/var/tmp/short && "
                  "grep '\"Evicted\"' /var/tmp/evicted && grep KubeletHasInsufficientMemory /var/tmp/short", "greedy is evicted")
     message = json.loads(machine.run("cat /var/tmp/evicted"))["status"]["message"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory whose quota, one of the kernel for a project, is used up: first blocks, then inodes. What runs stays, no file
-is damaged, and what could not be done is done when there is space. Nothing is evicted: thresholds would come first."""
+"""A state directory whose quota, one of the kernel for a project, is used up: first blocks, then inodes. Running pods
+stay, no file is damaged, and failed operations are done when there is space. Nothing is evicted: thresholds would come
+first."""
 
 from machine import ARCHITECTURE
 from pods import SCRIPT, configure, drain, end, get, process, wait_running, write
@@ -13,11 +14,11 @@ STATE = "/var/lib/mainstay"
 PROJECT = 7
 QUOTACTL = {"amd64": 179, "arm64": 60, "armhf": 131}[ARCHITECTURE]
 LASTING = ["stays", "logs", "writes"]
-# It writes to its volume all the time, and says which error it got.
+# It writes to its volume continuously, and prints which error it got.
 WRITER = "while :; do dd if=/dev/zero of=/data/file bs=64k count=64 2>&1 | grep -o 'quota exceeded'; rm -f /data/file; sleep 0.5; done"
 COUNTER = "i=0; while :; do echo line $i; i=$((i + 1)); sleep 0.2; done"
 
-# Sets how many blocks of 1 KiB and inodes the project may have beyond what it has (0: without limit).
+# Sets how many blocks of 1 KiB and inodes the project may have in addition to its own (0: without limit).
 LIMIT = f"""
 my ($blocks, $inodes) = @ARGV;
 my ($get, $set, $project) = ((0x800007 << 8) + 2, (0x800008 << 8) + 2, {PROJECT});
@@ -38,7 +39,7 @@ def limit(machine, blocks="none", inodes="none"):
 
 @pytest.fixture(scope="module", name="limited")
 def _limited(machine):
-    """The machine with its state on a file system of its own, which counts for a project, and with pods."""
+    """The machine with its state on a separate file system, which counts for a project, and with pods."""
     machine.write("/opt/test/limit", LIMIT)
     drain(machine)
     machine.run(f"""set -e
@@ -65,7 +66,7 @@ def _before(limited):
 
 
 def identities(machine):
-    """What a restart would change."""
+    """State that a restart would change."""
     found = {}
     for name in LASTING:
         (status,) = get(machine, name)["status"]["containerStatuses"]
@@ -78,7 +79,7 @@ def said(machine):
 
 
 def wait_restart(machine, restarts, what, otherwise="0"):
-    """The container of the broken pod was started more often, or what else its status may be."""
+    """The container of the broken pod was started more often; the rest of its status may vary."""
     machine.wait("mainstay get pod broken-machine -o json | perl -0777 -ne "
                  f"'/\"restartCount\": *(\\d+)/ or exit 1; exit !($1 > {restarts} || {otherwise})'", what)
 
@@ -91,7 +92,7 @@ def live_through(machine, before, number, **left):
     write(machine, specs.script_pod(name, SCRIPT))
     machine.run(f"kill -9 {process(machine, 'broken')}; systemctl kill -s KILL mainstay")
     machine.wait(f"mainstay get pods | grep -E '^{name}-machine '", "the new pod is listed")
-    for pod in LASTING:  # the next agent knows what runs
+    for pod in LASTING:  # the next agent knows the running pods
         wait_running(machine, pod)
     # Not its last state, which it has since its first restart.
     wait_restart(machine, restarts, "its end is known", '/"state": *\\{\\s*"(waiting|terminated)"/')
@@ -134,7 +135,8 @@ def test_what_found_the_quota_used_up_is_repeated(limited, before, kind, counts)
 
 
 def test_an_image_is_unpacked_when_there_is_space(limited, before):
-    """There is space for the archive, which has 10 MB, and for what the other pod writes, 4 MB, and not for the image beside them."""
+    """There is space for the archive, which has 10 MB, and for the data that the other pod writes, 4 MB, and not also
+    for the image."""
     limit(limited, blocks=16000)
     pod = specs.script_pod("large", SCRIPT)
     pod["spec"]["containers"][0]["image"] = "docker.io/library/large0:1"

@@ -102,7 +102,7 @@ def test_package_contains_manuals_completion_examples_and_a_user(machine):
     assert machine.run("getent passwd mainstay-image").endswith("/usr/sbin/nologin\n")
     assert machine.run("stat -c '%a %U %G' /var/lib/mainstay /run/mainstay").splitlines() == [
         "700 root root", "710 root mainstay-api"]
-    # Pods with users of their own pass through it, and may be on this machine.
+    # Pods with their own users pass through it, and may be on this machine.
     assert machine.run("stat -c '%a %U %G' /run/mainstay/pods") in ("700 root root\n", "711 root root\n")
 
 

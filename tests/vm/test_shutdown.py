@@ -52,7 +52,7 @@ def wait_ready(machine, name):
 
 
 def notes(machine):
-    """Pairs of a pod and what it recorded, in the order in which they were written."""
+    """Pairs of a pod and its record, in the order in which they were written."""
     return [tuple(line.split()[:2]) for line in machine.run(f"cat {NOTES}/list").splitlines()]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that sleeps for hours (suspend to RAM) while probes, commands, hooks and grace periods are under way. What waits
-for a process does not count the sleep, during which no process ran; what waits for a time does."""
+"""A machine that sleeps for hours (suspend to RAM) while probes, commands, hooks and grace periods are under way. Waits
+for a process do not count the sleep, during which no process ran; waits for a time do."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ NOTES = "/var/tmp/notes"
 HOURS = 3600
 # Longer than an emulated machine on a busy host takes, shorter than the sleep.
 LIMIT = 1500
-# Holds while the test wants it to; a line for each time says that it does.
+# Holds while the test wants it to; prints a line for each time.
 HOLD = "if [ -e /notes/hold ]; then echo held >>/notes/{name}; while [ -e /notes/hold ]; do sleep 0.2; done; fi"
 PAGE = ("mkdir -p /tmp/www/cgi-bin && {{ echo '#!/bin/sh'; echo '{hold}'; echo 'echo; echo well'; }} >/tmp/www/cgi-bin/page && "
         "chmod +x /tmp/www/cgi-bin/page && exec httpd -f -p 18090 -h /tmp/www").format(hold=HOLD.format(name="http"))
@@ -85,7 +85,7 @@ def _machine(disk, installed, clock):
 
 @pytest.fixture(scope="module", name="before")
 def _before(machine, clock):
-    """What was there before the machine slept for six hours, in which everything was under way. It is awake again."""
+    """The state before the machine slept for six hours, in which every operation was in progress. It is awake again."""
     for document in documents():
         write(machine, document)
     for document in documents():

@@ -142,7 +142,7 @@ def documents():
 
 
 def all_documents():
-    """The same, and as many more pods as are asked for."""
+    """The same, and as many more pods as requested."""
     kinds = list(documents())
     n_pods = sum(document["kind"] == "Pod" for document in kinds)
     return kinds + [specs.script_pod(f"plain{i}", COUNTER if i % 4 == 0 else SLEEP) for i in range(PODS - n_pods)]
@@ -217,8 +217,8 @@ def container_state(scopes, status):
 
 
 def snapshot(machine):
-    """What no upgrade may change: a dictionary of pods, of containers, of shims and of files. A pod that has ended releases its
-    sandbox, which version 0.1.0 keeps."""
+    """State that no upgrade may change: a dictionary of pods, of containers, of shims and of files. A pod that has
+    ended releases its sandbox, which version 0.1.0 keeps."""
     pods, scopes = list_pods(machine), processes(machine)
     ended = {pod["metadata"]["uid"] for pod in pods.values() if pod["status"]["phase"] in ("Succeeded", "Failed")}
     crashing = next((pod["metadata"]["uid"] for name, pod in pods.items() if name.endswith(CRASHING)), "none")
@@ -241,7 +241,7 @@ def snapshot(machine):
 
 
 def differences(before, after):
-    """Lines with what has changed."""
+    """Lines with the changes."""
     found = [f"{name}: {before.get(name)} became {after.get(name)}" for name in sorted(before.keys() | after.keys())
              if name != "files" and before.get(name) != after.get(name)]
     return found + [f"file {line}" for line in sorted(before["files"] ^ after["files"])]
@@ -264,7 +264,7 @@ def count_crashes(machine):
 
 
 def lengths(machine):
-    """Of all that must grow: logs and notes, in lines."""
+    """Counts that must grow: logs and notes, in lines."""
     script = [f"echo {name} $(cat /var/log/pods/default_{name}-machine_*/main/*.log | wc -l)" for name in (*COUNTERS, "web")]
     script += [f"echo {name} $(wc -l <{NOTES}/{name})" for name in PROBES]
     return {line.split()[0]: int(line.split()[1]) for line in machine.run("; ".join(script)).splitlines()}
@@ -321,7 +321,7 @@ def exchange(machine, package, version):
     hooks = machine.run(f"cat {NOTES}/hooks")
     start_watch(machine)
     machine.run(f"dpkg --install {package}", DEADLINE)
-    # Until it notifies systemd that it is ready, an agent lists pods without what their shims know.
+    # Until it notifies systemd that it is ready, an agent lists pods without the state of their shims.
     rows = int(machine.run("wc -l </var/tmp/pods"))
     assert agent(machine) not in (old, "0")
     assert machine.run("dpkg-query -W -f '${Version}' mainstay").strip() == version
@@ -337,7 +337,7 @@ def exchange(machine, package, version):
 
 
 def assert_usable(machine):
-    """What goes through the shims of the other version."""
+    """Operations that go through the shims of the other version."""
     assert machine.run("mainstay exec critical-machine -- echo inside", DEADLINE).strip() == "inside"
     assert "kept" in machine.run("mainstay exec scratch-machine -- cat /disk/file /memory/file", DEADLINE)
     assert machine.run("mainstay exec objects-machine -- cat /color /settings/color", DEADLINE) == "blueblue"
