@@ -94,7 +94,7 @@ ANNOTATED = {"env": [value("POD_NAME", "foo"), field("ANNOTATION", "metadata.ann
              "volumeMounts": [specs.mount("work", "/part", subPathExpr="$(ANNOTATION)/$(POD_NAME)"), specs.mount("work", "/whole")]}
 
 
-def test_pod_with_a_path_that_fails_runs_once_it_is_mended(trial):
+def test_pod_with_a_path_that_fails_runs_once_it_is_fixed(trial):
     trial.bind(specs.container(**ANNOTATED), volumes=[CHANGING], metadata={"annotations": {"notmysubpath": "mypath"}})
     pod = trial.wait_waiting("CreateContainerConfigError")
     assert pod["status"]["phase"] == "Pending"

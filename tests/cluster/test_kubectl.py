@@ -360,7 +360,7 @@ def test_port_carries_bytes_both_ways(kubectl, pod):
                 assert hashlib.sha256(out).digest() == hashlib.sha256(data).digest()
 
 
-def test_what_a_pod_sends_before_it_closes_a_port_arrives(kubectl):
+def test_data_of_a_pod_arrives_though_it_closes_the_port(kubectl):
     name = kubectl.names["deployment"]
     wanted = kubectl.run("exec", name, "-c", "main", "--", "cat", "/bin/busybox")
     with forwarded(kubectl, name, FILE_PORT) as connect:

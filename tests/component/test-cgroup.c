@@ -145,7 +145,7 @@ TEST(a_value_that_the_kernel_refuses_is_an_error_with_its_place)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_controller_that_the_kernel_lacks_is_named)
+TEST(a_missing_controller_of_the_kernel_is_named)
 {
         cleanup_error Error error = ERROR_NULL;
 

@@ -130,7 +130,7 @@ TEST(output_beyond_the_limit_is_dropped_and_does_not_block)
         EXPECT_STREQ(seen.error, "end");
 }
 
-TEST(of_much_standard_error_the_end_is_kept)
+TEST(the_end_of_long_standard_error_is_kept)
 {
         ChildOutcome seen;
 

@@ -513,7 +513,7 @@ static void count_image(const ImageInfo *info, void *userdata) {
         counts[info->is_in_use]++;
 }
 
-TEST(what_pods_want_is_asked_once_for_all_images)
+TEST(needs_of_pods_are_requested_once_for_all_images)
 {
         ImageStoreWorld world = { .wanted = "app:2" };
         unsigned counts[2] = { 0 };

@@ -163,7 +163,7 @@ TEST(conflict_is_retried_at_once)
         author_done(&author);
 }
 
-TEST(what_changes_by_itself_is_asked_again_soon_and_each_key_for_itself)
+TEST(refusals_that_end_by_themselves_are_retried_soon_and_per_key)
 {
         uint64_t began = now_boottime_usec();
         char key[2] = "a";

@@ -17,7 +17,7 @@ from test_survival import identities, starter, starts
 from world import wait
 
 PODS = 60
-PASSERS = 10  # pods that come and go beside them
+PASSERS = 10  # pods that come and go in the meantime
 GROWTH = 1 << 20  # what an agent may still allocate
 LARGE = '{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "large{0}"}}, "data": {{"text": "{1}"}}}}'
 

@@ -437,7 +437,7 @@ def test_a_fault_applies_to_the_requests_that_it_names(api, admin):
     assert [event["type"] for event in admin.watch("/api/v1/pods?watch=true")] == ["ADDED"]
 
 
-def test_a_restored_backup_lacks_later_objects(api, admin):
+def test_a_restored_backup_does_not_contain_later_objects(api, admin):
     backup = api.store.dump()
     api.pod("late", NODE, IMAGE)
     api.store.restore(backup)

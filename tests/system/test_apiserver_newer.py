@@ -100,7 +100,7 @@ def test_handlers_of_an_unknown_kind_or_scheme_fail(make_member):
     assert "missing handler" in wait_event(member, "hook", "FailedPostStartHook")
 
 
-def test_what_no_node_or_system_is_rejects_the_pod(make_member):
+def test_unknown_node_or_system_rejects_the_pod(make_member):
     member = make_member()
     member.bind("system", os={"name": NEWER})
     assert rejected(member, "system", "PodOSNotSupported")

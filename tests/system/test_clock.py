@@ -188,7 +188,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
     assert clocked.pod("long")["status"]["phase"] == "Running" and clocked.init("long") == init
 
 
-def test_what_started_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clocked):
+def test_pod_from_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clocked):
     node = make_clocked(TO_1970)
     node.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     init = node.init("long")

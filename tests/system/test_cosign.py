@@ -99,6 +99,6 @@ def test_an_attestation_of_cosign_is_not_a_signature(verdict):
     assert "its predicate is 'https://slsa.dev/provenance/v1', not a signature" in message
 
 
-def test_what_cosign_makes_with_an_ed25519_key_is_refused(verdict):
+def test_signature_of_cosign_with_an_ed25519_key_is_refused(verdict):
     """It is Ed25519ph of RFC 8032, which 'cosign verify' refuses as well."""
     assert "it is signed, but not by a key of this rule" in verdict(rule(f"{DIRECTORY}/ed25519.pub", "ed25519"), signed_image())

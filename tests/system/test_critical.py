@@ -58,7 +58,7 @@ def test_an_agent_that_does_not_run_is_waited_for(node):
     waiting.stderr.close()
 
 
-def test_what_cannot_be_waited_for_is_refused(node):
+def test_wait_refuses_invalid_conditions(node):
     for words in ((), ("--bootstrap", "--critical"), ("--critical", "pod"), ("--critical", "--timeout", "soon")):
         answer = node.cli("wait", *words)
         assert answer.returncode == 2, answer.stderr

@@ -131,7 +131,7 @@ def test_other_users_are_refused(crash_node):
     assert node.cli("debug", "log-level").stdout == "info\n"
 
 
-def test_dump_lacks_contents_of_secrets(node):
+def test_dump_does_not_contain_values_of_secrets(node):
     """Neither the content of a Secret nor an environment variable appears, also if the pod is edited."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}}
     pod = specs.pod("web", specs.container(env=[

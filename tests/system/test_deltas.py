@@ -356,7 +356,7 @@ def test_a_blob_that_the_registry_damaged_is_reported_and_the_layers_are_pulled(
     expect_whole(world, result, "the delta cannot be applied")
 
 
-def test_what_is_fetched_of_a_delta_that_was_given_up_is_ignored(tmp_path, serve):
+def test_documents_of_a_delta_that_was_given_up_are_ignored(tmp_path, serve):
     layers = [NEW[0], *[{f"top{i}": RANDOM[i:60_000 + i]} for i in range(6)]]
     old = [OLD[0], *[{f"top{i}": RANDOM[:60_000]} for i in range(6)]]
     world = World(tmp_path, serve, Blobs(old), Blobs(layers))

@@ -66,7 +66,7 @@ def live_simply(node, name):
 
 
 @pytest.mark.parametrize("point", ["shim.encode-event", "shim.decode-request"])
-def test_what_a_shim_finds_no_memory_for_is_said_again(make_failing, point):
+def test_reports_of_a_shim_without_memory_are_repeated(make_failing, point):
     node = make_failing(failing.FailingNetworkNode, plugins=())
     node.launch(specs.pod("other"))
     before = node.init("other"), node.shim("other")

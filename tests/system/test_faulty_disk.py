@@ -211,7 +211,7 @@ def try_unreadable(node, disk, k, init):
 
 
 @pytest.mark.parametrize("ks", [(1, 9, 30), pytest.param(range(1, WRITES_MAX), marks=pytest.mark.long)])
-def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
+def test_unreadable_files_stop_no_pod_and_start_none_twice(make_node, ks):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat", "openat2")
     node.launch(starter(node, "stays", specs.IDLE))

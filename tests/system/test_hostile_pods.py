@@ -180,7 +180,7 @@ def test_a_pod_never_starts_beside_processes_that_cannot_be_killed(node, has_rec
 ETC = ("hosts", "hostname", "resolv.conf")
 
 
-def test_what_a_container_writes_to_etc_is_not_held_in_memory(node):
+def test_files_of_a_container_in_etc_are_not_held_in_memory(node):
     """/run is in memory and small: when it is full, no pod starts."""
     fill = "; ".join(f"dd if=/dev/zero of=/etc/{name} bs=64k count=16 2>/dev/null" for name in ETC)
     node.launch(specs.script_pod("filler", f"{fill}; {READY}"))
@@ -194,7 +194,7 @@ def test_what_a_container_writes_to_etc_is_not_held_in_memory(node):
 
 
 @pytest.mark.parametrize("name", ETC)
-def test_what_a_container_writes_to_etc_counts_as_ephemeral_storage(node, name):
+def test_files_of_a_container_in_etc_count_as_ephemeral_storage(node, name):
     node.drop(specs.pod("filler", specs.container(
         script=f"dd if=/dev/zero of=/etc/{name} bs=64k count=64 2>/dev/null; {READY}",
         resources={"limits": {"ephemeral-storage": "2Mi"}})))

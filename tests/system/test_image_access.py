@@ -148,7 +148,7 @@ def test_images_of_archives_are_for_every_pod_unless_all_are_verified(locked, ma
     strict.wait_waiting("web", "ErrImageNeverPull")
 
 
-def test_what_was_recorded_is_removed_with_the_image(locked, make_private):
+def test_access_record_is_removed_with_the_image(locked, make_private):
     node = make_private(locked)
     node.remove("first")
     node.wait_gone("first")

@@ -283,7 +283,7 @@ def test_a_registry_does_not_see_how_much_of_a_private_layer_has_arrived(store, 
     hang.set()
 
 
-def test_what_an_attacker_began_is_not_continued_by_others(store, serve):
+def test_download_of_an_attacker_is_not_resumed_by_others(store, serve):
     image, hang, asked = Blobs(PRIVATE), threading.Event(), threading.Event()
     (layer,) = image.layers
 

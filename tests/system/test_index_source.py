@@ -129,7 +129,7 @@ def test_a_client_that_writes_is_told_the_file_of_the_index(make_sourced, make_n
     wait(lambda: not node.pods(), "the pod is gone")
 
 
-def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, index):
+def test_unchanged_content_costs_one_small_request(make_sourced, make_nginx, index):
     index.write({"web.yaml": specs.pod("web"), "filler.yaml": b"# " + b"x" * 9000 + b"\n" + specs.text(specs.pod("db")).encode()})
     os.utime(index.path, (time.time() - 60,) * 2)
     nginx = make_nginx()

@@ -120,7 +120,7 @@ def test_a_refusal_says_why_an_object_is_in_no_file(lone, path, said):
 
 
 @pytest.mark.parametrize("path", [PODS + "/none", MAPS + "/none", SETS + "/none", CLASSES + "/none"])
-def test_what_is_not_there_is_not_found_when_it_is_deleted(lone, path):
+def test_deletion_of_a_missing_object_is_not_found(lone, path):
     status, answer = lone.ask(path, method="DELETE", body={})
     assert (status, answer["reason"]) == (404, "NotFound")
 

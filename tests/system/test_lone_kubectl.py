@@ -120,7 +120,7 @@ def test_a_pod_is_deleted_and_starts_again(kubectl, lone):
     assert lone.node.init("solo") != before
 
 
-def test_what_cannot_be_done_is_said(kubectl, lone):
+def test_unsupported_commands_are_refused_with_the_alternative(kubectl, lone):
     done = kubectl.run("drain", "node1", "--force", "--ignore-daemonsets", check=False)
     assert done.returncode != 0
     assert "it cannot be cordoned or drained" in done.stderr

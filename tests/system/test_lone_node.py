@@ -235,7 +235,7 @@ def test_a_table_is_watched_by_rows(lone, watch):
     assert [row["cells"][0] for row in first["rows"] + second["rows"]] == [lone.pods["solo"], lone.pods["web"]]
 
 
-def test_what_changed_between_a_list_and_a_watch_is_sent(lone, watch):
+def test_changes_between_a_list_and_a_watch_are_sent(lone, watch):
     lone.node.launch(specs.pod("between", specs.container(script=specs.IDLE)))
     name = lone.node.pod("between")["metadata"]["name"]
     before = version(lone, PODS)
@@ -445,7 +445,7 @@ def can_i(lone, **attributes):
     return answer["status"]
 
 
-def test_what_the_node_can_do_is_allowed(lone):
+def test_verbs_that_the_node_serves_are_allowed(lone):
     assert can_i(lone, verb="list", resource="pods") == {"allowed": True}
     assert can_i(lone, verb="create", resource="pods", subresource="exec") == {"allowed": True}
     assert can_i(lone, verb="delete", resource="pods") == {"allowed": True}

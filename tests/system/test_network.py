@@ -55,7 +55,7 @@ def wait_clean(net):
     wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
 
 
-def test_what_passes_a_pods_network_is_counted(net):
+def test_traffic_of_a_pods_network_is_counted(net):
     net.launch(listener("one", "I am one"))
     net.launch(pod("two"))
     one = net.address("one")

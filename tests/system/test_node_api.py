@@ -381,7 +381,7 @@ class Recorder:
         self.sent += data
 
 
-def test_what_comes_with_the_request_reaches_the_session(served):
+def test_data_that_arrives_with_the_request_reaches_the_session(served):
     recorder, data = Recorder(), os.urandom(48 * 1024)
     session = node_api.SpdySession(recorder, ["stdin", "stdout"])
     session.client.send(session.ids["stdin"], data, last=True)
@@ -686,7 +686,7 @@ class AbruptServer:
         self.stream.close()
 
 
-def test_what_a_port_sends_before_it_closes_arrives_though_nothing_can_be_sent_to_it(served):
+def test_data_of_a_port_arrives_though_nothing_can_be_sent_to_it(served):
     """As a server does that has not read all of the request when it answers."""
     server, answer = AbruptServer(), os.urandom(100000)
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")

@@ -123,7 +123,7 @@ def test_a_followed_log_ends_with_the_agent(served):
     served.node.start()
 
 
-def test_the_process_lacks_the_descriptors_of_the_agent(served):
+def test_the_process_does_not_have_the_descriptors_of_the_agent(served):
     """Neither its lock nor its sockets: another agent could not start, or a client would wait for it."""
     log = Log(served, query="follow=1&tailLines=1")
     log.line()

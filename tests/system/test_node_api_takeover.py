@@ -116,7 +116,7 @@ def test_a_made_up_identity_is_nobodys(node, credential):
     assert_refused(node, with_headers(node.everything(), credential), {401})
 
 
-def test_what_is_local_is_never_a_clients(node):
+def test_local_routes_are_never_open_to_clients(node):
     assert_refused(node, node.local_things(), {403})
 
 

@@ -55,7 +55,7 @@ def fixture_make_old_node(archive):
         node.finish()
 
 
-def test_an_agent_whose_kernel_lacks_a_call_ends_and_names_it(make_old_node):
+def test_an_agent_on_a_kernel_without_a_required_call_exits_and_names_it(make_old_node):
     node = make_old_node(())
     node.drop(specs.pod("web"))
     for call in NEEDED:

@@ -130,7 +130,7 @@ def test_an_edit_that_cannot_replace_the_pod_is_given_up(node):
     assert node.init("web") == pid and pod["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_what_ran_before_the_deadline_was_given_is_good(node):
+def test_revision_from_before_the_deadline_was_set_is_good(node):
     node.launch(web("1", seconds=None))
     assert not os.path.exists(f"{node.state}/rollouts")
     node.drop(web("2", "exit 1"))

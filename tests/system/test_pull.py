@@ -554,7 +554,7 @@ def test_programs_that_read_the_store_are_confined(puller, serve):
             assert network != os.readlink("/proc/self/ns/net")
 
 
-def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve):
+def test_fetchers_are_unprivileged_and_unpackers_have_no_network(puller, serve):
     hang = threading.Event()
 
     def behave(handler):

@@ -581,7 +581,7 @@ def test_pull_secrets_are_named_as_each_pod_names_them(locked, pulling_node):
     assert "hunter2" not in node.said()
 
 
-def test_of_two_members_of_a_pull_secret_with_one_name_the_last_counts(locked, pulling_node):
+def test_last_of_two_members_of_a_pull_secret_with_one_name_counts(locked, pulling_node):
     text = f'{{"auths": {{}}, "auths": {{"{locked.host}": {{"username": "joe", "password": "secret"}}}}}}'
     node = pulling_node(locked)
     node.drop({**secret("pull", {}), "data": {".dockerconfigjson": base64.b64encode(text.encode()).decode()}}, "secret.yaml")

@@ -169,7 +169,7 @@ def test_there_is_one_request_an_interval(make_reporting, receiver):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail", "cut", "hang"])
-def test_what_a_bad_server_does_not_take_arrives_later(make_reporting, receiver, how):
+def test_lines_that_a_bad_server_refuses_arrive_later(make_reporting, receiver, how):
     receiver.answer = getattr(receiver, how)
     node = make_reporting(receiver)
     node.drop(specs.pod("web"), "web.yaml")
@@ -188,7 +188,7 @@ def test_what_a_bad_server_does_not_take_arrives_later(make_reporting, receiver,
 
 
 @pytest.mark.slow
-def test_what_waits_survives_kills_and_the_link_that_is_away(make_reporting, receiver):
+def test_waiting_lines_survive_kills_while_the_link_is_down(make_reporting, receiver):
     receiver.answer = receiver.fail
     node = make_reporting(receiver)
     node.drop(specs.pod("gone"))

@@ -105,7 +105,7 @@ def test_capabilities_are_added_and_dropped(shared_node, add, drop, expected):
     assert capabilities(shared_node, name) == capabilities(shared_node, name, "CapEff") == expected
 
 
-def test_a_capability_that_the_node_lacks_is_an_error(shared_node):
+def test_a_capability_that_the_node_does_not_have_is_an_error(shared_node):
     if own_capabilities() & SYS_RESOURCE:
         shared_node.launch(secure("resource", {"capabilities": {"add": ["SYS_RESOURCE"]}}))
         assert capabilities(shared_node, "resource") & SYS_RESOURCE

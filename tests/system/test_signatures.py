@@ -634,7 +634,7 @@ def test_a_key_that_is_replaced_in_its_file_counts_at_the_next_start(registry, p
     wait_refused(node, "second", "not by a key of this rule")
 
 
-def test_what_proves_an_image_is_removed_with_it(registry, policy, strict_node, key):
+def test_signatures_are_removed_with_their_image(registry, policy, strict_node, key):
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
     node = strict_node(registry)

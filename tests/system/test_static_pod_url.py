@@ -85,7 +85,7 @@ def test_a_pod_list_of_json_is_what_the_kubelet_takes(make_fetching, server):
     node.wait_running("two")
 
 
-def test_what_has_not_changed_costs_one_small_request(make_fetching, server):
+def test_unchanged_content_costs_one_small_request(make_fetching, server):
     server.serve("# " + "x" * 5000 + "\n" + pod_text())
     node = make_fetching()
     node.wait_running("fetched")

@@ -185,7 +185,7 @@ def test_a_hostname_override_is_used_verbatim(net):
     assert [net.pod("web")["status"]["podIP"], "db.example.com"] in own
 
 
-def test_a_rejected_pod_lacks_container_statuses(node):
+def test_a_rejected_pod_has_no_container_statuses(node):
     node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
     pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
     assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]

@@ -38,7 +38,7 @@ def test_there_are_more_than_sixty_of_them():
     assert len(tool_images.IMAGES) >= 60
 
 
-def test_what_containerd_runs_and_is_refused_here_is_a_documented_difference():
+def test_image_that_containerd_runs_and_mainstay_refuses_is_a_documented_difference():
     refused = {name: image.containerd for name, image in tool_images.IMAGES.items() if image.refused}
     assert all(refused.values())
     assert {name for name, verdict in refused.items() if verdict == tool_images.RUNS} == {

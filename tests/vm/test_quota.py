@@ -128,7 +128,7 @@ def test_the_quota_is_the_kernel_s(limited):
 
 
 @pytest.mark.parametrize("kind, counts", [("blocks", (0, 4, 16, 64)), ("inodes", (0, 1, 3, 8, 16))])
-def test_what_found_the_quota_used_up_is_repeated(limited, before, kind, counts):
+def test_operations_are_repeated_after_the_quota_was_used_up(limited, before, kind, counts):
     were_full = [live_through(limited, before, f"{kind}{count}", **{kind: count}) for count in counts]
     assert were_full[0], "no write found the quota used up"
     assert_whole(limited, before)

@@ -120,7 +120,7 @@ def test_no_container_was_restarted_and_no_probe_has_failed(machine, before):
     assert "Unhealthy" not in events, events
 
 
-def test_what_was_under_way_ends_as_if_there_had_been_no_sleep(machine, before):
+def test_operations_in_progress_end_as_if_there_had_been_no_sleep(machine, before):
     assert machine.run(f"ls {NOTES}").split().count("hold") == 1 and "ended" not in machine.run(f"cat {NOTES}/stopped {NOTES}/hooked")
     for name, pid in before["ending"].items():
         assert process(machine, name) == pid, f"the grace period of {name} has been cut short"

@@ -106,7 +106,7 @@ TEST(lease_that_is_held_by_nothing_means_no_controller)
 }
 
 /* A proxy's page in place of the Lease must not make this node act as the controller. */
-TEST(what_is_not_a_lease_decides_nothing)
+TEST(invalid_lease_decides_nothing)
 {
         static const char *const texts[] = {
                 "",

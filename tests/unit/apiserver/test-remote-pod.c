@@ -144,7 +144,7 @@ TEST(pod_has_terminated_by_its_phase)
         }
 }
 
-TEST(list_that_lacks_more_than_half_of_the_bound_pods_is_doubtful)
+TEST(list_without_more_than_half_of_the_bound_pods_is_doubtful)
 {
         static const struct {
                 unsigned bound, missing;

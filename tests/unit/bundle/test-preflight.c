@@ -121,7 +121,7 @@ TEST(successor_whose_sub_path_cannot_be_expanded_is_refused)
                        "missing value for \"B\" in subPathExpr");
 }
 
-TEST(what_a_sub_path_will_be_known_from_later_does_not_refuse_a_successor)
+TEST(unknown_variable_of_a_sub_path_does_not_refuse_a_successor)
 {
         expect_passed(MOUNT("$(IP)/x") "]", VOLUME);
         expect_passed(MOUNT("$(F)/x") ", {name: F, valueFrom: {fileKeyRef: {volumeName: v, "

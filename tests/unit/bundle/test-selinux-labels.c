@@ -289,7 +289,7 @@ static char *shared(const Volume *volume) {
         return label;
 }
 
-TEST(shared_files_have_the_common_label_or_lack_categories)
+TEST(shared_files_have_the_common_label_or_no_categories)
 {
         SeLinuxOptions options = { .level = WORD("s0:c1,c2") };
         SeLinuxOptions wrong = { .level = WORD("x") };

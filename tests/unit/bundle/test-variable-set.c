@@ -17,7 +17,7 @@ static void put_numbered(VariableSet *set, size_t i, const char *value) {
         REQUIRE(variable_set_put(set, name, value) == 0);
 }
 
-TEST(of_many_variables_the_first_place_and_the_last_value_count)
+TEST(first_place_and_last_value_of_repeated_variables_count)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
         size_t right = 0;

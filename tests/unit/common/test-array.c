@@ -107,7 +107,7 @@ TEST(the_first_of_equal_items_is_found)
         EXPECT_EQ(ARRAY_FIND_PLACE("rye", fruits, N_ELEMENTS(fruits), compare_fruit_name), 4);
 }
 
-TEST(what_has_no_address_is_refused)
+TEST(sizes_without_an_address_are_refused)
 {
         cleanup_free Fruit *fruits = NULL;
         size_t n = 0;

@@ -98,7 +98,7 @@ TEST(times_that_were_set_are_read_again)
         gnutls_x509_privkey_deinit(key);
 }
 
-TEST(what_is_not_a_certificate_is_refused)
+TEST(invalid_certificate_is_refused)
 {
         CertificateTimes times = { 7, 8 };
         gnutls_x509_crt_t certificate;

@@ -121,7 +121,7 @@ TEST(both_ends_close_the_connection)
         close_channel_pair(&ends);
 }
 
-TEST(what_follows_a_close_frame_is_not_waited_for)
+TEST(data_after_a_close_frame_is_not_awaited)
 {
         ChannelPair ends;
 
@@ -188,7 +188,7 @@ TEST(a_peer_that_sends_requests_without_reading_replies_is_not_read)
         close_channel_pair(&ends);
 }
 
-TEST(what_a_peer_sent_before_it_was_gone_is_read_though_nothing_can_be_written)
+TEST(data_of_a_peer_that_is_gone_is_read_though_nothing_can_be_written)
 {
         static const char zeros[16384];
         ChannelPair ends;

@@ -73,7 +73,7 @@ TEST(a_revision_is_good_when_it_stayed_ready_for_a_while)
         EXPECT_STREQ(decide(input, SINCE + 2), "continues until 1003");
 }
 
-TEST(what_was_ready_before_the_revision_came_does_not_make_it_good)
+TEST(readiness_before_the_revision_does_not_make_it_good)
 {
         RolloutInput input = input_of(&two_revisions);
 
@@ -101,7 +101,7 @@ TEST(without_a_deadline_or_a_good_revision_nothing_goes_back)
         EXPECT_STREQ(decide(input, SINCE + 1000), "continues");
 }
 
-TEST(what_is_good_or_was_rolled_back_is_decided)
+TEST(good_and_rolled_back_revisions_are_decided)
 {
         const RolloutHistory good = { .tried = "one", .good = "one", .since = SINCE * SEC };
         const RolloutHistory failed = {

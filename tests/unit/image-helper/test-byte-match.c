@@ -55,7 +55,7 @@ TEST(equal_files_are_one_match)
         EXPECT(match_bytes(data, BYTES, data, BYTES).n_new_bytes == 0);
 }
 
-TEST(what_was_inserted_and_removed_is_all_that_is_new)
+TEST(only_inserted_and_removed_bytes_are_new)
 {
         static uint8_t old[BYTES], new[BYTES + 10];
         Rebuilt rebuilt;

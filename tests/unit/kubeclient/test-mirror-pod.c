@@ -19,7 +19,7 @@ static void expect_mirror(const char *pod, const char *expected) {
         "\"uid\":\"nu\",\"controller\":true}]"
 #define MIRROR "\"kubernetes.io/config.mirror\":\"hash\""
 
-TEST(mirror_pod_is_owned_by_the_node_and_lacks_a_status)
+TEST(mirror_pod_is_owned_by_the_node_and_has_no_status)
 {
         expect_mirror(
                 "{\"metadata\":{\"name\":\"p\",\"ownerReferences\":[{\"kind\":\"DaemonSet\"}]},"

@@ -47,7 +47,7 @@ TEST(node_that_registers_has_the_events_of_the_kubelet)
                 "N NodeReady: Node node1 status is now: NodeReady\n");
 }
 
-TEST(node_without_a_change_lacks_an_event)
+TEST(node_without_a_change_has_no_event)
 { EXPECT_STREQ(compare(USUAL, USUAL), ""); }
 
 TEST(conditions_that_change_are_events)
@@ -87,7 +87,7 @@ TEST(label_that_changes_in_the_configuration_is_not_an_event)
         EXPECT_STREQ(compare(NODE("False", "True", "b1", "", ""), USUAL), "");
 }
 
-TEST(what_is_not_a_node_lacks_an_event)
+TEST(invalid_node_has_no_event)
 {
         EXPECT_STREQ(compare(NULL, "{"), "");
         EXPECT_STREQ(compare("[]", "{}"), "");

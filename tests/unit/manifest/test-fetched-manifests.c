@@ -200,7 +200,7 @@ TEST(a_file_of_the_directory_has_precedence)
         end_world(&world);
 }
 
-TEST(what_cannot_be_used_is_found_before)
+TEST(unusable_manifests_are_found_before_they_are_used)
 {
         static const struct {
                 const char *text, *error;

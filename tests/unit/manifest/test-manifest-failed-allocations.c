@@ -437,7 +437,7 @@ static int fill_image_set(const char *reference, char **ret) {
         return take_allocated_text(strdup(is_there ? "whole" : "incomplete"), ret);
 }
 
-TEST(a_set_of_images_lacks_none)
+TEST(a_set_of_images_is_complete)
 { expect_survives_failed_allocations("a set of images", fill_image_set, "busybox:1", 1); }
 
 /* ---- the protocol of the shim ---- */

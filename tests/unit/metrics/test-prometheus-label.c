@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(what_the_format_does_not_permit_is_escaped_or_replaced)
+TEST(characters_that_the_format_does_not_permit_are_escaped_or_replaced)
 {
         static const struct {
                 const char *value, *expected;

@@ -287,7 +287,7 @@ TEST(a_container_without_disk_usage_starts_at_zero)
         EXPECT(!strstr(text, "\ncontainer_fs_reads_total{container=\"\""));
 }
 
-TEST(what_is_not_known_of_a_container_is_left_out)
+TEST(unknown_values_of_a_container_are_omitted)
 {
         UsageSample app = example_sample("web", "app");
         const StorageSample storage = { .kind = STORAGE_ROOTFS };
@@ -299,7 +299,7 @@ TEST(what_is_not_known_of_a_container_is_left_out)
         EXPECT(!strstr(text, "\ncontainer_fs_usage_bytes{container=\"app\""));
 }
 
-TEST(what_was_counted_of_a_container_has_the_time_of_that)
+TEST(counts_of_a_container_have_the_time_of_the_count)
 {
         const StorageSample storage = { .kind = STORAGE_ROOTFS,
                                         .is_measured = true,

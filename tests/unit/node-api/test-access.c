@@ -180,7 +180,7 @@ TEST(settings_are_read)
         EXPECT_EQ(api_settings_parse("{}", &settings, NULL), -EBADMSG);
 }
 
-TEST(what_a_client_sent_cannot_change_the_request_to_the_agent)
+TEST(data_of_a_client_cannot_change_the_request_to_the_agent)
 {
         char *text = NULL;
         size_t size;

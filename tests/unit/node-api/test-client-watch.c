@@ -67,7 +67,7 @@ TEST(versions_before_the_start_and_of_the_future_are_out_of_reach)
         object_versions_free(versions);
 }
 
-TEST(objects_that_a_list_lacks_are_gone)
+TEST(objects_that_a_list_does_not_contain_are_gone)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_json json_t *list = json_pack("[o]", make_served_pod("b", "web", "Running")),

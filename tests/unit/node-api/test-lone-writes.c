@@ -115,7 +115,7 @@ static bool is_allowed(const char *group, const char *resource, const char *subr
         return json_is_true(allowed);
 }
 
-TEST(what_is_served_is_allowed)
+TEST(served_verbs_are_allowed)
 {
         EXPECT(is_allowed("", "pods", NULL, "watch"));
         EXPECT(is_allowed("", "pods", "", "delete"));

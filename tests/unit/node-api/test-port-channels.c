@@ -20,7 +20,7 @@ TEST(ports_of_a_query_are_read)
         EXPECT_EQ(ports.numbers[2], 1);
 }
 
-TEST(what_is_not_a_port_is_refused)
+TEST(invalid_port_is_refused)
 {
         static const char *const invalid[] = { "",    "0",   "65536", "80,",  ",80", "80, 81",
                                                " 80", "-80", "+80",   "0x50", "http" };

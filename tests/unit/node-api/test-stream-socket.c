@@ -59,7 +59,7 @@ TEST(a_socket_without_a_byte_times_out)
         sd_event_unref(world.event);
 }
 
-TEST(what_came_before_the_peer_closed_is_read_though_nothing_can_be_written)
+TEST(data_from_before_the_peer_closed_is_read_though_nothing_can_be_written)
 {
         SocketWorld world = { 0 };
 
@@ -127,7 +127,7 @@ static bool queue_bytes(SocketWorld *world, size_t length) {
         return byte_queue_append(stream_socket_queue(world->socket), SIZE_MAX, zeros, length) >= 0;
 }
 
-TEST(what_is_queued_for_a_client_is_written_without_the_loop)
+TEST(queue_of_a_client_is_written_without_the_loop)
 {
         SocketWorld world = { .room = SIZE_MAX };
 
@@ -155,7 +155,7 @@ TEST(a_producer_that_saw_a_full_queue_learns_that_it_was_written)
         close_client_world(&world);
 }
 
-TEST(what_a_client_does_not_take_is_written_by_the_loop)
+TEST(data_that_a_client_does_not_accept_is_written_by_the_loop)
 {
         SocketWorld world = { .room = 600 };
 

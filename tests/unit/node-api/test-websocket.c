@@ -126,7 +126,7 @@ TEST(close_frame_is_answered_and_ends_sending)
         EXPECT(output_is(&world, "", 0));
 }
 
-TEST(what_follows_a_close_frame_is_ignored)
+TEST(data_after_a_close_frame_is_ignored)
 {
         static const size_t pieces[] = { 1, SIZE_MAX };
 

@@ -85,7 +85,7 @@ TEST(a_user_with_more_groups_than_fit_is_left_out)
         EXPECT_EQ(parsed.stop_signal, 15);
 }
 
-TEST(the_checkpoints_of_older_agents_lack_fields)
+TEST(the_checkpoints_of_older_agents_do_not_have_all_fields)
 {
         AttemptCheckpoint parsed;
         cleanup_free char *parsed_id = NULL;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST(of_a_pod_only_what_cannot_be_secret_is_reported)
+TEST(only_fields_of_a_pod_that_cannot_be_secret_are_reported)
 {
         static const char pod[] =
                 "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\",\"labels\":{\"a\":\"b\"},"
@@ -26,7 +26,7 @@ TEST(of_a_pod_only_what_cannot_be_secret_is_reported)
         EXPECT(strstr(line, "file web.yaml"));
 }
 
-TEST(of_a_node_neither_heartbeats_nor_the_report_are_reported)
+TEST(heartbeats_and_the_report_itself_are_not_reported_for_a_node)
 {
         static const char node[] = "{\"kind\":\"Node\",\"status\":{\"conditions\":[{\"type\":"
                                    "\"Ready\",\"lastHeartbeatTime\":\"now\"},{\"type\":"

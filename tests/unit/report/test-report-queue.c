@@ -44,7 +44,7 @@ TEST(an_unchanged_status_is_nothing_new_even_after_it_was_sent)
         EXPECT_EQ(report_queue_put(queue, "web", REPORT_STATUS_KEY, "{1}"), 1);
 }
 
-TEST(what_was_replaced_while_it_was_under_way_waits_still)
+TEST(line_that_was_replaced_while_in_transit_still_waits)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
 
@@ -72,7 +72,7 @@ TEST(the_oldest_are_dropped_and_counted)
         expect_taken(queue, "{3}\n{1}\n");
 }
 
-TEST(of_an_object_the_latest_events_wait)
+TEST(latest_events_of_an_object_wait)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
         char key[8];

@@ -88,7 +88,7 @@ static void expect_waiting(const StoreWorld *world, const char *expected) {
         EXPECT_STREQ(text, expected);
 }
 
-TEST(what_waits_outlives_the_agent_in_its_order)
+TEST(waiting_lines_outlive_the_agent_in_their_order)
 {
         StoreWorld world;
 
@@ -126,7 +126,7 @@ TEST(all_that_waits_is_written_by_children)
         store_world_done(&world);
 }
 
-TEST(what_changes_while_it_is_written_is_written_again)
+TEST(line_that_changes_while_it_is_written_is_written_again)
 {
         StoreWorld world;
 
@@ -139,7 +139,7 @@ TEST(what_changes_while_it_is_written_is_written_again)
         store_world_done(&world);
 }
 
-TEST(what_is_sent_while_it_is_written_needs_no_file)
+TEST(line_that_is_sent_while_it_is_written_needs_no_file)
 {
         StoreWorld world;
         cleanup_free char *text = NULL;
@@ -154,7 +154,7 @@ TEST(what_is_sent_while_it_is_written_needs_no_file)
         store_world_done(&world);
 }
 
-TEST(what_cannot_be_written_is_tried_again)
+TEST(failed_write_is_repeated)
 {
         StoreWorld world;
 

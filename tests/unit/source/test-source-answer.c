@@ -33,7 +33,7 @@ TEST(an_answer_is_new_or_unchanged)
         }
 }
 
-TEST(of_a_damaged_file_nothing_is_known)
+TEST(damaged_file_is_ignored)
 {
         static const char text[] = "{\"number\":7,\"summary\":\"index 7\"}", damaged[] = "{\"num";
         cleanup_with(source_in_use_done) SourceInUse in_use = { 0 }, unknown = { 0 };

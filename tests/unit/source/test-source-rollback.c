@@ -77,7 +77,7 @@ TEST(a_rollback_that_was_noted_is_made_once)
         EXPECT(!source_is_on_trial(fd, &seven, &eight, &rollback));
 }
 
-TEST(of_a_damaged_note_nothing_is_known)
+TEST(damaged_note_is_ignored)
 {
         cleanup_close int fd = make_directory(), file = -EBADF;
         cleanup_with(source_rollback_done) SourceRollback rollback = { 0 };

@@ -7,9 +7,9 @@ enum {
         N_MAX = 6
 };
 
-/* A pod as a word: a letter for each container. Of init: 'i' waits, 'r' runs, 'd' is done, 'x' has
- * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done,
- * with a hook: 'h' waits, 'H' runs it; ephemeral ones: 'p' waits, 'P' runs. */
+/* A pod as a word: a letter for each container. Init containers: 'i' waits, 'r' runs, 'd' is done,
+ * 'x' has failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D'
+ * is done, with a hook: 'h' waits, 'H' runs it; ephemeral ones: 'p' waits, 'P' runs. */
 static ContainerOrderEntry entry_of(char letter) {
         ContainerOrderEntry entry = { .role = ROLE_MAIN };
 
