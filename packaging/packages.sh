@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What building, running and testing need on Debian 12; sourced by packaging/try and tests/run.
+# Packages for building, running and testing on Debian 12; sourced by packaging/try and tests/run.
 
 # zlib1g-dev: kubectl and the API server connect to a node over SPDY, whose headers are compressed.
 # shellcheck disable=SC2034 # used by the scripts that source this
@@ -10,7 +10,8 @@ BUILD_PACKAGES=(
     libnghttp2-dev zlib1g-dev libisal-dev go-md2man
 )
 # libcurl3-gnutls: loaded at the first request, by the agent when the first pod is probed, so no
-# program is linked with it. shellcheck disable=SC2034
+# program is linked with it.
+# shellcheck disable=SC2034
 RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 libcurl3-gnutls)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
@@ -18,9 +19,11 @@ TEST_PACKAGES=(
     python3-grpcio python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
     vim-tiny nano rsync ansible-core exfat-fuse exfatprogs
 )
-# Packages for the kubelet node of the cluster suite. shellcheck disable=SC2034
+# Packages for the kubelet node of the cluster suite.
+# shellcheck disable=SC2034
 CLUSTER_PACKAGES=(containerd)
-# Programs against which the bench measures. shellcheck disable=SC2034
+# Programs against which the bench measures.
+# shellcheck disable=SC2034
 BENCH_PACKAGES=(podman catatonit containerd curl tar gzip)
 # Tools to create the root directories of tests/foreign, and the machines of ARM.
 # shellcheck disable=SC2034

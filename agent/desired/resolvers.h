@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where pods find the objects to which they refer: ConfigMaps, Secrets and classes of their own
+/* Lookups of the objects to which pods refer: ConfigMaps, Secrets and classes of their own
  * source, and those of another one that the configuration shares by name; tokens and services of
  * the API server for its pods only. */
 

@@ -39,7 +39,7 @@ static void read_policy_file(ImagePolicy *policy, const FileStamp *stamp) {
         if (r < 0 && !policy->error.message)
                 (void) error_setf(&policy->error, -r, "%s", strerror(-r));
         policy->stamp = *stamp;
-        /* What may pass, such as -ENOMEM, is not the file's verdict. */
+        /* A temporary error, such as -ENOMEM, is not a verdict about the file. */
         policy->is_read = r >= 0 || is_file_damage(r);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is noted of an index with a progress deadline, in the directory of its source:
- *   current/proven   its pods were ready: it is no longer rolled back
+/* The record of an index with a progress deadline, in the directory of its source:
+ *   current/proven   its pods were ready: it cannot be rolled back any more
  *   rolled-back      the index that was: its digest, and why; it is not used again */
 
 #include "agent/source/source-answer.h"

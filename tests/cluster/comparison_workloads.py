@@ -28,7 +28,7 @@ def program(*words, **fields):
     return {**container(**fields), "command": list(words)}
 
 
-# What runs
+# Pods that run
 
 def deployment(run):
     run.node.workload("Deployment", run.name, replicas=2)

@@ -12,6 +12,7 @@ import unittest
 
 import calls
 import commits
+import english
 import gcc_analyzer
 import identities
 import layers
@@ -47,6 +48,7 @@ def checks(build, configured, with_analyzer):
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
+        ("sentences start with their subject, and documents are wrapped", lambda: english.check(TOP)),
         ("services are confined as they were", lambda: units.check(TOP)),
         ("messages of commits say what and why", lambda: commits.check(TOP)),
         ("each module has a row of tests that it affects",

@@ -12,6 +12,7 @@ import unittest.mock
 
 import calls
 import commits
+import english
 import gcc_analyzer
 import identities
 import layers
@@ -294,6 +295,47 @@ class Shape(Lint):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             self.assertEqual(shape.check_lengths(self.root), [])
         self.assertEqual(output.getvalue(), "long file: common/a.c has 801 lines\n")
+
+
+class English(Lint):
+    def comment(self, text):
+        self.put("common/a.c", f"/* {text} */\n")
+        return list(english.check(self.root))
+
+    def test_a_sentence_that_does_not_start_with_its_subject(self):
+        for text in ("What is left is removed.", "Done. Of a pod the name counts.", "That the pod runs is known.", "Where it is set."):
+            self.expect(self.comment(text), "common/a.c:1: a sentence starts with its subject")
+        for text in ("That pod is gone.", "What do clients need?", "Of these, only one counts.", "See 'What is left'.", "The node, of which"):
+            self.assertEqual(self.comment(text), [])
+
+    def test_words_that_no_native_engineer_writes(self):
+        for text, word in (("The node lacks it.", "lacks"), ("The error is mended.", "mended"), ("0; NULL where it is absent.", "NULL where"),
+                           ("It is done by half.", "by half"), ("As with the kubelet, as with the kubelet.", "as with the kubelet")):
+            self.expect(self.comment(text), f"'{word}'")
+        for text in ("The directory where the images are.", "for lack of memory", "if there is none"):
+            self.assertEqual(self.comment(text), [])
+
+    def test_the_second_line_of_a_comment(self):
+        self.put("common/a.h", "int a; /* The first.\n        * What follows\n        * is bad. */\n")
+        self.expect(list(english.check(self.root)), "common/a.h:1:", "'What f'")
+        self.put("common/a.h", "")
+        self.put("tests/a.py", '"""A module.\n\nWhat is bad."""\n# Fine.\n\n# Where it is bad.\n')
+        found = list(english.check(self.root))
+        self.assertEqual(sorted(problem.split(": ")[0] for problem in found), ["tests/a.py:3", "tests/a.py:6"])
+
+    def test_lines_and_tables_of_documents(self):
+        self.put("SECURITY.md", "a " * 51 + "\n")
+        self.expect(list(english.check(self.root)), "SECURITY.md:1: has 102 columns, more than 100")
+        self.put("SECURITY.md", "")
+        self.put("common/README.md", "| " + "a " * 60 + "|\n")
+        self.expect(list(english.check(self.root)), "common/README.md:1: has 123 columns, more than 120; make the table a list")
+        self.put("common/README.md", "    " + "a " * 60 + "\n```\n" + "a " * 60 + "\n```\n" + "a" * 120 + "\n")
+        self.assertEqual(list(english.check(self.root)), [])
+
+    def test_names_of_tests(self):
+        self.put("tests/unit/a/test-a.c", "TEST(what_was_cut_is_whole_later)\n{\n}\n\nTEST(a_read_fails_for_lack_of_memory)\n{\n}\n")
+        self.put("tests/system/test_a.py", "def test_that_pods_run(node):\n    pass\n")
+        self.assertEqual(len(list(english.check(self.root))), 2)
 
 
 class Pages(Lint):

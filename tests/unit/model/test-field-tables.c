@@ -211,7 +211,7 @@ static char *print_ignored_settings(void) {
 
                 if (field->type != FIELD_REFUSED)
                         continue;
-                if (column + strlen(field->key) + 3 > 120) {
+                if (column + strlen(field->key) + 3 > 100) {
                         fputs(",\n", out);
                         column = 0;
                 }
