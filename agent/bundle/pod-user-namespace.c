@@ -147,10 +147,10 @@ static int check_directories_traversable(const char *path, Error *reterr) {
                 return -errno;
         if (st.st_mode & S_IXOTH)
                 return 0;
-        return error_setf(
-                reterr, EACCES,
-                "the pod's users cannot pass through %s, which lacks the permission x for others",
-                path);
+        return error_setf(reterr, EACCES,
+                          "the pod's users cannot pass through %s, which does not have the "
+                          "permission x for others",
+                          path);
 }
 
 int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, Error *reterr) {

@@ -153,7 +153,7 @@ static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, cons
         if (streq(origin->transport, "docker-archive"))
                 return error_setf(
                         reterr, EKEYREJECTED,
-                        "an archive of 'docker save' lacks signatures: use an OCI layout");
+                        "an archive of 'docker save' has no signatures: use an OCI layout");
         r = read_rule_keys(rule, keys, reterr);
         if (r < 0)
                 return r;

@@ -82,7 +82,7 @@ int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary
         if (r < 0)
                 return r;
         if (!metadata.name || !metadata.uid)
-                return error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
+                return error_setf(reterr, EBADMSG, "has no %s", metadata.name ? "UID" : "name");
         *ret = metadata;
         metadata = (KubeObjectSummary){ 0 };
         return 0;

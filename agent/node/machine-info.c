@@ -206,7 +206,7 @@ static void discover_selinux_labels(MachineInfo *machine) {
         if (!machine->has_selinux_labels)
                 log_warning("Containers run without SELinux labels unless a pod sets one: the "
                             "policy %s%s",
-                            unknown ? "does not define " : "lacks labels for containers",
+                            unknown ? "does not define " : "has no labels for containers",
                             strna(unknown));
 }
 

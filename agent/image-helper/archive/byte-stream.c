@@ -180,7 +180,7 @@ static int open_raw_reader(ByteStream *below, struct archive **ret, Error *reter
             archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
             archive_read_support_format_raw(archive) != ARCHIVE_OK ||
             archive_read_support_format_empty(archive) != ARCHIVE_OK)
-                return error_setf(reterr, ENOTSUP, "this libarchive lacks gzip or zstd");
+                return error_setf(reterr, ENOTSUP, "this libarchive does not support gzip or zstd");
         r = open_archive_reader(archive, below, reterr);
         if (r < 0)
                 return r;

@@ -42,8 +42,8 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
                         return r;
                 member = image_archive_find(source, image->layers[i].member);
                 if (!member)
-                        return error_setf(reterr, ENOENT, "the archive lacks layer '%.256s'",
-                                          layers[i]);
+                        return error_setf(reterr, ENOENT,
+                                          "the archive does not contain layer '%.256s'", layers[i]);
                 image->layers[i].size = member->size;
         }
         return 0;

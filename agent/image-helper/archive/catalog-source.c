@@ -28,7 +28,7 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
 
         if (image_archive_find(catalog->source, blob->member))
                 return 0;
-        return error_setf(reterr, ENOENT, "the archive lacks layer %s", blob->digest);
+        return error_setf(reterr, ENOENT, "the archive does not contain layer %s", blob->digest);
 }
 
 /* A delta leaves out the layers of its base. One that has other layers below it now must be

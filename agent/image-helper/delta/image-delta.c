@@ -100,7 +100,7 @@ static int find_embedded_manifest(const json_t *artifact, OciDescriptor *ret, Er
         json_array_foreach(layers, i, layer)
                 if (has_content(layer, "image-manifest"))
                         return oci_descriptor_parse(layer, ret, reterr);
-        return error_setf(reterr, EBADMSG, "the delta lacks the manifest of the image");
+        return error_setf(reterr, EBADMSG, "the delta does not contain the manifest of the image");
 }
 
 int image_delta_read(const ImageProvider *source, const OciDescriptor *descriptor,

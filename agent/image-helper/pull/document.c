@@ -74,12 +74,12 @@ int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr)
         const json_t *size = json_object_get(value, "size");
 
         if (!media_type)
-                return error_setf(reterr, EBADMSG, "a descriptor lacks the media type");
+                return error_setf(reterr, EBADMSG, "a descriptor has no media type");
         if (!digest || digest_parse(digest, ret->digest) < 0)
                 return error_setf(reterr, EBADMSG, "'%.128s' is not a sha256 digest",
                                   strna(digest));
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-                return error_setf(reterr, EBADMSG, "the descriptor of '%s' lacks the size", digest);
+                return error_setf(reterr, EBADMSG, "the descriptor of '%s' has no size", digest);
         ret->media_type = media_type;
         ret->size = (uint64_t) json_integer_value(size);
         return 0;

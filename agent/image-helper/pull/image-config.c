@@ -34,7 +34,7 @@ static int parse_diff_ids(ImageConfig *config, const json_t *rootfs, Error *rete
         size_t i;
 
         if (!json_is_array(ids) || json_array_size(ids) == 0)
-                return error_setf(reterr, EBADMSG, "the configuration lacks layers");
+                return error_setf(reterr, EBADMSG, "the configuration has no layers");
         if (json_array_size(ids) > LAYERS_MAX)
                 return error_setf(reterr, E2BIG, "it has more than %d layers", LAYERS_MAX);
         config->diff_ids = calloc(json_array_size(ids), sizeof(*config->diff_ids));
@@ -240,7 +240,7 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
                 return r;
         rootfs = json_object_get(json, "rootfs");
         if (!streq(strna(document_string(rootfs, "type")), "layers"))
-                return error_setf(reterr, EBADMSG, "it lacks a root file system of layers");
+                return error_setf(reterr, EBADMSG, "it has no root file system of layers");
         r = parse_diff_ids(config, rootfs, reterr);
         if (r < 0)
                 return r;

@@ -114,7 +114,7 @@ static int parse_helper_output(const json_t *answer, Credential *ret, Error *ret
         Credential one = { 0 };
 
         if (!user || !secret)
-                return error_setf(reterr, EBADMSG, "the output lacks a user or a secret");
+                return error_setf(reterr, EBADMSG, "the output has no user or no secret");
         if (is_token)
                 one.identity_token = strdup(secret);
         else {

@@ -146,7 +146,7 @@ static int check_signature_annotation(const char *signature, Error *reterr) {
         int r;
 
         if (!signature)
-                return error_setf(reterr, EBADMSG, "a payload lacks its signature");
+                return error_setf(reterr, EBADMSG, "a payload has no signature");
         if (strlen(signature) > SIGSTORE_SIGNATURE_SIZE_MAX)
                 return error_setf(reterr, EBADMSG, "it is longer than %d bytes",
                                   SIGSTORE_SIGNATURE_SIZE_MAX);

@@ -126,7 +126,7 @@ static int open_signed_bundle(const SigstoreSignature *signature, SignedContent 
         type = document_string(envelope, "payloadType");
         if (!type || !streq(type, STATEMENT_KIND) || json_array_size(signatures) != 1)
                 return error_setf(reterr, EBADMSG,
-                                  "it lacks an envelope with one statement and one signature");
+                                  "it has no envelope with one statement and one signature");
         r = decode_base64_member(envelope, "payload", &content->payload, &content->payload_length,
                                  reterr);
         if (r < 0)
@@ -174,9 +174,9 @@ static int parse_payload_claims(const json_t *payload, SignatureClaims *claims, 
             !type || !streq(type, PAYLOAD_KIND))
                 return error_setf(reterr, EBADMSG, "the payload is not a signature of an image");
         if (!digest || digest_parse(digest, claims->digest) < 0)
-                return error_setf(reterr, EBADMSG, "the payload lacks the digest of an image");
+                return error_setf(reterr, EBADMSG, "the payload has no digest of an image");
         if (!reference || !reference[0])
-                return error_setf(reterr, EBADMSG, "the payload lacks the name of an image");
+                return error_setf(reterr, EBADMSG, "the payload has no name of an image");
         claims->reference = strdup(reference);
         return claims->reference ? 0 : -ENOMEM;
 }
@@ -204,7 +204,7 @@ static int parse_statement_claims(const json_t *statement, SignatureClaims *clai
                 return error_setf(reterr, EBADMSG, "its predicate is '%.128s', not a signature",
                                   strna(predicate));
         if (json_array_size(subjects) != 1 || parse_statement_digest(subject, claims) < 0)
-                return error_setf(reterr, EBADMSG, "the statement lacks the digest of one image");
+                return error_setf(reterr, EBADMSG, "the statement has no digest of one image");
         name = document_string(subject, "name");
         claims->reference = name && name[0] ? strdup(name) : NULL;
         return !name || !name[0] || claims->reference ? 0 : -ENOMEM;

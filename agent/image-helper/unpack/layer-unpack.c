@@ -326,7 +326,7 @@ static int unpack_tar_entry(UnpackedLayer *layer, struct archive_entry *entry, E
                 return error_setf(reterr, E2BIG, "the image has more than %d entries",
                                   IMAGE_ENTRIES_MAX);
         if (!raw)
-                return error_setf(reterr, EINVAL, "an entry of the layer lacks a name");
+                return error_setf(reterr, EINVAL, "an entry of the layer has no name");
         r = tar_name_clean(raw, &name, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "entry %u of the layer", layer->entries);

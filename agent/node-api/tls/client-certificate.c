@@ -210,7 +210,7 @@ static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Err
                 return error_setf(reterr, EACCES, "the client certificate's subject: %s",
                                   code < 0 ? gnutls_strerror(code) : "it is too long");
         if (!user->name || !user->name[0])
-                return error_setf(reterr, EACCES, "the client certificate lacks a common name");
+                return error_setf(reterr, EACCES, "the client certificate has no common name");
         return 0;
 }
 

@@ -140,7 +140,7 @@ static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         if (access(fstab, F_OK) >= 0 || errno != ENOENT)
                 return 0;
         c->callbacks->abandon_sandbox("its run-time directory was removed", c->userdata);
-        return error_setf(reterr, ENOENT, "%s does not exist any longer", fstab);
+        return error_setf(reterr, ENOENT, "%s does not exist any more", fstab);
 }
 
 static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle,
