@@ -156,7 +156,7 @@ static void decide_cluster(ClusterIdentity *identity) {
                 cluster_identity_accept(identity);
 }
 
-/* "" where the server does not have it. -EBADMSG: it is no list, and says nothing of the cluster.
+/* "" if the server does not have it. -EBADMSG: it is not a list, and does not identify the cluster.
  */
 static int read_cluster_uid(const KubeResponse *response, char **ret) {
         cleanup_json json_t *list = NULL;
@@ -245,7 +245,7 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
         if (r < 0)
                 return r;
         identity->is_doubtful = are_names_new(cached, &identity->asked);
-        /* A cluster that was made anew may have both, too. */
+        /* A cluster that was created again may have both, too. */
         identity->is_awaited = identity->is_doubtful || (cached->server && cached->uid[0]);
         identity->client = client;
         (void) event_timer_arm(identity->timer, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether an API server is that of the cluster of which the cache is: by the UID of the namespace
- * kube-system, where the node may list it. Once it is known, it is compared before a server is
- * used: a cluster may change its address and its certificate authority, and one that was made anew
- * may have those of the one before. Where it is not known, address and authority decide. */
+/* Whether an API server belongs to the cluster of the cache: by the UID of the namespace
+ * kube-system, if the node may list it. Once it is known, it is compared before a server is used: a
+ * cluster may change its address and its certificate authority, and a cluster that was created
+ * again may have those of the previous one. If it is not known, address and authority decide. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/kubeclient/kube-client.h"
@@ -32,9 +32,9 @@ ClusterIdentity *cluster_identity_free(ClusterIdentity *identity);
 /* Its address or its authority are not those of the last one: 1, 0 or -ENOMEM. */
 int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig);
 
-/* 1: the server of this kubeconfig may be used at once, and its UID is learned meanwhile. 0: its
- * server is asked by this client, which is borrowed until it is decided, for as long as there is no
- * answer. -ENOMEM. An earlier question is given up. */
+/* 1: the server of this kubeconfig may be used immediately, and its UID is learned in the
+ * background. 0: its server is queried by this client, which is borrowed until it is decided, for
+ * as long as there is no response. -ENOMEM. An earlier question is given up. */
 int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
                          const Kubeconfig *kubeconfig);
 

@@ -21,8 +21,8 @@ const char *daemonsets_namespace(const Options *options);
 /* A number of the status. */
 long long daemonset_count(const json_t *set, const char *key);
 
-/* Requests an action: "undo", "restart", "delete", "orphan". 1 where nothing was left to do, 0, or
- * -errno with a message. */
+/* Requests an action: "undo", "restart", "delete", "orphan". 1 if there was nothing left to do, 0,
+ * or -errno with a message. */
 int request_daemonset_action(const Options *options, const char *namespace, const char *name,
                              const char *verb, const char *revision, Error *reterr);
 

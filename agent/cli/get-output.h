@@ -14,11 +14,12 @@ typedef struct GetKind {
         const TableKind *table;
         const char *extra_heading; /* the column of -o wide that kubectl does not have; or NULL */
         const char *(*extra_cell)(const json_t *object); /* NULL is printed as "<none>" */
-        /* Replaces cells that say more here than at an API server; NULL: there are none. */
+        /* Replaces cells that are more detailed here than at an API server; NULL: there are
+         * none. */
         void (*replace_cells)(const json_t *object, json_t *cells);
 } GetKind;
 
-/* What one command has printed. Zeroed but for the first two and COLUMNS_TABLE at first. */
+/* The output of one command. Zeroed but for the first two and COLUMNS_TABLE at first. */
 typedef struct GetOutput {
         const GetRequest *request;
         const GetKind *kind;

@@ -35,6 +35,6 @@ enum {
 /* Reads 'name' into memory that the caller frees, followed by a NUL that is not counted. 'stamp' is
  * that of the last read (zeroed: none), and is updated when content is returned. 0,
  * READER_UNCHANGED, READER_BUSY; or -errno with a message such as "web.yaml: is a FIFO; …";
- * -ENOENT, without a message, for a name that no longer exists. */
+ * -ENOENT, without a message, for a name that does not exist any more. */
 int read_manifest_file(int dir_fd, const char *name, ManifestStamp *stamp, char **ret_data,
                        size_t *ret_length, Error *reterr);
