@@ -129,6 +129,10 @@ const char *image_store_find_digest(const ImageStore *store, const char *name) {
         return state_of_image(name) == IMAGE_PRESENT ? "sha256:1" : NULL;
 }
 
+const SourceImages *image_store_source_images(const ImageStore *store, const Pod *pod) {
+        return NULL;
+}
+
 const char *image_store_path(const ImageStore *store) {
         return test_directory();
 }
