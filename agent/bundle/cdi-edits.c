@@ -140,7 +140,7 @@ static void remove_by_text(json_t *array, const char *key, const char *text) {
 
 /* ---- environment and groups ---- */
 
-static void set_variable(json_t *env, const char *assignment) {
+static void set_cdi_variable(json_t *env, const char *assignment) {
         size_t n = strcspn(assignment, "=") + 1;
 
         for (size_t i = 0; i < json_array_size(env); i++)
@@ -163,7 +163,7 @@ static void edit_process(json_t *process, const CdiEdits *edits) {
         json_t *user = json_object_get(process, "user");
 
         for (size_t i = 0; edits->env && edits->env[i]; i++)
-                set_variable(member(process, "env", json_array), edits->env[i]);
+                set_cdi_variable(member(process, "env", json_array), edits->env[i]);
         for (size_t i = 0; i < edits->additional_gids.n; i++)
                 add_group(member(user, "additionalGids", json_array),
                           edits->additional_gids.items[i]);

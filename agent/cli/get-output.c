@@ -20,7 +20,7 @@ static bool has_namespace_column(const GetOutput *output) {
         return output->request->options->all_namespaces && !output->kind->is_cluster_wide;
 }
 
-static bool has_column(const GetOutput *output, const TableColumn *column) {
+static bool shows_column(const GetOutput *output, const TableColumn *column) {
         return column->priority == 0 || output->request->format == FORMAT_WIDE;
 }
 
@@ -41,7 +41,7 @@ static void write_headings(const GetOutput *output, FILE *out) {
         if (has_namespace_column(output))
                 write_heading("namespace", &separator, out);
         for (const TableColumn *column = output->kind->table->columns; column->name; column++)
-                if (has_column(output, column))
+                if (shows_column(output, column))
                         write_heading(column->name, &separator, out);
         if (has_extra_column(output))
                 write_heading(output->kind->extra_heading, &separator, out);
@@ -74,7 +74,7 @@ static void write_row(const GetOutput *output, const json_t *object, FILE *out) 
         }
         for (const TableColumn *column = output->kind->table->columns; column->name;
              column++, i++) {
-                if (!has_column(output, column))
+                if (!shows_column(output, column))
                         continue;
                 fputs(separator, out);
                 write_cell(json_array_get(cells, i), out);

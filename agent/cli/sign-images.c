@@ -799,7 +799,7 @@ int index_images_verify(int directory_fd, const SourceIndex *index, Error *reter
 
 /* ---- construction ---- */
 
-static int split_words(const char *text, char ***ret) {
+static int split_list(const char *text, char ***ret) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *word;
         int r = copy ? 0 : -ENOMEM;
@@ -831,7 +831,7 @@ static int add_image_place(IndexImagesMaker *maker, const char *path, Error *ret
 
 static int add_image_places(IndexImagesMaker *maker, Error *reterr) {
         cleanup_strv char **places = NULL;
-        int r = split_words(maker->options->from, &places);
+        int r = split_list(maker->options->from, &places);
 
         strv_foreach(place, places) {
                 if (r >= 0)
@@ -854,7 +854,8 @@ static int choose_delta_number(const char *text, unsigned *ret, Error *reterr) {
 static int parse_image_options(IndexImagesMaker *maker, Error *reterr) {
         const Options *options = maker->options;
         cleanup_free char *own = text_format("linux/%s", machine_architecture());
-        int r = own ? split_words(options->platform ? options->platform : own, &maker->platforms)
+        int r = own ? split_list(options->platform ? options->platform : own,
+                                      &maker->platforms)
                     : -ENOMEM;
 
         if (r >= 0 && options->from)

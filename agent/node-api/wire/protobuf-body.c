@@ -15,66 +15,67 @@ bool is_protobuf_body(const char *data, size_t length) {
 
 /* ---- messages ---- */
 
-typedef enum ProtobufType {
+typedef enum ProtobufBodyType {
         PROTOBUF_STRING,
         PROTOBUF_STRINGS, /* repeated */
         PROTOBUF_INTEGER,
         PROTOBUF_MESSAGE,
-} ProtobufType;
+} ProtobufBodyType;
 
-typedef struct ProtobufField {
+typedef struct ProtobufBodyField {
         unsigned number;
         const char *name; /* NULL: the end */
-        ProtobufType type;
-        const struct ProtobufField *fields; /* of a message */
-} ProtobufField;
+        ProtobufBodyType type;
+        const struct ProtobufBodyField *fields; /* of a message */
+} ProtobufBodyField;
 
-static const ProtobufField preconditions_fields[] = { { 1, "uid", PROTOBUF_STRING, NULL }, { 0 } };
+static const ProtobufBodyField preconditions_fields[] = { { 1, "uid", PROTOBUF_STRING, NULL },
+                                                          { 0 } };
 
-static const ProtobufField delete_options_fields[] = {
+static const ProtobufBodyField delete_options_fields[] = {
         { 1, "gracePeriodSeconds", PROTOBUF_INTEGER, NULL },
         { 2, "preconditions", PROTOBUF_MESSAGE, preconditions_fields },
         { 5, "dryRun", PROTOBUF_STRINGS, NULL },
         { 0 },
 };
 
-static const ProtobufField resource_attributes_fields[] = {
+static const ProtobufBodyField resource_attributes_fields[] = {
         { 1, "namespace", PROTOBUF_STRING, NULL }, { 2, "verb", PROTOBUF_STRING, NULL },
         { 3, "group", PROTOBUF_STRING, NULL },     { 4, "version", PROTOBUF_STRING, NULL },
         { 5, "resource", PROTOBUF_STRING, NULL },  { 6, "subresource", PROTOBUF_STRING, NULL },
         { 7, "name", PROTOBUF_STRING, NULL },      { 0 },
 };
 
-static const ProtobufField non_resource_attributes_fields[] = {
+static const ProtobufBodyField non_resource_attributes_fields[] = {
         { 1, "path", PROTOBUF_STRING, NULL },
         { 2, "verb", PROTOBUF_STRING, NULL },
         { 0 },
 };
 
-static const ProtobufField access_spec_fields[] = {
+static const ProtobufBodyField access_spec_fields[] = {
         { 1, "resourceAttributes", PROTOBUF_MESSAGE, resource_attributes_fields },
         { 2, "nonResourceAttributes", PROTOBUF_MESSAGE, non_resource_attributes_fields },
         { 0 },
 };
 
-static const ProtobufField access_review_fields[] = {
+static const ProtobufBodyField access_review_fields[] = {
         { 2, "spec", PROTOBUF_MESSAGE, access_spec_fields },
         { 0 },
 };
 
 /* Objects that are stored have their metadata first. */
-static const ProtobufField object_meta_fields[] = {
+static const ProtobufBodyField object_meta_fields[] = {
         { 1, "name", PROTOBUF_STRING, NULL },
         { 3, "namespace", PROTOBUF_STRING, NULL },
         { 0 },
 };
 
-static const ProtobufField object_fields[] = {
+static const ProtobufBodyField object_fields[] = {
         { 1, "metadata", PROTOBUF_MESSAGE, object_meta_fields },
         { 0 },
 };
 
-static const ProtobufField type_meta_fields[] = {
+static const ProtobufBodyField type_meta_fields[] = {
         { 1, "apiVersion", PROTOBUF_STRING, NULL },
         { 2, "kind", PROTOBUF_STRING, NULL },
         { 0 },
@@ -82,9 +83,9 @@ static const ProtobufField type_meta_fields[] = {
 
 /* ---- the wire ---- */
 
-typedef struct ProtobufReader {
+typedef struct ProtobufBodyReader {
         const unsigned char *at, *end;
-} ProtobufReader;
+} ProtobufBodyReader;
 
 enum {
         WIRE_VARINT = 0,
@@ -96,10 +97,10 @@ enum {
 typedef struct ProtobufValue {
         unsigned number, wire;
         uint64_t integer;
-        ProtobufReader bytes;
+        ProtobufBodyReader bytes;
 } ProtobufValue;
 
-static int read_varint(ProtobufReader *reader, uint64_t *ret) {
+static int read_varint(ProtobufBodyReader *reader, uint64_t *ret) {
         uint64_t value = 0;
 
         for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -114,15 +115,16 @@ static int read_varint(ProtobufReader *reader, uint64_t *ret) {
         return -EBADMSG;
 }
 
-static int take_protobuf_bytes(ProtobufReader *reader, uint64_t length, ProtobufReader *ret) {
+static int take_protobuf_bytes(ProtobufBodyReader *reader, uint64_t length,
+                               ProtobufBodyReader *ret) {
         if (length > (size_t) (reader->end - reader->at))
                 return -EBADMSG;
-        *ret = (ProtobufReader){ reader->at, reader->at + length };
+        *ret = (ProtobufBodyReader){ reader->at, reader->at + length };
         reader->at += length;
         return 0;
 }
 
-static int read_protobuf_value(ProtobufReader *reader, ProtobufValue *ret) {
+static int read_protobuf_value(ProtobufBodyReader *reader, ProtobufValue *ret) {
         uint64_t key, length;
 
         if (read_varint(reader, &key) < 0 || key >> 3 > UINT32_MAX)
@@ -147,18 +149,20 @@ static int read_protobuf_value(ProtobufReader *reader, ProtobufValue *ret) {
 
 /* ---- to JSON ---- */
 
-static json_t *protobuf_string(const ProtobufReader *bytes) {
+static json_t *protobuf_string(const ProtobufBodyReader *bytes) {
         return json_stringn((const char *) bytes->at, (size_t) (bytes->end - bytes->at));
 }
 
-static const ProtobufField *find_protobuf_field(const ProtobufField *fields, unsigned number) {
+static const ProtobufBodyField *find_protobuf_body_field(const ProtobufBodyField *fields,
+                                                         unsigned number) {
         for (; fields->name; fields++)
                 if (fields->number == number)
                         return fields;
         return NULL;
 }
 
-static int append_protobuf_string(json_t *object, const char *name, const ProtobufReader *bytes) {
+static int append_protobuf_string(json_t *object, const char *name,
+                                  const ProtobufBodyReader *bytes) {
         json_t *list = json_object_get(object, name);
 
         if (!list) {
@@ -169,9 +173,9 @@ static int append_protobuf_string(json_t *object, const char *name, const Protob
         return json_array_append_new(list, protobuf_string(bytes)) < 0 ? -EBADMSG : 0;
 }
 
-static json_t *parse_protobuf_message(ProtobufReader reader, const ProtobufField *fields);
+static json_t *parse_protobuf_message(ProtobufBodyReader reader, const ProtobufBodyField *fields);
 
-static int set_protobuf_field(json_t *object, const ProtobufField *field,
+static int set_protobuf_field(json_t *object, const ProtobufBodyField *field,
                               const ProtobufValue *value) {
         json_t *json = NULL;
 
@@ -194,16 +198,16 @@ static int set_protobuf_field(json_t *object, const ProtobufField *field,
 }
 
 /* The depth is that of the tables. */
-static json_t *parse_protobuf_message(ProtobufReader reader, const ProtobufField *fields) {
+static json_t *parse_protobuf_message(ProtobufBodyReader reader, const ProtobufBodyField *fields) {
         cleanup_json json_t *object = json_object();
 
         while (object && reader.at < reader.end) {
                 ProtobufValue value;
-                const ProtobufField *field;
+                const ProtobufBodyField *field;
 
                 if (read_protobuf_value(&reader, &value) < 0)
                         return NULL;
-                field = find_protobuf_field(fields, value.number);
+                field = find_protobuf_body_field(fields, value.number);
                 if (field && set_protobuf_field(object, field, &value) < 0)
                         return NULL;
         }
@@ -211,7 +215,8 @@ static json_t *parse_protobuf_message(ProtobufReader reader, const ProtobufField
 }
 
 /* The type and the message within runtime.Unknown. */
-static int read_unknown(ProtobufReader reader, json_t **ret_type, ProtobufReader *ret_message) {
+static int read_unknown(ProtobufBodyReader reader, json_t **ret_type,
+                        ProtobufBodyReader *ret_message) {
         while (reader.at < reader.end) {
                 ProtobufValue value;
 
@@ -230,17 +235,17 @@ static int read_unknown(ProtobufReader reader, json_t **ret_type, ProtobufReader
 json_t *protobuf_body_parse(const char *data, size_t length) {
         static const struct {
                 const char *kind;
-                const ProtobufField *fields;
+                const ProtobufBodyField *fields;
         } messages[] = {
                 { "DeleteOptions", delete_options_fields },
                 { "SelfSubjectAccessReview", access_review_fields },
         };
         const unsigned char *bytes = (const unsigned char *) data;
-        ProtobufReader message = { bytes, bytes };
+        ProtobufBodyReader message = { bytes, bytes };
         cleanup_json json_t *type = NULL;
 
         if (!is_protobuf_body(data, length) ||
-            read_unknown((ProtobufReader){ bytes + sizeof(magic), bytes + length }, &type,
+            read_unknown((ProtobufBodyReader){ bytes + sizeof(magic), bytes + length }, &type,
                          &message) < 0)
                 return NULL;
         for (size_t i = 0; i < N_ELEMENTS(messages); i++)
@@ -251,11 +256,11 @@ json_t *protobuf_body_parse(const char *data, size_t length) {
 
 json_t *protobuf_body_metadata(const char *data, size_t length) {
         const unsigned char *bytes = (const unsigned char *) data;
-        ProtobufReader message = { bytes, bytes };
+        ProtobufBodyReader message = { bytes, bytes };
         cleanup_json json_t *type = NULL;
 
         if (!is_protobuf_body(data, length) ||
-            read_unknown((ProtobufReader){ bytes + sizeof(magic), bytes + length }, &type,
+            read_unknown((ProtobufBodyReader){ bytes + sizeof(magic), bytes + length }, &type,
                          &message) < 0)
                 return NULL;
         return parse_protobuf_message(message, object_fields);

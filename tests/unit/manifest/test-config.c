@@ -182,7 +182,7 @@ TEST(settings_without_effect_are_named_once)
         const char *path = config_path();
         size_t n = strlen(path);
 
-        EXPECT_STREQ(load("syncFrequency: 1m\nreservedMemory: [{numaNode: 0}]\nstaticPodPaht: /x\n"
+        EXPECT_STREQ(load("syncFrequency: 2m\nreservedMemory: [{numaNode: 0}]\nstaticPodPaht: /x\n"
                           "mainstay: {}\nfoo: 1\n",
                           &config, &warnings),
                      "");
