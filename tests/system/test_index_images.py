@@ -8,6 +8,7 @@ import shutil
 import stat
 
 import deltas
+import failing
 import pytest
 import registry
 import specs
@@ -293,6 +294,29 @@ def test_signature_policy_can_accept_the_signature_of_the_index_or_demand_more(m
     wait(lambda: "ImagePull" in json.dumps(node.pod("mine")), "a pod of a file does not get it")
     node.remove("mine")
     node.wait_gone("mine")
+
+
+DEATHS = ["mainstayd:source.prepared", "mainstay-image:store.commit-blob", "mainstay-image:store.synced",
+          "mainstay-image:store.publish-file", "mainstay-image:unpack.layer", "mainstay-image:source.trust"]
+
+
+@pytest.mark.parametrize("point", DEATHS)
+def test_index_is_used_whole_after_a_death_at_any_point(make_failing, index, key, point):
+    """The pod of the old index runs until that of the new one is there with its image."""
+    config = {"mainstay": {"source": settings("file://" + index.path, [key])}}
+    node = make_failing(failing.FailingNode, config=config)
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
+    node.wait_running("app")
+    node.arm({point: "1*panic"})
+    index.write({"app.yaml": app(script=NUMBERED + " # 2")}, images=[index.add_image(image("two"), NAME)])
+    if point.startswith("mainstayd:"):
+        wait(lambda: node.is_ready() and node.n_deaths == 1, "the agent has died, and another one runs")
+    wait_in_use(node, 2)
+    wait_says(node, "app", "two")
+    assert node.hits()[point] >= 1 and "ErrImagePull" not in node.cli("get", "events").stdout
+    node.arm({})
+    index.write({})
+    wait(lambda: not node.pods(), "the pod is gone")
 
 
 class Stick:
