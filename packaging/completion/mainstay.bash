@@ -31,7 +31,7 @@ _mainstay() {
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
     local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug source kubeconfig version help'
-    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout --name --config --change --from --cache --deltas '
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout --name --config --change --from --cache --deltas --platform '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
