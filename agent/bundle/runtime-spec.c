@@ -379,8 +379,7 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
 }
 
 /* The runtime runs it outside of the container, once all is mounted, after hooks of CDI devices.
- * Instead of the runtime it
- * masks paths: what the runtime would mount over them may be a link in a volume. */
+ * It masks paths instead of the runtime, because the mount points may be links in a volume. */
 static void add_root_guard(json_t *document, const char *shim) {
         json_t *section = json_object_get(document, "linux");
 

@@ -63,7 +63,7 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 
-/* What a node would refuse is not signed. */
+/* Manifests that a node would refuse are not signed. */
 static int read_manifest_to_sign(const char *name, const char *data, size_t length,
                                  IndexImagesMaker *images, Error *reterr) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };

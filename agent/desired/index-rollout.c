@@ -37,7 +37,7 @@ typedef struct IndexReadiness {
 
 /* ---- the index before ---- */
 
-/* For their images. What cannot be read is not kept. */
+/* For their images. Unreadable data is not kept. */
 static void read_previous_index(IndexRollout *rollout) {
         cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
         int r = fd < 0 ? fd : index_objects_read(fd, rollout->config.node_name, &rollout->previous);

@@ -25,7 +25,7 @@ typedef struct PodRolloutsConfig {
         const SteadyClock *clock;
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
         const PodStatus *(*get_status)(const char *uid, void *userdata);
-        /* Pods of this source are without rollouts of their own. */
+        /* Pods of this source have no individual rollouts. */
         bool (*is_excluded)(const PodSource *source, void *userdata);
         image_digest_of_t image_digest_of;
         void (*on_recompute_due)(void *userdata);

@@ -201,7 +201,7 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
 /* Whether the image was fetched for pods of that fleet's index. */
 bool image_access_is_of_source(const ImageStore *store, const char *digest, const char *fleet);
 
-/* What mainstay-image decides by, of which images of the store a pull may reuse layers:
+/* The rules by which mainstay-image decides from which images of the store a pull may reuse layers:
  * {"opensAll": …, "opensPreloaded": …, "allowlist": […], "archived": ["<digest>", …]}, the members
  * of ImageAccessRules and the images that archives have. The caller frees it; NULL: no memory. */
 json_t *image_access_to_json(const ImageStore *store);

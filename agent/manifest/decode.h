@@ -33,7 +33,7 @@ typedef struct DecodeErrors {
 } DecodeErrors;
 
 typedef struct Decoder {
-        const char *file;   /* NULL: messages lack the place in a file */
+        const char *file;   /* NULL: messages do not contain the place in a file */
         char *const *files; /* by the source of a node; NULL: all nodes are of 'file' */
         DecodeMode mode;
         bool hides_values; /* of a Secret or a kubeconfig: messages end before ", not <the value>"

@@ -25,7 +25,7 @@ static const struct {
 /* Objects of a chart with it are not run with the others by Helm. */
 #define HELM_HOOK "helm.sh/hook"
 
-/* Without effect, the pod would silently lack protection. */
+/* If it had no effect, the pod would silently be unprotected. */
 static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
                               const Pod *pod, const char *key) {
         const DecodePath path = { .parent = parent, .key = key, .is_map_key = true };

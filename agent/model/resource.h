@@ -35,7 +35,7 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
 /* The amount of a resource with a domain; 0 where the list does not have it. */
 int64_t resource_extended_amount(const ResourceList *list, const char *name);
 
-/* The first huge page size that a container of the pod requests, or, where 'medium' names one, that
+/* The first huge page size that a container of the pod requests, or, if 'medium' names one, that
  * one if requested. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);
 

@@ -28,8 +28,8 @@ typedef enum FieldType {
                                 FIELD_STRING, and one for its value */
         FIELD_REST, /* like FIELD_MAP, but its entries are keys of the object itself: those with a
                        domain ("example.com/key") that have no row; sorted */
-        FIELD_PRESENT, /* bool: whether an API server's object has it, whatever it says; refused in
-                          a manifest */
+        FIELD_PRESENT, /* bool: whether an API server's object has it, regardless of its value;
+                        * refused in a manifest */
         FIELD_REFUSED, /* a field of Kubernetes that is not supported (yet): refused, never ignored
                         */
         FIELD_IGNORED, /* without effect on input (status, managedFields…) */

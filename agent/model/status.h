@@ -3,7 +3,7 @@
 
 /* PodStatus of core/v1. pods/ computes it, once after each step of a pod, and changes none that it
  * has computed; model/json writes it, http/ and apiserver/ publish it. Times are realtime
- * microseconds, 0 where unset. Strings belong to the status. */
+ * microseconds, 0 if unset. Strings belong to the status. */
 
 #include "agent/model/device.h"
 #include "agent/model/qos.h"

@@ -394,8 +394,8 @@ int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const C
                         "Changed settings of %s, except labels and taints, take effect when the "
                         "agent restarts",
                         files->file);
-        /* Where an external label has the same value nothing changed here, but the Node object
-         * is updated. */
+        /* If an external label has the same value nothing changed here, but the Node object is
+         * updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);
         replace_node_labels(&node->local, &local);
         if (r > 0)

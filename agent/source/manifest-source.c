@@ -333,8 +333,8 @@ static void ask_source(ManifestSource *source) {
         schedule_source(source, source->config.interval_usec);
 }
 
-/* What failed for the time is asked again at once when the clock was set meanwhile. What is out is
- * noticed when it is put in. */
+/* A request that failed because of the time is repeated immediately if the clock was set in the
+ * meantime. What is out is noticed when it is put in. */
 static void schedule_next_question(ManifestSource *source) {
         bool is_due = source->error && source->is_clock_set;
 

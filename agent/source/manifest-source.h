@@ -23,8 +23,8 @@ typedef struct ManifestSourceConfig {
         uint64_t timeout_usec;  /* of one run of the helper */
         const char *stick_path; /* of a "file:" URL: while nothing is there, it is not asked before
                                    something appears; NULL: a server's */
-        const char *window;     /* hours of the day, model/day-window.h, outside of which it is not
-                                   asked, unless nothing is in use yet; NULL: always */
+        const char *window;     /* hours of the day, model/day-window.h, outside of which no request
+                                 * is sent, unless nothing is in use yet; NULL: always */
 
         /* The input of the helper: a descriptor for its standard input, or -errno. */
         int (*open_settings)(bool was_refused, void *userdata);

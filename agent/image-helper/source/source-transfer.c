@@ -56,7 +56,7 @@ static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         return 0;
 }
 
-/* The reader is given what is there; it checks what it is. */
+/* The reader is given the existing bytes; it checks them. */
 static int open_stick_file(const SourceTransfer *transfer, const char *path, Error *reterr) {
         cleanup_close int fd =
                 open_beneath(transfer->stick_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);

@@ -150,7 +150,7 @@ static int add_pod_usage(const Pod *pod, const PodStatus *status, void *userdata
         CgroupUsage used;
 
         if (!group || cgroup_usage(group, &used) < 0)
-                return 0; /* it has none yet, or no longer */
+                return 0; /* it has none yet, or none any more */
         resource_metrics_add(walk->usage, pod->metadata.namespace, pod->metadata.name, NULL, 0,
                              &used);
         for (size_t l = 0; l < N_ELEMENTS(lists); l++)

@@ -85,7 +85,7 @@ static uint64_t first_transition_time(const PodStatusInput *input, const PodStat
         return latest > 0 ? latest : input->pod->start_time;
 }
 
-/* Before it is known what an earlier agent left, nothing is a transition. */
+/* As long as the state of an earlier agent is not known, nothing is a transition. */
 static uint64_t transition_time(const PodStatusInput *input, const PodStatus *previous,
                                 const PodStatus *status, PodConditionType type, bool is_true) {
         const PodCondition *before = &previous->conditions[type];

@@ -19,7 +19,7 @@ typedef struct PodStatusInput {
         const char *resize_error; /* why the cgroups do not match the spec */
         uint64_t deletion_time;   /* 0: it is not being terminated */
         uint64_t now;             /* realtime */
-        bool is_syncing;          /* a restarted agent does not know all yet … */
+        bool is_syncing;          /* a restarted agent does not have the complete state yet … */
         bool is_provisional;      /* … so that conditions may be wrong */
         bool has_sandbox;
         bool is_sandbox_ready;

@@ -77,7 +77,8 @@ struct PodWorker {
         bool has_unread_checkpoints; /* an earlier agent's: they are read again, not replaced */
         const PodStatus *status;     /* as of the end of the last step */
         char *last_error;            /* why the sandbox is not ready, for the status */
-        bool is_only_awaited; /* what is missing is on its way: that is not logged as an error */
+        bool is_only_awaited; /* the missing object is about to arrive: that is not logged as an
+                               * error */
         char *edit_error;     /* why the edited pod cannot start */
         bool is_selinux_warned;
 };
