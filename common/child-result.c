@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of a child means. Pure. */
+/* The meaning of a child's exit status. Pure. */
 
 #include "common/child.h"
 

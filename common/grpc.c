@@ -191,7 +191,7 @@ static bool has_message(const GrpcCall *call) {
                call->input.length == HEADER_SIZE + (size_t) message_length(call->input.data);
 }
 
-/* Of a client. The handler may cancel the call. */
+/* The state of a client. The handler may cancel the call. */
 static void deliver_message(GrpcCall *call) {
         const GrpcCallHandlers handlers = call->handlers;
         Buffer message = call->input;

@@ -3,8 +3,8 @@
 
 /* gRPC over HTTP/2 with prior knowledge on a stream socket, by libnghttp2: both ends, without
  * threads and without waiting. The owner polls the descriptor for the events that are wanted and
- * calls grpc_connection_process(). What the peer sends is not trusted: messages, headers, streams
- * and what is queued for it have limits.
+ * calls grpc_connection_process(). Data of the peer is not trusted: messages, headers, streams and
+ * the queue for it have limits.
  *
  * Callbacks may start, answer and cancel calls of any connection, and may not free the connection
  * that calls them. */

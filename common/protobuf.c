@@ -87,7 +87,7 @@ void protobuf_done(const ProtobufMessage *message, void *object) {
 
 /* ---- decoding ---- */
 
-/* Of a whole decoding. */
+/* The limit of a whole decoding. */
 typedef struct ProtobufState {
         size_t n_items;
         const void *texts; /* the array that was appended to last in the message at hand, */

@@ -60,7 +60,7 @@ static int add_annotation(json_t *metadata, OwnKey key, const char *value) {
         return own_json_set_new(annotations, key, json_string(value)) < 0 ? -ENOMEM : 0;
 }
 
-/* What `describe node` warns about. */
+/* The state that `describe node` warns about. */
 static int add_warnings(const NodeObjectSpec *spec, json_t *metadata) {
         int r = 0;
 

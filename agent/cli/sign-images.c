@@ -191,7 +191,7 @@ static int list_all_images(const IndexImagesMaker *maker, char ***ret) {
 
 /* ---- mainstay-image ---- */
 
-/* What it printed, parsed. 0; -ENOENT; or -EIO with its message. */
+/* Its output, parsed. 0; -ENOENT; or -EIO with its message. */
 static int ask_image_helper(const IndexImagesMaker *maker, const char *verb,
                             const char *const *words, size_t n_words, const json_t *settings,
                             json_t **ret, Error *reterr) {
@@ -286,7 +286,7 @@ static json_t *blobs_to_json(const SourceIndexBlob *blobs, size_t n) {
         return array;
 }
 
-/* That the directory has already; NULL: none. */
+/* The one that the directory already has; NULL: none. */
 static json_t *find_known_delta(const IndexImagesMaker *maker, const char *name,
                                 const char *platform, const char *digest, const char *base) {
         const SourceIndexPlatform *known = find_platform(maker->before, name, platform);
@@ -437,7 +437,7 @@ static int copy_blob(const IndexImagesMaker *maker, int blobs_fd, const json_t *
         return copy_blob_file(maker, blobs_fd, hex, reterr);
 }
 
-/* Of an entry of "platforms" or "deltas". */
+/* The member of an entry of "platforms" or "deltas". */
 static int copy_blobs_of(const IndexImagesMaker *maker, int blobs_fd, const json_t *entry,
                          Error *reterr) {
         const json_t *blob;
@@ -572,7 +572,7 @@ static void explain_all_images(const IndexImagesMaker *maker, const SourceIndex 
                         printf("removed image %s\n", maker->before->images.items[i].name);
 }
 
-/* Of a node that has the images of the index before. */
+/* For a node that has the images of the previous index. */
 static uint64_t bytes_after_update(const IndexImagesMaker *maker, const char *name,
                                    const SourceIndexPlatform *platform) {
         const SourceIndexPlatform *before = find_platform(maker->before, name, platform->name);

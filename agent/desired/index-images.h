@@ -27,7 +27,7 @@ DEFINE_CLEANUP(IndexImages *, index_images_free)
 
 /* For the manifests of the directory, and what their index names, which is borrowed until the end.
  * 1: all that it names is here; 0: the rest is being fetched, and on_done() follows; or -errno with
- * a message. What was begun before is given up. */
+ * a message. An earlier operation is given up. */
 int index_images_begin(IndexImages *images, int manifests_fd, const SourceImages *named,
                        Error *reterr);
 

@@ -9,7 +9,8 @@ typedef struct IndexObjects {
         LIST_OF(ManifestObjects) manifests;
 } IndexObjects;
 
-/* Reads the manifests of the directory. What could be read is there also after a failure: -errno.
+/* Reads the manifests of the directory. The readable part is available also after a failure:
+ * -errno.
  */
 int index_objects_read(int dir_fd, const char *node_name, IndexObjects *ret);
 void index_objects_done(IndexObjects *objects);

@@ -249,7 +249,7 @@ static int admit_resource(const DeviceRequest *request, Error *reterr) {
                        : allocate_new(request, allocation, reterr);
 }
 
-/* Of one resource; an order to check, or to allocate. */
+/* The state of one resource; an order to check, or to allocate. */
 typedef int (*device_step_t)(const DeviceRequest *request, Error *reterr);
 
 typedef struct DeviceAdmission {

@@ -217,7 +217,7 @@ int device_manager_set_devices_take(DeviceManager *manager, const char *name, co
         return 0;
 }
 
-/* What the provider was asked is not answered any more. */
+/* The requests to the provider are not answered any more. */
 static void fail_calls(DeviceManager *manager, const char *resource) {
         for (size_t i = 0; i < manager->ledger.allocations.n; i++) {
                 DeviceAllocation *allocation = &manager->ledger.allocations.items[i];

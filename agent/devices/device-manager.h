@@ -40,8 +40,8 @@ typedef struct DeviceManagerConfig {
         const char *state_dir; /* of its checkpoint, "devices"; NULL: it has none */
         /* The list of resources, or a number of devices, has changed. */
         void (*on_capacity_changed)(void *userdata);
-        /* What the pod waited for has come, or a device of it has another health. NULL for 'uid':
-         * pods that were rejected may be admitted now. */
+        /* The event that the pod waited for has arrived, or one of its devices has another health.
+         * NULL for 'uid': pods that were rejected may be admitted now. */
         void (*on_pod_changed)(const char *uid, void *userdata);
         void *userdata;
 } DeviceManagerConfig;
@@ -63,8 +63,8 @@ int device_manager_register(DeviceManager *manager, const char *resource,
 int device_manager_set_devices_take(DeviceManager *manager, const char *resource,
                                     const void *provider, DeviceList *devices);
 
-/* The provider is gone: none of its devices is allocatable. What it has allocated stays, and
- * capacity for five minutes, which is when device_manager_expire() is due. */
+/* The provider is gone: none of its devices is allocatable. Its allocations stay, and its capacity
+ * for five minutes, which is when device_manager_expire() is due. */
 void device_manager_unregister(DeviceManager *manager, const char *resource, const void *provider,
                                uint64_t now_boottime_usec);
 
@@ -94,7 +94,7 @@ int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist
 int device_manager_prepare_start(DeviceManager *manager, const char *uid, const char *container,
                                  Error *reterr);
 
-/* What the container's devices add to its configuration. The caller ends it with
+/* The additions of the container's devices to its configuration. The caller ends it with
  * device_edits_done(). 0 or -ENOMEM. */
 int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
                                  const char *container, DeviceEdits *ret);

@@ -354,7 +354,7 @@ static void retry_broken_archives(ImageStore *store, const char *reference) {
                 preload_index_archives(store);
 }
 
-/* Where the index that the pod is of names the image. */
+/* The index of the pod, if it names the image. */
 static int set_request_source(ImageRequest *request, const SourceImages *source, Error *reterr) {
         const SourceImage *image = source ? source_images_find(source, request->reference) : NULL;
 

@@ -127,7 +127,8 @@ int check_device_annotations(const Rules *rules) {
         const StringMap *annotations = &rules->pod->metadata.annotations;
         char text[EXCERPT_SIZE];
 
-        /* Of an API server's pod it keeps the containers from being created, as in containerd. */
+        /* In an API server's pod it prevents the containers from being created, like in
+         * containerd. */
         for (size_t i = 0; i < annotations->n && !rules_are_of_api(rules); i++) {
                 const KeyValue *annotation = &annotations->items[i];
                 cleanup_strv char **names = NULL;

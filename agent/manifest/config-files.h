@@ -19,8 +19,8 @@ typedef struct ConfigFiles {
  * caller frees it with config_done(). */
 int config_files_load(const ConfigFiles *files, Config *ret, char ***ret_warnings, Error *reterr);
 
-/* What is present now is needed from now on: while the agent runs, a configuration that disappears
- * is an error, and not the order to do without it. */
+/* Files that exist now are required from now on: while the agent runs, a configuration that
+ * disappears is an error, and not the order to run without it. */
 void config_files_need_present(ConfigFiles *files);
 
 typedef struct ConfigDropins {

@@ -578,7 +578,7 @@ static int parse_config_file(Decoder *d, size_t source, ConfigTrees *trees, cons
         return 0;
 }
 
-/* Of the first file both may be absent. */
+/* Both may be absent in the first file. */
 static int check_config_kind(const Decoder *d, const YamlNode *root) {
         int r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
 

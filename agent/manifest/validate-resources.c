@@ -115,7 +115,7 @@ int check_container_devices(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
-/* Of all containers together. */
+/* The sum of all containers. */
 static int check_no_devices(const Rules *rules, const ResourceList *list, const char *path) {
         if (list->extended.n == 0)
                 return 0;

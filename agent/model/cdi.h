@@ -118,7 +118,7 @@ typedef struct CdiMatch {
         const CdiDevice *device;
 } CdiMatch;
 
-/* How bundle/ finds devices; 'find' is NULL where nothing is read. -ENOENT with the reason. */
+/* How bundle/ finds devices; 'find' is NULL if nothing is read. -ENOENT with the reason. */
 typedef struct CdiLookup {
         int (*find)(const char *qualified_name, CdiMatch *ret, Error *reterr, void *userdata);
         void *userdata;

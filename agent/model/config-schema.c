@@ -515,8 +515,8 @@ static const Field mainstay_fields[] = {
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields, .is_strict = true);
 
-/* Of a setting without effect, the value that is right here: the kubelet's default, or what is done in
- * any case. All others are warned about. */
+/* The value of a setting without effect that is right here: the kubelet's default, or the behaviour
+ * in any case. All others are warned about. */
 static const Field config_fields[] = {
         IGNORED("kind"),
         IGNORED("apiVersion"),

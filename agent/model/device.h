@@ -28,7 +28,8 @@ typedef struct DeviceFile {
         char *permissions; /* of the device cgroup: "rwm" or a part of it */
 } DeviceFile;
 
-/* What devices add to the OCI configuration of a container (v1beta1.ContainerAllocateResponse). */
+/* The additions of devices to the OCI configuration of a container
+ * (v1beta1.ContainerAllocateResponse). */
 typedef struct DeviceEdits {
         StringMap env;
         LIST_OF(DeviceMount) mounts;

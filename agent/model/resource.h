@@ -32,7 +32,7 @@ const Quantity *resource_quantity(const ResourceList *list, ResourceType type);
 const Quantity *resource_find(const ResourceRequirements *requirements, const char *path,
                               ResourceType *ret_type);
 
-/* The amount of a resource with a domain; 0 where the list does not have it. */
+/* The amount of a resource with a domain; 0 if the list does not have it. */
 int64_t resource_extended_amount(const ResourceList *list, const char *name);
 
 /* The first huge page size that a container of the pod requests, or, if 'medium' names one, that

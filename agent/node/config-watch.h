@@ -10,8 +10,8 @@
 
 typedef struct ConfigWatch ConfigWatch;
 
-/* 'on_changed' is called from the event loop. Where a directory cannot be watched, only SIGHUP has
- * an effect. The files are borrowed. 0 or -errno. */
+/* 'on_changed' is called from the event loop. If a directory cannot be watched, only SIGHUP has an
+ * effect. The files are borrowed. 0 or -errno. */
 int config_watch_new(sd_event *event, const ConfigFiles *files, void (*on_changed)(void *userdata),
                      void *userdata, ConfigWatch **ret);
 ConfigWatch *config_watch_free(ConfigWatch *watch);

@@ -48,7 +48,7 @@ int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions);
 /* Sets all external labels and taints. */
 int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *external);
 
-/* Reads the configuration again. 1 where labels or taints changed; 0; or -errno with a message, and
+/* Reads the configuration again. 1 if labels or taints changed; 0; or -errno with a message, and
  * then nothing changed: a file that is broken, or missing and needed, does not remove labels. Other
  * settings take effect at the next start, which is logged. */
 int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const Config *running,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the OCI runtime passes to a hook, and the config.json that it is about. */
+/* The input of a hook from the OCI runtime, and the config.json of the container. */
 
 #include "common/error.h"
 

@@ -68,7 +68,7 @@ struct ManifestSource {
 
 /* ---- status ---- */
 
-/* What is fetched is more important than what failed before. */
+/* Fetched data is more important than an earlier failure. */
 static const char *find_source_message(ManifestSource *source) {
         cleanup_free char *progress = NULL;
 
@@ -232,7 +232,7 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         return r < 0 ? r : 1;
 }
 
-/* Where an answer has not changed, "next" may be what it is of, and not be in use yet. */
+/* If a response has not changed, "next" may contain it, and not be in use yet. */
 static void take_source_answer(ManifestSource *source, const ChildResult *result) {
         cleanup_error Error error = ERROR_NULL;
         SourceAnswer answer = { 0 };
@@ -334,7 +334,7 @@ static void ask_source(ManifestSource *source) {
 }
 
 /* A request that failed because of the time is repeated immediately if the clock was set in the
- * meantime. What is out is noticed when it is put in. */
+ * meantime. A stick that is removed is noticed when it is inserted. */
 static void schedule_next_question(ManifestSource *source) {
         bool is_due = source->error && source->is_clock_set;
 

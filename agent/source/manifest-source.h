@@ -62,8 +62,8 @@ int manifest_source_start(ManifestSource *source);
 uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
                                     uint32_t random);
 
-/* What prepare() has begun has ended: all is here, or -errno and why not. -ECANCELED is no failure:
- * it goes on when the source may be asked again. */
+/* The operation of prepare() has ended: everything is here, or -errno and the reason. -ECANCELED is
+ * not a failure: it continues when the source may be contacted again. */
 void manifest_source_on_prepared(ManifestSource *source, int r, const Error *error);
 
 /* Whether now is one of the hours in which the source is asked; with a message, if not. */

@@ -33,7 +33,7 @@ class Runnable(registry.Blobs):
         return [{"digest": row["digest"], "size": row["size"]} for row in (manifest["config"], *manifest["layers"])]
 
     def row(self, platform=PLATFORM, deltas=()):
-        """What an index says of it for a platform."""
+        """The entry of an index about it for a platform."""
         return {"platform": platform, "mediaType": registry.MANIFEST_TYPE, "digest": self.digest, "size": len(self.manifest),
                 "blobs": self.blob_rows(), "deltas": list(deltas)}
 

@@ -243,7 +243,7 @@ def test_download_that_breaks_off_is_continued(make_empty, index, nginx):
     assert any(one.startswith("bytes=100000-") for one in ranges), ranges
 
 
-def test_platform_that_the_index_lacks_is_said(make_empty, index):
+def test_missing_platform_of_the_index_is_reported(make_empty, index):
     foreign = Runnable({"version": b"far\n"}, architecture="s390x")
     entry = index.add_image(foreign, NAME)
     entry["platforms"] = [foreign.row("linux/s390x")]

@@ -72,7 +72,7 @@ def test_images_of_all_kinds_of_containers_are_named(place):
     assert "1 files, 3 images" in place.verify()
 
 
-def test_what_is_signed_runs_and_skopeo_reads_it(place, make_node):
+def test_signed_index_runs_and_skopeo_reads_it(place, make_node):
     place.write("app.yaml", app())
     place.sign("--from", place.archive("one.tar", version("one")))
     subprocess.run(["skopeo", "copy", f"oci:{place.public}/images:{NAME}", f"oci-archive:{place.directory}/copy.tar"], check=True)

@@ -6,11 +6,11 @@
 #include "agent/image-helper/import/rootfs-import.h"
 
 #include "agent/image-helper/archive/byte-stream.h"
-#include "agent/image-helper/pull/image-config.h"
+#include "agent/image-helper/archive/tar-write.h"
 #include "agent/image-helper/import/rootfs-check.h"
 #include "agent/image-helper/import/rootfs-config.h"
+#include "agent/image-helper/pull/image-config.h"
 #include "agent/image-helper/store/store.h"
-#include "agent/image-helper/archive/tar-write.h"
 #include "common/architecture.h"
 #include "common/text.h"
 
@@ -99,7 +99,7 @@ static int write_json_member(int fd, const char *name, const json_t *document, I
         return tar_write_file(fd, ret ? member : name, text, strlen(text));
 }
 
-/* What the agent would refuse, it refuses now. */
+/* Content that the agent would refuse is refused now. */
 static int check_config(const json_t *document, Error *reterr) {
         cleanup_with(image_config_freep) ImageConfig *config = NULL;
         cleanup_free char *text = json_to_text(document, JSON_COMPACT);

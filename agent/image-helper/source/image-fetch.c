@@ -416,13 +416,14 @@ static int unpack_fetched_image(ImageFetch *fetch, const ImageProvider *provider
                                     (char *[]){ name, NULL }, reterr);
 }
 
-/* What the machine or the way to the source is to blame for is no fault of the delta. */
+/* An error of the machine or of the connection to the source is not a fault of the delta. */
 static bool is_delta_at_fault(const ImageFetch *fetch, int r) {
         return fetch->delta && r != -ENOMEM && r != -ENOSPC && r != -EDQUOT && r != -EAGAIN &&
                r != -ECANCELED;
 }
 
-/* Of a blob that was not unpacked what has arrived stays, and is continued; not of a delta. */
+/* The part of a blob that has arrived but was not unpacked stays, and is resumed; that of a delta
+ * is not. */
 static void discard_delta_blobs(ImageFetch *fetch) {
         for (size_t i = 0; i < fetch->n_blobs; i++)
                 if (fetch->blobs[i].is_missing && fetch->image.delta[i].digest[0])

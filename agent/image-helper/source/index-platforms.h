@@ -8,10 +8,10 @@
 
 #define SOURCE_IMAGES_NAME "images.json"
 
-/* Of the platforms of an image the best one for this machine; NULL: none is. */
+/* The best platform of an image for this machine; NULL: none is. */
 const SourceIndexPlatform *source_image_choose_platform(const SourceIndexImage *image);
 
-/* What the agent reads (agent/image/source-images.h):
+/* The data that the agent reads (agent/image/source-images.h):
  *
  *     {"fleet": "…", "images": [{"name": "…", "digest": "sha256:…", "bytes": …}, …]}
  *

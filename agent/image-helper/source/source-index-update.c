@@ -205,7 +205,7 @@ static json_t *make_index_state(const IndexUpdate *update) {
                          deadline > 0 ? json_integer(deadline) : NULL);
 }
 
-/* What of the images the agent has to know. */
+/* The data about the images that the agent needs. */
 static int add_index_images(const IndexUpdate *update, Error *reterr) {
         cleanup_json json_t *images = NULL;
         cleanup_free char *text = NULL;

@@ -93,7 +93,7 @@ static int read_stick_file(SourceTransfer *transfer, const char *suffix, uint64_
         return 0;
 }
 
-/* Bytes from 'at' on: 0 at the end; -EFBIG where there are more than 'size'; or -errno. */
+/* Bytes from 'at' on: 0 at the end; -EFBIG if there are more than 'size'; or -errno. */
 static int copy_stick_bytes(SourceTransfer *transfer, int from, int to, uint64_t at,
                             uint64_t size) {
         cleanup_free char *buffer = malloc(COPY_BYTES);

@@ -9,6 +9,6 @@
 
 /* 'directory' is that of source-store.h. A line of JSON on standard output contains the result:
  * {"result": "unchanged" or "new", "requests": …, "bytes": …}. 0; or -errno with a message, which
- * is -EAGAIN where the source cannot be reached or fails, and -ENOMEDIUM where there is no stick.
+ * is -EAGAIN if the source cannot be reached or fails, and -ENOMEDIUM if there is no stick.
  */
 int update_source(const char *directory, const SourceSettings *settings, Error *reterr);

@@ -135,7 +135,7 @@ static void add_container_usage(ResourceMetrics *usage, const Pod *pod, const ch
                 resource_metrics_set_scrape_error(usage);
 }
 
-/* What the usage of each pod is added to. */
+/* The sum to which the usage of each pod is added. */
 typedef struct PodUsageWalk {
         const BundleConfig *config;
         ResourceMetrics *usage;

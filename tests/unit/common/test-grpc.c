@@ -19,7 +19,7 @@ typedef struct GrpcPair {
         uint64_t now;
 } GrpcPair;
 
-/* What a client's call came to. */
+/* The result of a client's call. */
 typedef struct CallRecord {
         unsigned n_messages, n_ends;
         size_t length; /* of the last message */

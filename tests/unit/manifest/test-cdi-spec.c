@@ -152,7 +152,7 @@ TEST(versions_that_do_not_exist_are_refused)
                 EXPECT_EQ(parse_device(bad[i], "v/c", "d", "", "env: [A=b]", NULL), -EINVAL);
 }
 
-TEST(what_edits_must_not_say_is_refused_with_its_place)
+TEST(invalid_edits_are_refused_with_their_place)
 {
         static const struct {
                 const char *edits, *message;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks of the process, for libsystemd as well: the event loop reads the time by
- * clock_gettime(), and calls the timers that are due by it. What it arms in the kernel is only
- * noted, to know when nothing happens. */
+ * clock_gettime(), and calls the timers that are due by it. Timers that it arms in the kernel are
+ * only recorded, to detect when nothing happens. */
 
 #include "tests/unit/pods/worker/fakes.h"
 

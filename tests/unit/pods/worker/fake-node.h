@@ -45,7 +45,7 @@ DEFINE_CLEANUP(FakeNode *, fake_node_free)
 /* The agent dies, and another one starts and reads the records. */
 void fake_node_restart_agent(FakeNode *node);
 
-/* What the loop has to do now, until nothing is left to do. */
+/* The work of the loop now, until nothing is left to do. */
 void fake_node_run(FakeNode *node);
 
 /* Time goes on; each timer is called when it is due. */

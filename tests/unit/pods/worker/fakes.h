@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What surrounds pods/ in these tests, in place of the machine: each fake-*.c defines the functions
- * of a real file under their own names, and is linked instead of it. A fake records what it was
- * asked for, in the words of fake_requests(), and plays the events that a test orders. All answers
- * arrive from the event loop, as real ones do. One machine for each process. */
+/* The surroundings of pods/ in these tests, in place of the machine: each fake-*.c defines the
+ * functions of a real file under their own names, and is linked instead of it. A fake records what
+ * it was asked for, in the words of fake_requests(), and plays the events that a test orders. All
+ * answers arrive from the event loop, as real ones do. One machine for each process. */
 
 #include "agent/sandbox/sandbox.h"
 #include "common/clock.h"
@@ -37,7 +37,7 @@ uint64_t fake_clock_quiet_usec(void);
 
 /* ---- shims (fake-sandbox.c) ---- */
 
-/* What becomes of a container that is run. */
+/* The fate of a container that is run. */
 typedef enum FakeRun {
         RUN_STARTS,
         RUN_HANGS,   /* it is being started, for good */
@@ -66,7 +66,7 @@ typedef struct FakeContainerBehaviour {
         bool ignores_signal; /* only SIGKILL ends it */
 } FakeContainerBehaviour;
 
-/* Of the containers of that name, from the next start on. */
+/* For the containers of that name, from the next start on. */
 FakeContainerBehaviour *fake_container(const char *name);
 
 /* The running container of that name exits. */
@@ -121,7 +121,7 @@ typedef enum FakeImageState {
         IMAGE_INVALID, /* EINVAL */
 } FakeImageState;
 
-/* Of the images of that name; at first they are present. */
+/* For the images of that name; at first they are present. */
 void fake_image_set(const char *name, FakeImageState state);
 
 /* Pulls of that name end: 0, or -errno. */

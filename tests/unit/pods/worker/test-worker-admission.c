@@ -21,7 +21,7 @@ TEST(a_pod_whose_node_selector_does_not_match_starts_when_it_does)
         pod_manager_on_node_changed(node->manager);
         fake_node_run(node);
         EXPECT_STREQ(fake_node_status(node, "web"), READY);
-        /* Of a pod that runs, nothing is asked again. */
+        /* A running pod is not checked again. */
         REQUIRE(string_map_set(&node->labels.labels, "disk", "slow") >= 0);
         pod_manager_on_node_changed(node->manager);
         fake_node_pass(node, 60 * USEC_PER_SEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a restarted agent finds, and what it does with it. */
+/* The state that a restarted agent finds, and its reaction. */
 
 #include "tests/unit/pods/worker/fake-node.h"
 

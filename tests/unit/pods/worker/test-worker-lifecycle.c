@@ -91,8 +91,8 @@ TEST(the_restart_policy_decides_what_follows_an_exit)
                 fake_node_run(node);
                 EXPECT_STREQ(fake_requests(), restart_rows[i].requests);
                 EXPECT_STREQ(fake_node_status(node, "web"), restart_rows[i].status);
-                /* What has ended for good does not run after a restart of the agent or the
-                 * machine either. */
+                /* Containers that have ended permanently do not run after a restart of the agent or
+                 * the machine either. */
                 fake_node_restart_agent(node);
                 fake_node_run(node);
                 EXPECT_STREQ(fake_node_status(node, "web"), restart_rows[i].status);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients ask of pods: sessions, logs, usage, metrics, dumps, volumes that follow objects. */
+/* Requests of clients about pods: sessions, logs, usage, metrics, dumps, volumes that follow
+ * objects. */
 
 #include "tests/unit/pods/worker/fake-node.h"
 

@@ -26,7 +26,7 @@ static FakeNode *new_stubborn_node(const char *yaml) {
         return node;
 }
 
-TEST(of_several_deletions_the_shortest_grace_period_counts)
+TEST(shortest_grace_period_of_several_deletions_counts)
 {
         cleanup_with(fake_node_freep) FakeNode *node = new_stubborn_node(POD(APP));
         static const NodeStep steps[] = {
