@@ -106,7 +106,9 @@ class Layers(Lint):
     def test_the_folders_of_a_module_have_an_order(self):
         self.assertEqual(self.include("agent/pods/worker/a.c", "agent/pods/container/b.h"), [])
         self.expect(self.include("agent/pods/container/a.c", "agent/pods/worker/b.h"), "pods/container may not include")
-        self.expect(self.include("agent/pods/worker/c.c", "agent/eviction/b.h"), "pods/worker may not include")
+
+    def test_the_folders_of_a_module_are_one_layer_for_others(self):
+        self.expect(self.include("agent/pods/worker/a.c", "agent/eviction/b.h"), "pods/worker may not include")
 
     def test_the_folders_of_a_program_are_one_module(self):
         self.assertEqual(self.include("agent/shim/a.c", "agent/shim/mounts/b.h"), [])
