@@ -5,6 +5,10 @@
 
 #include "common/cleanup.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #define PROBE(kind, more) kind ": {exec: {command: [" #kind "]}, " more "}"
 #define READY             "Running Ready | app running ready"
 #define UNREADY           "Running | app running"
@@ -156,7 +160,7 @@ static const HandlerRow handler_rows[] = {
           UNREADY,
           "Readiness probe failed: HTTP probe failed with statuscode: 503" },
         { "httpGet: {port: 80, scheme: HTTPS, host: example.org}",
-          { .error = "connection refused" },
+          { .error = "Connection refused" },
           "GET https://example.org:80/\n",
           UNREADY,
           "Readiness probe failed: Get \"https://example.org:80/\": connection refused" },
@@ -232,6 +236,38 @@ TEST(handlers_say_how_a_container_is)
                         EXPECT_STREQ(node->last_message, row->message);
                 EXPECT_EQ(fake_node_pod_events(node)[0] != '\0', row->message != NULL);
         }
+}
+
+static int listen_on_loopback(unsigned *ret_port) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t length = sizeof(address);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        REQUIRE(fd >= 0 && bind(fd, (const struct sockaddr *) &address, length) >= 0);
+        REQUIRE(listen(fd, 4) >= 0 && getsockname(fd, (struct sockaddr *) &address, &length) >= 0);
+        *ret_port = ntohs(address.sin_port);
+        return fd;
+}
+
+TEST(a_tcp_probe_succeeds_while_its_port_is_open)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+        char yaml[1024];
+        unsigned port;
+        int fd = listen_on_loopback(&port);
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        POD(APP_WITH("readinessProbe: {tcpSocket: {port: %u, host: 127.0.0.1}, "
+                                     "periodSeconds: 5, failureThreshold: 1}")),
+                        port);
+        fake_node_apply(node, yaml);
+        fake_node_pass(node, USEC_PER_SEC);
+        EXPECT_STREQ(fake_node_status(node, "web"), READY);
+        (void) close(fd);
+        fake_node_pass(node, 5 * USEC_PER_SEC);
+        EXPECT_STREQ(fake_node_status(node, "web"), UNREADY);
+        EXPECT(strstr(node->last_message, "Connection refused"));
 }
 
 /* ---- hooks ---- */
