@@ -4,7 +4,8 @@
 them, without those that only report a failed allocation or pass an error on, which failed allocations and failpoints do
 elsewhere. A parser below the least is a failure. Ends with the counts.
 
-    tests/coverage.py BUILD      a build with --coverage, in which the suites have run
+    tests/coverage.py BUILD             a build with --coverage, in which the suites have run
+    tests/coverage.py BUILD --units     the same after the unit suite alone: its share of all lines of the modules below
 """
 
 import collections
@@ -17,6 +18,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LEAST = 95.0
+UNITS = {"agent/pods": 85.0}  # of each module, and the least of it
 FILES_AT_ONCE = 50
 PASSES_ON = re.compile(r"-ENOMEM|^\s*return (r|fd|code|-errno|MIN\(r, 0\));$")
 
@@ -62,10 +64,13 @@ PARSERS = {
 }
 
 
-def count_lines(build):
-    """For the tree: {file: {line: the number of runs}}, and {(file, function): its lines}."""
+def count_lines(build, ending=".gcda", within=""):
+    """For the tree: {file: {line: the number of runs}}, and {(file, function): its lines}. Files that never ran have only
+    .gcno."""
     counts, functions = collections.defaultdict(collections.Counter), {}
-    data = [os.path.join(directory, name) for directory, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
+    build = os.path.abspath(build)
+    data = [os.path.join(directory, name) for directory, _, names in os.walk(build) if within in directory
+            for name in names if name.endswith(ending)]
     for i in range(0, len(data), FILES_AT_ONCE):
         said = subprocess.run(["gcov", "--json-format", "--stdout", *data[i:i + FILES_AT_ONCE]], cwd=build, check=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
@@ -103,7 +108,26 @@ def find_lines(patterns, counts, functions):
             yield path, lines_that_count(path, lines)
 
 
+def report_units(build):
+    failed = 0
+    for module, least in UNITS.items():
+        folders = collections.defaultdict(list)
+        for path, lines in count_lines(build, ".gcno", f"/{os.path.basename(module)}")[0].items():
+            if path.startswith(f"{module}/") and path.endswith(".c"):
+                for folder in (os.path.dirname(path), module):
+                    folders[folder] += [count > 0 for count in lines.values()]
+        for folder, hits in sorted(folders.items()):
+            print(f"    {folder}: {100 * sum(hits) / len(hits):.1f} % of {len(hits)} lines")
+        is_met = 100 * sum(folders[module]) >= least * max(len(folders[module]), 1)
+        failed += not is_met
+        print(f"{'ok' if is_met else 'FAILED'} unit tests run at least {least:.0f} % of {module}")
+    print(f"{len(UNITS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
+    if "--units" in sys.argv[2:]:
+        return report_units(sys.argv[1])
     (counts, functions), failed = count_lines(sys.argv[1]), 0
     for name, patterns in PARSERS.items():
         n = hit = 0
