@@ -278,6 +278,7 @@ static int build_pod_manager(Agent *agent) {
                         .host_ip = agent->node.address,
                         .node = &agent->node_labels.effective,
                         .allocatable = &agent->allocatable,
+                        .devices = agent->devices,
                         .conditions = eviction_manager_conditions(agent->eviction_manager),
                 },
                 &callbacks, agent, &agent->pod_manager);
@@ -415,6 +416,9 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         if (r < 0)
                 return r;
         r = build_eviction_manager(agent);
+        if (r < 0)
+                return r;
+        r = agent_build_device_manager(agent);
         if (r < 0)
                 return r;
         r = build_pod_manager(agent);
@@ -562,7 +566,7 @@ static int start_drain(Agent *agent) {
         return r;
 }
 
-static int start_agent(Agent *agent, bool drain, Error *reterr) {
+static int start_agent(Agent *agent, const char *kubelet_dir, bool drain, Error *reterr) {
         int r = daemonset_controller_load(agent->daemonset_controller,
                                           desired_state_restore_daemonset, agent->desired, reterr);
 
@@ -574,6 +578,9 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
                 return r;
         if (drain)
                 return start_drain(agent);
+        r = agent_start_plugins(agent, kubelet_dir);
+        if (r < 0)
+                return r;
         r = desired_state_start(agent->desired, reterr);
         if (r < 0)
                 return r;
@@ -616,7 +623,9 @@ static void agent_done(Agent *agent) {
         desired_state_free(agent->desired);
         pod_evictor_free(agent->pod_evictor);
         status_report_free(agent->report);
+        plugin_manager_free(agent->plugins);
         pod_manager_free(agent->pod_manager);
+        device_manager_free(agent->devices);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
         systemd_client_free(agent->systemd);
@@ -643,7 +652,7 @@ int agent_run(const AgentOptions *options, Error *reterr) {
 
         if (r < 0)
                 return r;
-        r = start_agent(&agent, options->drain, reterr);
+        r = start_agent(&agent, options->kubelet_dir, options->drain, reterr);
         if (r < 0)
                 return r;
         return sd_event_loop(agent.event);

@@ -40,6 +40,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
                 .images = agent->images,
                 .runtimes = &agent->config.mainstay.runtimes,
                 .list_sources = agent_list_sources,
+                .devices = agent->devices,
                 .userdata = (void *) (uintptr_t) agent,
         };
 }

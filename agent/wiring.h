@@ -33,6 +33,7 @@
 #include "agent/node/node-labels.h"
 #include "agent/node/self-signed.h"
 #include "agent/node/system-log-process.h"
+#include "agent/plugins/plugin-manager.h"
 #include "agent/pods/manager/node-shutdown-manager.h"
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/pods/stats/stats-provider.h"
@@ -67,6 +68,8 @@ typedef struct Agent {
         EvictionManager *eviction_manager;
         PodEvictor *pod_evictor;
         char *pods_group; /* the cgroup of all pods */
+        DeviceManager *devices;
+        PluginManager *plugins; /* NULL: while pods are drained */
         PodManager *pod_manager;
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
@@ -96,6 +99,11 @@ void agent_request_recompute(void *userdata);
 /* apiserver-wiring.c: the sources of the Node's status, for the API server; and that the Node is
  * different: its labels, taints, conditions or images; 'userdata' is the Agent. */
 NodeStatusInputs agent_node_status_inputs(const Agent *agent);
+
+/* plugins-wiring.c: the devices of extended resources, before the pods; and the sockets of plugins,
+ * after the records of pods have been read. 0 or -errno. */
+int agent_build_device_manager(Agent *agent);
+int agent_start_plugins(Agent *agent, const char *kubelet_dir);
 
 /* The sources of manifests that are fetched, and the report; of an Agent. */
 NodeSources agent_list_sources(void *userdata);

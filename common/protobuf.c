@@ -44,7 +44,7 @@ static void store_pointer(void *at, void *pointer) {
 
 /* ---- freeing ---- */
 
-static void messages_done(const ProtobufField *field, const void *at) {
+static void messages_done(const ProtobufRow *field, const void *at) {
         ProtobufList list = load_list(at);
 
         for (size_t i = 0; i < list.n; i++)
@@ -55,7 +55,7 @@ static void messages_done(const ProtobufField *field, const void *at) {
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
 void protobuf_done(const ProtobufMessage *message, void *object) {
         for (size_t i = 0; i < message->n_fields; i++) {
-                const ProtobufField *field = &message->fields[i];
+                const ProtobufRow *field = &message->fields[i];
                 void *at = (char *) object + field->offset;
 
                 switch (field->type) {
@@ -95,16 +95,16 @@ typedef struct ProtobufState {
         Error *reterr;
 } ProtobufState;
 
-typedef struct ProtobufReader {
+typedef struct ProtobufInput {
         const unsigned char *at, *end;
         ProtobufState *state;
-} ProtobufReader;
+} ProtobufInput;
 
-static int refuse_message(const ProtobufReader *reader, const char *what) {
+static int refuse_message(const ProtobufInput *reader, const char *what) {
         return error_setf(reader->state->reterr, EBADMSG, "the message is not valid: %s", what);
 }
 
-static int take_varint(ProtobufReader *reader, uint64_t *ret) {
+static int take_varint(ProtobufInput *reader, uint64_t *ret) {
         uint64_t value = 0;
 
         for (unsigned i = 0; i < VARINT_MAX; i++) {
@@ -122,7 +122,7 @@ static int take_varint(ProtobufReader *reader, uint64_t *ret) {
         return refuse_message(reader, "a number is too long");
 }
 
-static int read_field_bytes(ProtobufReader *reader, ProtobufReader *ret) {
+static int read_field_bytes(ProtobufInput *reader, ProtobufInput *ret) {
         uint64_t length;
         int r = take_varint(reader, &length);
 
@@ -136,9 +136,9 @@ static int read_field_bytes(ProtobufReader *reader, ProtobufReader *ret) {
         return 0;
 }
 
-static int skip_field(ProtobufReader *reader, unsigned wire) {
+static int skip_field(ProtobufInput *reader, unsigned wire) {
         size_t n = wire == WIRE_FIXED64 ? 8 : 4;
-        ProtobufReader bytes;
+        ProtobufInput bytes;
         uint64_t number;
 
         switch (wire) {
@@ -157,14 +157,14 @@ static int skip_field(ProtobufReader *reader, unsigned wire) {
         }
 }
 
-static int count_item(const ProtobufReader *reader) {
+static int count_item(const ProtobufInput *reader) {
         if (++reader->state->n_items <= PROTOBUF_ITEMS_MAX)
                 return 0;
         return error_setf(reader->state->reterr, E2BIG, "the message has more than %d items",
                           PROTOBUF_ITEMS_MAX);
 }
 
-static int take_text(const ProtobufReader *bytes, char **ret) {
+static int take_text(const ProtobufInput *bytes, char **ret) {
         size_t length = (size_t) (bytes->end - bytes->at);
 
         if (!utf8_is_text((const char *) bytes->at, length))
@@ -173,7 +173,7 @@ static int take_text(const ProtobufReader *bytes, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static int decode_text(const ProtobufReader *bytes, void *at) {
+static int decode_text(const ProtobufInput *bytes, void *at) {
         char *text = NULL;
         int r = take_text(bytes, &text);
 
@@ -189,7 +189,7 @@ static int decode_text(const ProtobufReader *bytes, void *at) {
 }
 
 /* Grows the array by itself: strv_append() would walk it for each item. */
-static int decode_texts(const ProtobufReader *bytes, void *at) {
+static int decode_texts(const ProtobufInput *bytes, void *at) {
         char **texts = pointer_in(at), *text = NULL;
         ProtobufState *state = bytes->state;
         size_t n = state->texts == at ? state->n_texts : strv_length(texts);
@@ -211,7 +211,7 @@ static int decode_texts(const ProtobufReader *bytes, void *at) {
         return 0;
 }
 
-static int add_number(const ProtobufReader *reader, void *at, uint64_t value) {
+static int add_number(const ProtobufInput *reader, void *at, uint64_t value) {
         ProtobufList list = load_list(at);
         int64_t *numbers = list.items;
         int r = count_item(reader);
@@ -226,7 +226,7 @@ static int add_number(const ProtobufReader *reader, void *at, uint64_t value) {
         return 0;
 }
 
-static int decode_packed(ProtobufReader *bytes, void *at) {
+static int decode_packed(ProtobufInput *bytes, void *at) {
         int r = 0;
 
         while (bytes->at < bytes->end && r >= 0) {
@@ -239,10 +239,10 @@ static int decode_packed(ProtobufReader *bytes, void *at) {
         return r;
 }
 
-static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, void *object);
+static int decode_into(const ProtobufMessage *message, ProtobufInput *reader, void *object);
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_nested(const ProtobufMessage *message, ProtobufReader *reader, void *object) {
+static int decode_nested(const ProtobufMessage *message, ProtobufInput *reader, void *object) {
         int r;
 
         reader->state->texts = NULL;
@@ -252,7 +252,7 @@ static int decode_nested(const ProtobufMessage *message, ProtobufReader *reader,
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_item(const ProtobufField *field, ProtobufReader *bytes, void *at) {
+static int decode_item(const ProtobufRow *field, ProtobufInput *bytes, void *at) {
         ProtobufList list = load_list(at);
         size_t size = field->message->size;
         char *items;
@@ -270,7 +270,7 @@ static int decode_item(const ProtobufField *field, ProtobufReader *bytes, void *
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_bytes_field(const ProtobufField *field, ProtobufReader *bytes, void *at) {
+static int decode_bytes_field(const ProtobufRow *field, ProtobufInput *bytes, void *at) {
         size_t length = (size_t) (bytes->end - bytes->at);
 
         switch (field->type) {
@@ -294,7 +294,7 @@ static int decode_bytes_field(const ProtobufField *field, ProtobufReader *bytes,
         return refuse_message(bytes, "a field has another type");
 }
 
-static int decode_varint_field(const ProtobufField *field, const ProtobufReader *reader,
+static int decode_varint_field(const ProtobufRow *field, const ProtobufInput *reader,
                                uint64_t value, void *at) {
         if (field->type == PROTOBUF_NUMBERS)
                 return add_number(reader, at, value);
@@ -307,7 +307,7 @@ static int decode_varint_field(const ProtobufField *field, const ProtobufReader 
         return 0;
 }
 
-static const ProtobufField *find_protobuf_field(const ProtobufMessage *message, uint64_t number) {
+static const ProtobufRow *find_protobuf_row(const ProtobufMessage *message, uint64_t number) {
         for (size_t i = 0; i < message->n_fields; i++)
                 if (message->fields[i].number == number)
                         return &message->fields[i];
@@ -315,10 +315,10 @@ static const ProtobufField *find_protobuf_field(const ProtobufMessage *message, 
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, void *object) {
+static int decode_into(const ProtobufMessage *message, ProtobufInput *reader, void *object) {
         while (reader->at < reader->end) {
-                const ProtobufField *field;
-                ProtobufReader bytes;
+                const ProtobufRow *field;
+                ProtobufInput bytes;
                 uint64_t key, value;
                 unsigned wire;
                 int r = take_varint(reader, &key);
@@ -328,7 +328,7 @@ static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, v
                 wire = key & 7;
                 if (key >> 3 == 0 || key >> 3 > FIELD_NUMBER_MAX)
                         return refuse_message(reader, "a field has no valid number");
-                field = find_protobuf_field(message, key >> 3);
+                field = find_protobuf_row(message, key >> 3);
                 if (!field || (wire != WIRE_BYTES && wire != WIRE_VARINT)) {
                         r = field ? refuse_message(reader, "a field has another type")
                                   : skip_field(reader, wire);
@@ -352,7 +352,7 @@ static int decode_into(const ProtobufMessage *message, ProtobufReader *reader, v
 int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
                     Error *reterr) {
         ProtobufState state = { .reterr = reterr };
-        ProtobufReader reader = { data, (const unsigned char *) data + length, &state };
+        ProtobufInput reader = { data, (const unsigned char *) data + length, &state };
 
         return length == 0 ? 0 : decode_into(message, &reader, object);
 }
@@ -376,11 +376,11 @@ static int write_varint(const ProtobufWriter *writer, uint64_t value) {
         return buffer_append(writer->buffer, bytes, n, writer->max);
 }
 
-static int write_key(const ProtobufWriter *writer, const ProtobufField *field, unsigned wire) {
+static int write_key(const ProtobufWriter *writer, const ProtobufRow *field, unsigned wire) {
         return write_varint(writer, (uint64_t) field->number << 3 | wire);
 }
 
-static int write_field_bytes(const ProtobufWriter *writer, const ProtobufField *field,
+static int write_field_bytes(const ProtobufWriter *writer, const ProtobufRow *field,
                              const void *data, size_t length) {
         int r = write_key(writer, field, WIRE_BYTES);
 
@@ -391,13 +391,13 @@ static int write_field_bytes(const ProtobufWriter *writer, const ProtobufField *
         return r;
 }
 
-static int write_number(const ProtobufWriter *writer, const ProtobufField *field, uint64_t value) {
+static int write_number(const ProtobufWriter *writer, const ProtobufRow *field, uint64_t value) {
         int r = value > 0 ? write_key(writer, field, WIRE_VARINT) : 0;
 
         return r >= 0 && value > 0 ? write_varint(writer, value) : r;
 }
 
-static int write_packed(const ProtobufWriter *writer, const ProtobufField *field, const void *at) {
+static int write_packed(const ProtobufWriter *writer, const ProtobufRow *field, const void *at) {
         ProtobufList list = load_list(at);
         Buffer packed = { 0 };
         const ProtobufWriter inner = { &packed, writer->max };
@@ -412,7 +412,7 @@ static int write_packed(const ProtobufWriter *writer, const ProtobufField *field
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int write_message(const ProtobufWriter *writer, const ProtobufField *field, const void *at,
+static int write_message(const ProtobufWriter *writer, const ProtobufRow *field, const void *at,
                          bool is_item) {
         Buffer inner = { 0 };
         int r = protobuf_encode(field->message, at, &inner, writer->max);
@@ -424,8 +424,7 @@ static int write_message(const ProtobufWriter *writer, const ProtobufField *fiel
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int write_messages(const ProtobufWriter *writer, const ProtobufField *field,
-                          const void *at) {
+static int write_messages(const ProtobufWriter *writer, const ProtobufRow *field, const void *at) {
         ProtobufList list = load_list(at);
         int r = 0;
 
@@ -435,8 +434,7 @@ static int write_messages(const ProtobufWriter *writer, const ProtobufField *fie
         return r;
 }
 
-static int write_texts(const ProtobufWriter *writer, const ProtobufField *field,
-                       char *const *texts) {
+static int write_texts(const ProtobufWriter *writer, const ProtobufRow *field, char *const *texts) {
         int r = 0;
 
         for (size_t i = 0; texts && texts[i] && r >= 0; i++)
@@ -445,7 +443,7 @@ static int write_texts(const ProtobufWriter *writer, const ProtobufField *field,
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int write_field(const ProtobufWriter *writer, const ProtobufField *field, const void *at) {
+static int write_field(const ProtobufWriter *writer, const ProtobufRow *field, const void *at) {
         const char *text;
         uint64_t number;
 

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-typedef enum ProtobufType {
+typedef enum ProtobufRowType {
         PROTOBUF_TEXT,     /* char *, UTF-8 without NUL; NULL: absent or empty */
         PROTOBUF_TEXTS,    /* char **, NULL-terminated, or NULL */
         PROTOBUF_BYTES,    /* Buffer */
@@ -20,20 +20,20 @@ typedef enum ProtobufType {
         PROTOBUF_NUMBERS,  /* list of int64_t, read packed and unpacked, written packed */
         PROTOBUF_MESSAGE,  /* an embedded struct; absent if nothing in it is set */
         PROTOBUF_MESSAGES, /* list of structs */
-} ProtobufType;
+} ProtobufRowType;
 
 typedef struct ProtobufMessage ProtobufMessage;
 
-typedef struct ProtobufField {
+typedef struct ProtobufRow {
         unsigned number;
-        ProtobufType type;
+        ProtobufRowType type;
         size_t offset;
         const ProtobufMessage *message;
-} ProtobufField;
+} ProtobufRow;
 
 struct ProtobufMessage {
         size_t size; /* of the struct */
-        const ProtobufField *fields;
+        const ProtobufRow *fields;
         size_t n_fields;
 };
 

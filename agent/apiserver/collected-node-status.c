@@ -140,6 +140,8 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
                 status->port = inputs->node_api_port;
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
+        if (inputs->devices && device_manager_list_resources(inputs->devices, &status->devices) < 0)
+                return -ENOMEM;
         status->sources = inputs->list_sources(inputs->userdata);
         r = join_not_ready_reasons(inputs->network->not_ready, not_ready_reason,
                                    &status->not_ready_reason);

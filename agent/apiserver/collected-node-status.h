@@ -6,6 +6,7 @@
  * not provide is empty. */
 
 #include "agent/cni/config-directory.h"
+#include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
@@ -30,6 +31,7 @@ typedef struct NodeStatusInputs {
         /* Conditions of fetched manifests and of the report: with strings that are valid until the
          * next turn. */
         NodeSources (*list_sources)(void *userdata);
+        const DeviceManager *devices; /* NULL: there are no extended resources */
         void *userdata;
 } NodeStatusInputs;
 

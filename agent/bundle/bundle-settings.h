@@ -6,6 +6,7 @@
 
 #include "agent/model/cdi.h"
 #include "agent/model/config.h"
+#include "agent/model/device.h"
 #include "agent/model/image.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
@@ -57,6 +58,7 @@ typedef struct BundleConfig {
         const char *pod_ips[2]; /* in a copy for one pod: its addresses; NULL: none or unknown */
         pid_t sandbox_pid;      /* the same, of the shim, whose mount namespace has the volumes; 0:
                                  * none */
+        const DeviceEdits *device_edits; /* in a copy for one container: of its devices; or NULL */
         Image *const
                 *volume_images; /* in a copy for one container: in the order of the pod's volumes;
                                    NULL for volumes that are not images or are not mounted */

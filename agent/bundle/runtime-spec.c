@@ -9,6 +9,7 @@
 #include "agent/bundle/cdi-edits.h"
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
+#include "agent/bundle/device-edits.h"
 #include "agent/bundle/environment.h"
 #include "agent/bundle/guarded-root.h"
 #include "agent/bundle/huge-pages.h"
@@ -97,9 +98,9 @@ static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity
         if (r < 0)
                 return r;
         r = container_environment(input->image, hostname, &variables, &env, reterr);
-        if (r < 0)
-                return r;
-        if (input->container->tty)
+        if (r >= 0)
+                r = device_edit_environment(config, &variables, &env);
+        if (r >= 0 && input->container->tty)
                 r = variable_set_put_default(&env, "TERM", "xterm");
         if (r == -E2BIG)
                 return too_large_environment(reterr);
@@ -166,6 +167,7 @@ static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecu
                 add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
         add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
         add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
+        device_edit_mounts(input, mounts);
         if (add_volume_mounts(input, mounts) >= 0)
                 return mounts;
         json_decref(mounts);
@@ -423,7 +425,9 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
                 process_section, "root", "path", "rootfs", "readonly", security.has_read_only_root,
                 "mounts", mounts_section(input, &security), "linux",
                 linux_section(input, &security), "annotations", annotations_section(input));
-        r = document ? cdi_edit_runtime_spec(input, document, reterr) : -ENOMEM;
+        r = document ? device_edit_runtime_spec(input, document, reterr) : -ENOMEM;
+        if (r >= 0)
+                r = cdi_edit_runtime_spec(input, document, reterr);
         if (r < 0) {
                 json_decref(document);
                 return r;

@@ -200,8 +200,10 @@ static int allocate_new(const DeviceRequest *request, DeviceAllocation *allocati
 }
 
 /* It was allocated when the pod was admitted before. */
-static int check_allocated(const DeviceRequest *request, const DeviceAllocation *allocation,
+static int check_allocated(const DeviceRequest *request, DeviceAllocation *allocation,
                            Error *reterr) {
+        int r;
+
         if (strv_length(allocation->ids) != request->n)
                 return error_setf(reterr, EINVAL,
                                   "pod \"%s\" container \"%s\" changed request for resource \"%s\" "
@@ -209,12 +211,18 @@ static int check_allocated(const DeviceRequest *request, const DeviceAllocation 
                                   uid_of(request), request->container->name,
                                   request->resource->name, strv_length(allocation->ids),
                                   request->n);
+        if (!allocation->is_old) /* its sandbox is made anew */
+                return 0;
+        r = check_registered(request, reterr);
+        if (r < 0)
+                return r;
         strv_foreach(id, allocation->ids)
                 if (!is_device_healthy(request->resource, *id))
                         return error_setf(reterr, ENXIO,
                                           "previously allocated devices are no longer healthy; "
                                           "cannot allocate unhealthy devices %s",
                                           request->resource->name);
+        allocation->is_old = allocation->is_saved = false;
         return 0;
 }
 
@@ -241,12 +249,10 @@ static int admit_resource(const DeviceRequest *request, Error *reterr) {
         if (allocation && allocation->state == ALLOCATION_FAILED)
                 return error_setf(reterr, EREMOTEIO, "%s",
                                   allocation->error ? allocation->error : "out of memory");
+        if (allocation && allocation->state == ALLOCATION_DONE)
+                return check_allocated(request, allocation, reterr);
         r = check_registered(request, reterr);
-        if (r < 0)
-                return r;
-        return allocation && allocation->state == ALLOCATION_DONE
-                       ? check_allocated(request, allocation, reterr)
-                       : allocate_new(request, allocation, reterr);
+        return r < 0 ? r : allocate_new(request, allocation, reterr);
 }
 
 /* The state of one resource; an order to check, or to allocate. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a line "mainstay-devices 1", and one JSON object:
- * {"resources": [name…], "allocations": [{"pod", "container", "resource", "ids", "env", "mounts",
- * "files", "annotations", "cdiDevices"}…]}. Members without content are left out. */
+/* The format: a line "mainstay-devices 1", and one JSON object: {"boot": id, "resources": [name…],
+ * "allocations": [{"pod", "container", "resource", "ids", "env", "mounts", "files", "annotations",
+ * "cdiDevices"}…]}. Members without content are left out. */
 
 #include "agent/devices/device-manager-private.h"
 #include "common/array.h"
@@ -65,17 +65,20 @@ static json_t *print_files(const DeviceEdits *edits) {
 static json_t *print_allocation(const DeviceAllocation *allocation) {
         const DeviceEdits *edits = &allocation->edits;
 
-        return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "pod", allocation->uid,
-                         "container", allocation->container, "resource", allocation->resource,
-                         "ids", print_strings(allocation->ids), "env", print_map(&edits->env),
-                         "mounts", print_mounts(edits), "files", print_files(edits), "annotations",
+        return json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "pod",
+                         allocation->uid, "unchecked", (int) allocation->is_old, "container",
+                         allocation->container, "resource", allocation->resource, "ids",
+                         print_strings(allocation->ids), "env", print_map(&edits->env), "mounts",
+                         print_mounts(edits), "files", print_files(edits), "annotations",
                          print_map(&edits->annotations), "cdiDevices",
                          print_strings(edits->cdi_devices));
 }
 
 char *device_checkpoint_print(const DeviceManager *manager) {
         unsigned failed = json_failed_allocations();
-        cleanup_json json_t *json = json_pack("{s:[], s:[]}", "resources", "allocations");
+        cleanup_json json_t *json =
+                json_pack("{s:s, s:[], s:[]}", "boot", strna(manager->config.boot_id), "resources",
+                          "allocations");
         json_t *resources = json_object_get(json, "resources");
         json_t *allocations = json_object_get(json, "allocations");
         cleanup_free char *text = NULL;
@@ -175,7 +178,7 @@ static int parse_edits(json_t *json, DeviceEdits *edits) {
         return r;
 }
 
-static int parse_allocation(DeviceManager *manager, json_t *json) {
+static int parse_allocation(DeviceManager *manager, json_t *json, bool is_old) {
         const char *uid, *container, *resource;
         DeviceAllocation *allocation;
         json_t *ids;
@@ -189,6 +192,7 @@ static int parse_allocation(DeviceManager *manager, json_t *json) {
                 return -ENOMEM;
         allocation->state = ALLOCATION_DONE;
         allocation->is_saved = true;
+        allocation->is_old = is_old || json_is_true(json_object_get(json, "unchecked"));
         r = parse_strings(ids, &allocation->ids);
         return r < 0 ? r : parse_edits(json, &allocation->edits);
 }
@@ -208,6 +212,7 @@ static int parse_resource(DeviceManager *manager, const json_t *json) {
 int device_checkpoint_parse(DeviceManager *manager, const char *text) {
         cleanup_json json_t *json = NULL;
         json_t *item;
+        bool is_old;
         size_t i;
         int r;
 
@@ -217,13 +222,15 @@ int device_checkpoint_parse(DeviceManager *manager, const char *text) {
         r = json_parse_text(text, strlen(text), 0, &json, NULL);
         if (r < 0)
                 return r;
+        is_old = !streq(strna(json_string_value(json_object_get(json, "boot"))),
+                        strna(manager->config.boot_id));
         json_array_foreach(json_object_get(json, "resources"), i, item) {
                 if (r >= 0)
                         r = parse_resource(manager, item);
         }
         json_array_foreach(json_object_get(json, "allocations"), i, item) {
                 if (r >= 0)
-                        r = parse_allocation(manager, item);
+                        r = parse_allocation(manager, item, is_old);
         }
         return r;
 }

@@ -27,6 +27,7 @@ typedef struct DeviceAllocation {
         char *resource;
         AllocationState state;
         bool is_saved;    /* it is in the checkpoint */
+        bool is_old;      /* of an earlier boot: whether its devices are there must be checked */
         uint64_t call;    /* of the provider, while the state waits for one; else 0 */
         char **preferred; /* what the provider has chosen */
         char **ids;

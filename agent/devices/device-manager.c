@@ -139,11 +139,10 @@ int device_manager_new(const DeviceManagerConfig *config, DeviceManager **ret) {
         if (!manager)
                 return -ENOMEM;
         manager->config = *config;
-        if (config->state_dir) {
-                manager->config.state_dir = strdup(config->state_dir);
-                if (!manager->config.state_dir)
-                        return -ENOMEM;
-        }
+        manager->config.state_dir = config->state_dir ? strdup(config->state_dir) : NULL;
+        manager->config.boot_id = strdup(strna(config->boot_id));
+        if ((config->state_dir && !manager->config.state_dir) || !manager->config.boot_id)
+                return -ENOMEM;
         r = load_checkpoint(manager);
         if (r < 0)
                 return r;
@@ -156,6 +155,7 @@ DeviceManager *device_manager_free(DeviceManager *manager) {
                 return NULL;
         forget_all(manager);
         free((char *) (uintptr_t) manager->config.state_dir);
+        free((char *) (uintptr_t) manager->config.boot_id);
         free(manager);
         return NULL;
 }

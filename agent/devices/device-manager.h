@@ -38,6 +38,7 @@ typedef struct DeviceProvider {
 
 typedef struct DeviceManagerConfig {
         const char *state_dir; /* of its checkpoint, "devices"; NULL: it has none */
+        const char *boot_id;   /* pods that were admitted in another boot are checked again */
         /* The list of resources, or a number of devices, has changed. */
         void (*on_capacity_changed)(void *userdata);
         /* The event that the pod waited for has arrived, or one of its devices has another health.

@@ -137,6 +137,22 @@ static json_t *write_node_resources(const NodeResources *resources) {
                          write_bytes(resources->memory), "pods", pods);
 }
 
+/* Names sort before "memory" or behind it; nobody depends on the order. */
+static json_t *write_all_resources(const NodeResources *resources, const NodeDevicesList *devices,
+                                   bool is_allocatable) {
+        json_t *json = write_node_resources(resources);
+
+        for (size_t i = 0; i < devices->n; i++) {
+                const NodeDevices *item = &devices->items[i];
+                char number[32];
+
+                (void) snprintf(number, sizeof(number), "%" PRId64,
+                                is_allocatable ? item->allocatable : item->capacity);
+                (void) json_object_set_new(json, item->name, json_string(number));
+        }
+        return json;
+}
+
 static json_t *write_addresses(const NodeStatus *status) {
         json_t *list = json_array();
 
@@ -208,11 +224,12 @@ static json_t *write_runtime_handlers(const NodeStatus *status) {
 json_t *node_status_to_json(const NodeStatus *status) {
         json_t *json = json_pack(
                 "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b}}", "capacity",
-                write_node_resources(&status->capacity), "allocatable",
-                write_node_resources(&status->allocatable), "addresses", write_addresses(status),
-                "nodeInfo", write_node_info(&status->info), "images", write_images(status),
-                "runtimeHandlers", write_runtime_handlers(status), "declaredFeatures",
-                write_declared_features(), "features", "supplementalGroupsPolicy", 1);
+                write_all_resources(&status->capacity, &status->devices, false), "allocatable",
+                write_all_resources(&status->allocatable, &status->devices, true), "addresses",
+                write_addresses(status), "nodeInfo", write_node_info(&status->info), "images",
+                write_images(status), "runtimeHandlers", write_runtime_handlers(status),
+                "declaredFeatures", write_declared_features(), "features",
+                "supplementalGroupsPolicy", 1);
 
         if (json && status->port > 0)
                 (void) json_object_set_new(

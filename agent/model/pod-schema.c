@@ -54,10 +54,7 @@ static const Field resource_list_fields[] = {
         FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi, ZERO),
         FIELD("memory",                 QUANTITY,   ResourceList, memory, ZERO),
         FIELD("<domain>/<name>",        REST,       ResourceList, extended,
-              .schema = &extended_resource_schema, .is_api_only = true, .is_manifest_key = is_cdi_resource,
-              .reason = "is not a resource of this node: device plugins of a cluster provide such "
-                        "resources; remove it, and mount the device files below /dev by hostPath "
-                        "into a privileged container"),
+              .schema = &extended_resource_schema),
 };
 const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),

@@ -97,6 +97,36 @@ static void put_container_user(JsonWriter *writer, json_t *json, const Container
         json_writer_put(writer, json, "user", outer);
 }
 
+static json_t *resource_health_to_json(JsonWriter *writer, const ResourceStatus *status) {
+        json_t *json = json_object(), *list = json_array();
+
+        json_writer_put(writer, json, "name", json_writer_string(status->name));
+        for (size_t i = 0; i < status->resources.n; i++) {
+                const ResourceHealth *health = &status->resources.items[i];
+                json_t *item = json_object();
+
+                json_writer_put(writer, item, "resourceID", json_writer_string(health->id));
+                json_writer_put(writer, item, "health",
+                                json_string(health->is_unhealthy ? "Unhealthy" : "Healthy"));
+                json_writer_append(writer, list, item);
+        }
+        json_writer_put(writer, json, "resources", list);
+        return json;
+}
+
+static void put_allocated_resources_status(JsonWriter *writer, json_t *json,
+                                           const ResourceStatusList *statuses) {
+        json_t *list;
+
+        if (statuses->n == 0)
+                return;
+        list = json_array();
+        for (size_t i = 0; i < statuses->n; i++)
+                json_writer_append(writer, list,
+                                   resource_health_to_json(writer, &statuses->items[i]));
+        json_writer_put(writer, json, "allocatedResourcesStatus", list);
+}
+
 static void put_if_not_empty(JsonWriter *writer, json_t *json, const char *key, json_t *value) {
         if (json_object_size(value) > 0)
                 json_writer_put(writer, json, key, value);
@@ -143,6 +173,7 @@ static json_t *container_status_to_json(JsonWriter *writer, const Pod *pod,
                 json_writer_put(writer, json, "started", json_boolean(status->started));
         if (container && status->container_id)
                 put_started_container_status(writer, json, container, status);
+        put_allocated_resources_status(writer, json, &status->allocated_resources_status);
         return json;
 }
 

@@ -47,6 +47,15 @@ int64_t resource_extended_amount(const ResourceList *list, const char *name) {
         return 0;
 }
 
+bool pod_has_extended_resources(const PodSpec *spec) {
+        const Container *container;
+
+        pod_foreach_container(container, spec)
+                if (container->resources.limits.extended.n > 0)
+                        return true;
+        return false;
+}
+
 static bool requests_huge_pages(const PodSpec *spec, ResourceType type) {
         const Container *container;
 

@@ -35,6 +35,9 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
 /* The amount of a resource with a domain; 0 if the list does not have it. */
 int64_t resource_extended_amount(const ResourceList *list, const char *name);
 
+/* Whether a container of the pod has a limit of such a resource. */
+bool pod_has_extended_resources(const PodSpec *spec);
+
 /* The first huge page size that a container of the pod requests, or, if 'medium' names one, that
  * one if requested. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);

@@ -33,6 +33,7 @@ void agent_paths_done(AgentPaths *paths) {
         free(paths->shim);
         free(paths->image_helper);
         free(paths->node_api);
+        free(paths->plugin_host);
 }
 
 /* ---- options and configuration ---- */
@@ -291,6 +292,9 @@ int agent_paths_find_programs(AgentPaths *paths) {
         if (r < 0)
                 return r;
         r = find_program("mainstay-image", &paths->image_helper);
+        if (r < 0)
+                return r;
+        r = find_program("mainstay-plugins", &paths->plugin_host);
         if (r < 0)
                 return r;
         return find_program("mainstay-api", &paths->node_api);

@@ -30,6 +30,7 @@ typedef struct AgentPaths {
         char *shim;
         char *image_helper;
         char *node_api;
+        char *plugin_host; /* mainstay-plugins */
 } AgentPaths;
 
 #define AGENT_PATHS_NULL ((AgentPaths){ .lock_fd = -EBADF })

@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "build-test")))
 NODE_NAME = "node1"
 # A search for leaks takes as long as their work; the suites in C do it.
-ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-shim")
+ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-plugins", "mainstay-shim")
 
 _count = itertools.count(1)
 

@@ -143,9 +143,28 @@ static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s does not exist any more", fstab);
 }
 
+/* PreStartContainer, where a plugin asks for it, and what Allocate answered. The answer may come
+ * later; the container is started then. */
+static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reterr) {
+        const PodInstance *pod = c->instance.pod;
+        DeviceManager *devices = pod->context->devices;
+        const char *uid = pod->pod->metadata.uid, *name = c->instance.spec->name;
+        int r;
+
+        if (!devices || c->instance.spec->resources.limits.extended.n == 0)
+                return 0;
+        r = device_manager_prepare_start(devices, uid, name, reterr);
+        if (r == -EINPROGRESS)
+                return error_setf(reterr, CONTAINER_AWAITED, "waiting for the device plugin");
+        if (r < 0)
+                return r == -ENOMEM ? r : -CONTAINER_CONFIG_ERROR;
+        return device_manager_collect_edits(devices, uid, name, ret);
+}
+
 static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle,
                            char ***ret_journal_fields, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
+        cleanup_with(device_edits_done) DeviceEdits edits = { 0 };
         BundleConfig config = *pod->context->bundle;
         int r;
 
@@ -155,8 +174,12 @@ static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle
         config.sandbox_pid = sandbox_pid(pod->sandbox);
         config.has_old_shim = !sandbox_prepares_volumes(pod->sandbox);
         r = check_pod_run_dir(c, reterr);
+        if (r >= 0)
+                r = prepare_devices(c, &edits, reterr);
         if (r < 0)
                 return r;
+        config.device_edits = &edits;
+        config.cdi_names = edits.cdi_devices;
         r = bundle_prepare_container(&config, pod->pod, c->instance.spec, attempt, c->images.image,
                                      sandbox_pid(pod->sandbox), ret_bundle, reterr);
         if (r < 0)
@@ -744,6 +767,18 @@ static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *i
         return fill_container_resources(c, input, attempt, &ret->resources);
 }
 
+/* As in the kubelet, not of init containers, but of sidecars. */
+static int fill_device_status(const PodContainer *c, ContainerStatus *ret) {
+        const PodInstance *pod = c->instance.pod;
+        const Container *spec = c->instance.spec;
+
+        if (!pod->context->devices || spec->resources.limits.extended.n == 0 ||
+            container_role(&pod->pod->spec, spec) == ROLE_INIT)
+                return 0;
+        return device_manager_container_status(pod->context->devices, pod->pod->metadata.uid,
+                                               spec->name, &ret->allocated_resources_status);
+}
+
 int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
                          ContainerStatus *ret) {
         const Pod *pod = c->instance.pod->pod;
@@ -765,6 +800,9 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
         fill_waiting_message(c, input, ret);
         if (ret->state.kind == STATE_WAITING && !ret->state.message)
                 ret->state.message = container_images_progress(&c->images);
+        r = fill_device_status(c, ret);
+        if (r < 0)
+                return r;
         return ret->container_id ? fill_attempt_status(c, input, ret) : 0;
 }
 

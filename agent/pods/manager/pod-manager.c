@@ -198,6 +198,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .node = config->node,
                 .conditions = config->conditions,
                 .allocatable = config->allocatable,
+                .devices = config->devices,
                 .sum_usage = sum_node_usage,
                 .preempt = pod_manager_preempt,
                 .is_preempting = pod_manager_is_preempting,
@@ -530,6 +531,16 @@ void pod_manager_on_objects_changed(PodManager *manager, bool (*concerns)(const 
                         pod_worker_on_objects_changed(entry->worker);
                 if (entry->preflight && (!concerns || concerns(entry->next, userdata)))
                         pod_entry_mark_dirty(entry);
+        }
+}
+
+void pod_manager_on_devices_changed(PodManager *manager, const char *uid) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                if (!entry->worker)
+                        continue;
+                if (uid ? object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid)
+                        : pod_worker_awaits_devices(entry->worker))
+                        pod_worker_on_devices_changed(entry->worker);
         }
 }
 

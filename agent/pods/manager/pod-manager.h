@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
+#include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
@@ -43,6 +44,7 @@ typedef struct PodManagerConfig {
                 *node; /* its labels; may change, see pod_manager_on_node_changed() */
         const NodeConditions *conditions; /* as above; or NULL: there are none */
         const NodeResources *allocatable; /* as above; or NULL: pods of an API server always fit */
+        DeviceManager *devices;           /* of extended resources; NULL: there are none */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
@@ -59,6 +61,10 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
 
 /* Forgets all; shims and containers continue. */
 PodManager *pod_manager_free(PodManager *manager);
+
+/* What the device manager reports by on_pod_changed(): of one pod, or, where 'uid' is NULL, of
+ * those that were rejected. */
+void pod_manager_on_devices_changed(PodManager *manager, const char *uid);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
 /* Called for each valid record; 0 or -errno. */

@@ -5,6 +5,7 @@
 #include "agent/bundle/resolved-security.h"
 #include "agent/model/containers.h"
 #include "agent/model/match.h"
+#include "agent/model/resource.h"
 #include "agent/pods/pod/event-recorder.h"
 #include "agent/pods/pod/host-ports.h"
 #include "agent/pods/pod/pod-preemption.h"
@@ -289,6 +290,40 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod, un
         return false;
 }
 
+/* ---- devices ---- */
+
+static void reject_for_devices(PodAdmission *admission, const PodInstance *pod,
+                               const char *message) {
+        bool is_api = pod_is_of_api(pod->pod);
+        cleanup_free char *before =
+                admission->rejection_message ? strdup(admission->rejection_message) : NULL;
+
+        (void) reject_api_pod(admission, "UnexpectedAdmissionError",
+                              "Allocate failed due to %s, which is unexpected", message);
+        admission->awaits_devices = !is_api; /* an API server's fails, which is logged */
+        if (is_api || streq_ptr(before, admission->rejection_message))
+                return;
+        log_warning("Pod '%s' is not started: %s; it starts when they are available",
+                    pod->description, message);
+        record_pod_event(pod, NULL, POD_EVENT_WARNING, "UnexpectedAdmissionError", "%s",
+                         pod_admission_event_message(admission));
+}
+
+/* Last, as providers allocate. Device plugins answer later; the pod is asked again then. */
+static bool check_pod_devices(PodAdmission *admission, const PodInstance *pod) {
+        const PodContext *context = pod->context;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        admission->awaits_devices = false;
+        if (!context->devices || !pod_has_extended_resources(&pod->pod->spec))
+                return true;
+        r = device_manager_admit(context->devices, pod->pod, !pod_is_of_api(pod->pod), &error);
+        if (r < 0 && r != -EINPROGRESS)
+                reject_for_devices(admission, pod, error_message(&error, r));
+        return r >= 0;
+}
+
 bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
         bool is_new = must_fit(pod);
@@ -301,11 +336,14 @@ bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
             (is_new && reject_unfit_critical_pod(admission, pod)))
                 return false;
         admission->has_preempted = false;
-        if (is_admitted_under_pressure(pod, set))
-                set_rejection_take(admission, NULL, NULL);
-        else
+        if (!is_admitted_under_pressure(pod, set)) {
                 reject_for_node_conditions(admission, pod, set);
-        return !admission->rejection_reason;
+                return false;
+        }
+        if (!check_pod_devices(admission, pod))
+                return false;
+        set_rejection_take(admission, NULL, NULL);
+        return true;
 }
 
 void pod_admission_done(PodAdmission *admission) {

@@ -15,6 +15,7 @@ typedef struct PodAdmission {
         uint64_t mismatch_since; /* boot time: the node's labels do not match; 0: they do */
         bool awaits_release;     /* of a host port, or of the resources of pods that are preempted:
                                   * checked again when a pod has stopped */
+        bool awaits_devices;     /* they were not there, or no plugin provides them yet */
         bool has_preempted;      /* pods are stopped for it: its requests already count */
         bool is_waiting;         /* for labels that may be about to arrive: to be checked again
                                   * soon */

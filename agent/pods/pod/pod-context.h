@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
+#include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/event.h"
 #include "agent/model/eviction.h"
@@ -50,6 +51,7 @@ typedef struct PodContext {
         const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
         const NodeConditions *conditions; /* node pressure, for admission; or NULL */
         const NodeResources *allocatable; /* likewise */
+        DeviceManager *devices;           /* of extended resources; NULL: there are none */
         /* Adds up the pods that are admitted and have not terminated, without one. */
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
         /* Stops pods so that a critical one fits. 0; -ENOSPC with the resources that would still be

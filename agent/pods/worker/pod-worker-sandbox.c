@@ -516,6 +516,9 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
                 pod_worker_recover_containers(worker);
                 if (has_completed_for_good(worker))
                         keep_run_directory(&worker->instance);
+                if (!pod_worker_should_run(worker) && worker->instance.context->devices)
+                        device_manager_release(worker->instance.context->devices,
+                                               worker->instance.pod->metadata.uid);
                 continue_after_cleanup(worker);
         }
         pod_instance_mark_dirty(&worker->instance);

@@ -562,6 +562,18 @@ bool pod_worker_awaits_release(const PodWorker *worker) {
         return worker->admission.awaits_release;
 }
 
+bool pod_worker_awaits_devices(const PodWorker *worker) {
+        return worker->admission.awaits_devices;
+}
+
+void pod_worker_on_devices_changed(PodWorker *worker) {
+        pod_instance_mark_dirty(&worker->instance);
+        for (size_t i = 0; i < worker->containers.n; i++)
+                container_machine_retry_references(
+                        pod_container_machine(worker->containers.items[i]),
+                        may_start_container(worker->containers.items[i], worker));
+}
+
 /* ---- termination ---- */
 
 void pod_worker_terminate(PodWorker *worker, const char *reason) {

@@ -113,6 +113,10 @@ bool pod_worker_uses_resources(const PodWorker *worker);
 bool pod_worker_holds_ports(PodWorker *worker);
 bool pod_worker_awaits_release(const PodWorker *worker);
 
+/* It was rejected because there were not enough devices. */
+bool pod_worker_awaits_devices(const PodWorker *worker);
+void pod_worker_on_devices_changed(PodWorker *worker);
+
 /* It does not start before others are ready; see awaited-pods.h. */
 bool pod_worker_awaits_pods(const PodWorker *worker);
 

@@ -12,7 +12,7 @@ typedef struct Pair {
         char *key, *value;
 } Pair;
 
-static const ProtobufField pair_fields[] = {
+static const ProtobufRow pair_fields[] = {
         PROTOBUF_FIELD(1, TEXT, Pair, key),
         PROTOBUF_FIELD(2, TEXT, Pair, value),
 };
@@ -35,7 +35,7 @@ typedef struct Sample {
         } pairs;
 } Sample;
 
-static const ProtobufField sample_fields[] = {
+static const ProtobufRow sample_fields[] = {
         PROTOBUF_FIELD(1, TEXT, Sample, text),
         PROTOBUF_FIELD(2, TEXTS, Sample, texts),
         PROTOBUF_FIELD(3, BYTES, Sample, bytes),

@@ -102,10 +102,14 @@ static void on_pod(const char *uid, void *userdata) {
         world->changed_pod = strdup(strna(uid));
 }
 
-static void world_start_in(World *world, const char *state_dir) {
-        const DeviceManagerConfig config = { state_dir, on_capacity, on_pod, world };
+static void world_start_in_boot(World *world, const char *state_dir, const char *boot_id) {
+        const DeviceManagerConfig config = { state_dir, boot_id, on_capacity, on_pod, world };
 
         REQUIRE(device_manager_new(&config, &world->manager) == 0);
+}
+
+static void world_start_in(World *world, const char *state_dir) {
+        world_start_in_boot(world, state_dir, "boot");
 }
 
 static void fake_provider_done(FakeProvider *fake) {
@@ -292,13 +296,6 @@ TEST(admission_fails_by_the_reasons_of_the_kubelet)
         EXPECT_EQ(admit(&world, pod,
                         "no healthy devices present; cannot allocate unhealthy devices "
                         "example.com/gpu"),
-                  -ENXIO);
-        list_devices(&world, &world.provider, "a b c");
-        EXPECT_EQ(admit(&world, pod, NULL), 0);
-        list_devices(&world, &world.provider, "a b !c");
-        EXPECT_EQ(admit(&world, pod,
-                        "previously allocated devices are no longer healthy; cannot allocate "
-                        "unhealthy devices example.com/gpu"),
                   -ENXIO);
         device_manager_unregister(world.manager, GPU, &world.provider, 1);
         (void) device_manager_expire(world.manager, 1000 * USEC_PER_SEC);
@@ -598,6 +595,40 @@ TEST(allocations_survive_a_restart_of_the_agent)
         register_provider(&world, &world.provider, false, false);
         list_devices(&world, &world.provider, "c b a");
         EXPECT_EQ(admit(&world, pod, NULL), 0);
+        EXPECT_EQ(world.provider.n_allocated, 1);
+        pod_free(pod);
+        world_done(&world);
+}
+
+TEST(devices_are_checked_again_after_a_reboot_but_not_within_a_boot)
+{
+        World world = { 0 };
+        Pod *pod = make_pod("one", 2);
+        const char *dir = test_directory();
+
+        world_start_in_boot(&world, dir, "first");
+        register_provider(&world, &world.provider, false, false);
+        list_devices(&world, &world.provider, "a b");
+        EXPECT_EQ(admit(&world, pod, NULL), 0);
+        list_devices(&world, &world.provider, "a !b");
+        EXPECT_EQ(admit(&world, pod, NULL), 0);
+        device_manager_free(world.manager);
+        world_start_in_boot(&world, dir, "first");
+        EXPECT_EQ(admit(&world, pod, NULL), 0);
+        device_manager_free(world.manager);
+        world_start_in_boot(&world, dir, "second");
+        register_provider(&world, &world.provider, false, false);
+        list_devices(&world, &world.provider, "a b");
+        EXPECT_EQ(admit(&world, pod, NULL), 0);
+        expect_devices(&world, "one", "c", "a,b");
+        device_manager_free(world.manager);
+        world_start_in_boot(&world, dir, "third");
+        register_provider(&world, &world.provider, false, false);
+        list_devices(&world, &world.provider, "a !b");
+        EXPECT_EQ(admit(&world, pod,
+                        "previously allocated devices are no longer healthy; cannot allocate "
+                        "unhealthy devices example.com/gpu"),
+                  -ENXIO);
         EXPECT_EQ(world.provider.n_allocated, 1);
         pod_free(pod);
         world_done(&world);

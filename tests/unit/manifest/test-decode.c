@@ -289,12 +289,10 @@ TEST(resources_are_checked)
                   "{hugepages-2Mi: 2Mi}}}",
                   "web.yaml:6:101: spec.containers[0].resources.requests.hugepages-2Mi: must be "
                   "equal to hugepages-2Mi limit of 4Mi" },
-                { "{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}",
-                  "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
-                  "resource of this node: device plugins of a cluster provide such resources; "
-                  "remove "
-                  "it, and mount the device files below /dev by hostPath into a privileged "
-                  "container" },
+                { "{name: c, image: i, resources: {limits: {kubernetes.io/gpu: 1}}}",
+                  "web.yaml:6:46: spec.containers[0].resources.limits[kubernetes.io/gpu]: must be "
+                  "the name of a resource with a domain, such as example.com/gpu, not "
+                  "'kubernetes.io/gpu'" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
                   "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: its "
                   "scheduler allocates the claimed devices" },

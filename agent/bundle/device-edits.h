@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The edits of a container's devices (model/device.h) in its config.json: variables, mounts, device
+ * nodes with their cgroup rules, annotations. */
+
+#include "agent/bundle/runtime-spec-input.h"
+#include "agent/bundle/variable-set.h"
+
+#include <jansson.h>
+
+/* Adds the variables that the container does not set itself; they replace those of its image. 0,
+ * -ENOMEM, -E2BIG. */
+int device_edit_environment(const BundleConfig *config, const VariableSet *variables,
+                            VariableSet *environment);
+
+/* To be called before the mounts of volumes are added. */
+void device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts);
+
+/* The device nodes and annotations. 0; -errno with a message where a device is not there. */
+int device_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Takes from mainstay-plugins all but its descriptors, before the first byte of a plugin is read.
+ */
+
+#include "common/error.h"
+
+/* If started as root, becomes the user "mainstay-plugins", or that of UID 65534; no capability, no
+ * core dump; then only the system calls of a loop over sockets that others have opened. 0 or -errno
+ * with a message. */
+int confine_plugin_host(Error *reterr);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of mainstay-plugins. Objects are marked in callbacks and swept once per turn. */
+
+#include "agent/plugin-host/plugin-host.h"
+#include "agent/plugins/plugin-protocol.h"
+#include "common/grpc.h"
+
+typedef struct PluginHost PluginHost;
+
+/* A device plugin: registering, or registered. */
+typedef struct DevicePlugin {
+        struct DevicePlugin *next;
+        PluginHost *host;
+        int64_t id;
+        char *resource;
+        GrpcConnection *connection; /* NULL: the agent has not connected yet */
+        GrpcCall *registration;     /* of its Register, which is not answered yet; or NULL */
+        char *endpoint;
+        uint64_t connect_deadline;
+        uint64_t retry_at; /* of a connection that failed; 0: it is not to be tried again */
+        bool has_preferences, prepares_start;
+        bool has_answered;  /* GetDevicePluginOptions: it has one message */
+        bool is_registered; /* the agent knows it */
+        bool is_dead;       /* freed at the end of the turn */
+} DevicePlugin;
+
+/* A client of one of the two servers. */
+typedef struct PluginClient {
+        struct PluginClient *next;
+        GrpcConnection *connection;
+} PluginClient;
+
+typedef enum PluginServer {
+        SERVER_REGISTRATION,
+        SERVER_POD_RESOURCES,
+        N_PLUGIN_SERVERS,
+} PluginServer;
+
+/* A request of the pod resources that the agent answers. */
+typedef struct PendingList {
+        struct PendingList *next;
+        int64_t call;
+        GrpcCall *request;
+} PendingList;
+
+struct PluginHost {
+        PluginChannel channel;
+        int listeners[N_PLUGIN_SERVERS]; /* -EBADF: not yet */
+        PluginClient *clients[N_PLUGIN_SERVERS];
+        DevicePlugin *plugins;
+        PendingList *lists;
+        int64_t last_id;
+        uint64_t now;        /* of this turn */
+        uint64_t idle_since; /* 0: it is not idle */
+        uint64_t tokens_at;  /* when the tokens of the rate limit were counted, */
+        uint64_t tokens;     /* in microseconds of requests */
+        int error;           /* of the channel */
+};
+
+/* To the agent; a failure ends the program. */
+void plugin_host_send(PluginHost *host, const PluginMessage *message);
+
+/* ---- device plugins ---- */
+
+void registration_on_request(GrpcCall *call, const char *path, const char *message, size_t length,
+                             void *host);
+void registration_on_gone(GrpcCall *call, void *host);
+
+/* Messages of the agent. */
+void device_plugin_connected(PluginHost *host, const PluginMessage *message, int *fd);
+void device_plugin_request(PluginHost *host, const PluginMessage *message);
+
+void device_plugin_check_time(DevicePlugin *plugin, uint64_t now);
+void device_plugin_die(DevicePlugin *plugin);
+void device_plugin_free(DevicePlugin *plugin);
+
+/* ---- pod resources ---- */
+
+void pod_resources_on_request(GrpcCall *call, const char *path, const char *message, size_t length,
+                              void *host);
+void pod_resources_on_gone(GrpcCall *call, void *host);
+void pod_resources_listed(PluginHost *host, const PluginMessage *message);

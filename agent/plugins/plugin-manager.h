@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent's end of the kubelet's plugin interfaces: the sockets device-plugins/kubelet.sock and
+ * pod-resources/kubelet.sock below the kubelet's directory, and mainstay-plugins, which is started
+ * when somebody connects to one of them and ends when nothing is registered. It connects to plugins
+ * for that program, and is the provider of their devices at the device manager.
+ *
+ * Without plugins there is no process, and nothing wakes the agent. */
+
+#include "agent/devices/device-manager.h"
+#include "agent/plugins/plugin-protocol.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct PluginManager PluginManager;
+
+typedef struct PluginManagerConfig { /* all is borrowed */
+        sd_event *event;
+        char *program;           /* mainstay-plugins */
+        const char *kubelet_dir; /* "/var/lib/kubelet" */
+        DeviceManager *devices;
+        /* Prints the answer to a request of the pod resources. 0, or -errno with a message for the
+         * client. */
+        int (*list)(PluginListMethod method, const char *name, const char *namespace, Buffer *ret,
+                    Error *reterr, void *userdata);
+        void *userdata;
+} PluginManagerConfig;
+
+/* Removes the sockets of an earlier agent and of its plugins, which register again when they see
+ * that, and listens. A directory that cannot be used is logged. 0 or -ENOMEM. */
+int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret);
+PluginManager *plugin_manager_free(PluginManager *manager);

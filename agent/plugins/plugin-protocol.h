@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between the agent and mainstay-plugins: messages on a stream socket, each of them a length of
+ * four bytes (big-endian) and a Protocol Buffers message by the table of PluginMessage, some with a
+ * descriptor. Neither end waits for the other. */
+
+#include "agent/model/device.h"
+#include "common/protobuf.h"
+
+typedef enum PluginMessageKind {
+        /* to mainstay-plugins */
+        PLUGIN_LISTENER = 1, /* 'name' is "registration" or "pod-resources"; with the descriptor */
+        PLUGIN_CONNECTED,    /* to the socket of 'connection'; with the descriptor, or 'error' */
+        PLUGIN_PREFER,       /* 'call', 'connection', 'ids' available, 'included', 'size' */
+        PLUGIN_ALLOCATE,     /* 'call', 'connection', 'ids' */
+        PLUGIN_PREPARE,      /* likewise, for PreStartContainer */
+        PLUGIN_LISTED,       /* 'call', 'error' or 'body', the answer as it is to be sent */
+        /* to the agent */
+        PLUGIN_CONNECT,  /* 'connection', chosen by mainstay-plugins; 'name' of the socket */
+        PLUGIN_REGISTER, /* 'connection', 'name' of the resource, 'has_preferences',
+                            'prepares_start' */
+        PLUGIN_DEVICES,  /* 'connection', 'devices' */
+        PLUGIN_GONE,     /* 'connection' */
+        PLUGIN_ANSWER,   /* 'call', 'error', 'ids', 'edits' */
+        PLUGIN_LIST,     /* 'call', 'method', 'name' and 'namespace' of a pod */
+        N_PLUGIN_MESSAGE_KINDS,
+} PluginMessageKind;
+
+/* Of the pod resources. */
+typedef enum PluginListMethod {
+        PLUGIN_LIST_PODS,
+        PLUGIN_LIST_ALLOCATABLE,
+        PLUGIN_GET_POD,
+} PluginListMethod;
+
+typedef struct PluginMessage {
+        int64_t kind;
+        int64_t connection;
+        int64_t call;
+        char *name;
+        char *namespace;
+        char *error; /* NULL: none */
+        char **ids;
+        char **included;
+        int64_t size;
+        bool has_preferences, prepares_start;
+        DeviceList devices;
+        DeviceEdits edits;
+        Buffer body;
+        int64_t method;
+} PluginMessage;
+
+extern const ProtobufMessage plugin_message_table;
+
+/* The parts that plugins send in the same form. */
+extern const ProtobufMessage key_value_table, device_mount_table, device_file_table;
+
+#define plugin_message_done(message) protobuf_done(&plugin_message_table, (message))
+
+/* A text that is absent is empty, a map is sorted and has each key once. 0 or -ENOMEM. */
+int device_edits_normalize(DeviceEdits *edits);
+
+/* Whether the edits can be applied: paths are absolute and do not ascend, names of variables are
+ * not empty, permissions are of "rwm". 0, or -EINVAL with a message. */
+int device_edits_check(const DeviceEdits *edits, Error *reterr);
+
+enum {
+        PLUGIN_FRAME_MAX = 6 * 1024 * 1024,
+        PLUGIN_QUEUE_MAX = 64 * 1024 * 1024, /* bytes for a peer that does not read */
+        PLUGIN_FDS_MAX = 8,                  /* received, and not used yet */
+};
+
+typedef struct PluginFrame PluginFrame;
+
+typedef struct PluginChannel {
+        int fd; /* a stream socket that does not block */
+        Buffer input;
+        int fds[PLUGIN_FDS_MAX];
+        size_t n_fds;
+        PluginFrame *output;
+        size_t n_queued;
+} PluginChannel;
+
+/* Takes the descriptor. */
+void plugin_channel_init(PluginChannel *channel, int fd);
+void plugin_channel_done(PluginChannel *channel);
+
+/* Queues a message, with a copy of the descriptor unless that is < 0, and sends what is possible.
+ * 0; -EFBIG, -ENOBUFS, -ENOMEM: it is not sent; another -errno: the channel is broken. */
+int plugin_channel_send(PluginChannel *channel, const PluginMessage *message, int fd);
+
+/* Sends what is queued. 0, or -errno: the channel is broken. */
+int plugin_channel_flush(PluginChannel *channel);
+bool plugin_channel_has_output(const PluginChannel *channel);
+
+/* The message may be changed, and is freed afterwards; so is the descriptor, which is -EBADF unless
+ * the kind of message has one, unless it is taken. */
+typedef void (*plugin_message_t)(PluginMessage *message, int *fd, void *userdata);
+
+/* Reads what is there, and calls back for each message; not after the callback has ended the
+ * channel. 0, or -errno: the channel is broken, -ECONNRESET at its end. */
+int plugin_channel_receive(PluginChannel *channel, plugin_message_t on_message, void *userdata);
