@@ -87,6 +87,25 @@ static bool is_same_user(const ContainerUser *a, const ContainerUser *b) {
                                            a->groups.n * sizeof(*a->groups.items)) == 0);
 }
 
+static bool is_same_resource(const ResourceStatus *a, const ResourceStatus *b) {
+        if (!streq_ptr(a->name, b->name) || a->resources.n != b->resources.n)
+                return false;
+        for (size_t i = 0; i < a->resources.n; i++)
+                if (!streq_ptr(a->resources.items[i].id, b->resources.items[i].id) ||
+                    a->resources.items[i].is_unhealthy != b->resources.items[i].is_unhealthy)
+                        return false;
+        return true;
+}
+
+static bool are_same_resources(const ResourceStatusList *a, const ResourceStatusList *b) {
+        if (a->n != b->n)
+                return false;
+        for (size_t i = 0; i < a->n; i++)
+                if (!is_same_resource(&a->items[i], &b->items[i]))
+                        return false;
+        return true;
+}
+
 static bool is_same_container(const ContainerStatus *a, const ContainerStatus *b) {
         return streq_ptr(a->name, b->name) && is_same_state(&a->state, &b->state) &&
                is_same_state(&a->last_state, &b->last_state) && a->ready == b->ready &&
@@ -94,7 +113,8 @@ static bool is_same_container(const ContainerStatus *a, const ContainerStatus *b
                streq_ptr(a->image, b->image) && streq_ptr(a->image_id, b->image_id) &&
                streq_ptr(a->container_id, b->container_id) &&
                schema_equal(&resource_requirements_schema, &a->resources, &b->resources) &&
-               is_same_user(&a->user, &b->user) && a->stop_signal == b->stop_signal;
+               is_same_user(&a->user, &b->user) && a->stop_signal == b->stop_signal &&
+               are_same_resources(&a->allocated_resources_status, &b->allocated_resources_status);
 }
 
 static bool are_same_containers(const ContainerStatusList *a, const ContainerStatusList *b) {

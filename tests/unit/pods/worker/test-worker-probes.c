@@ -163,7 +163,7 @@ static const HandlerRow handler_rows[] = {
           { .error = "Connection refused" },
           "GET https://example.org:80/\n",
           UNREADY,
-          "Readiness probe failed: Get \"https://example.org:80/\": connection refused" },
+          "Readiness probe failed: Get \"https://example.org:80/\": Connection refused" },
         { "httpGet: {port: 80}",
           { .status = 302, .location = "http://elsewhere/", .body = "go" },
           "GET http://192.0.2.1:80/\n",
