@@ -28,6 +28,14 @@ void mhd_loop_run(MhdLoop *loop) {
                 (void) event_timer_arm(loop->idle_timer, timeout_msec * USEC_PER_MSEC);
 }
 
+bool mhd_loop_add_connection(MhdLoop *loop, int fd_consume, const struct sockaddr *address,
+                             socklen_t size) {
+        if (MHD_add_connection(loop->mhd, fd_consume, address, size) != MHD_YES)
+                return false;
+        mhd_loop_run(loop);
+        return true;
+}
+
 static int on_mhd_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         mhd_loop_run(userdata);
         return 0;

@@ -28,6 +28,12 @@ int mhd_loop_start(MhdLoop *loop, sd_event *event, struct MHD_Daemon *mhd_take);
 /* Stops the daemon, whose connections must not be suspended or upgraded. */
 void mhd_loop_stop(MhdLoop *loop);
 
+/* Adds the socket of a client, which has started when this returns: a daemon of libmicrohttpd 1.0
+ * only queues it until it runs, and closes what exceeds its limit by then without a response. Not
+ * to be called by the daemon's callbacks. False: the descriptor was closed. */
+bool mhd_loop_add_connection(MhdLoop *loop, int fd_consume, const struct sockaddr *address,
+                             socklen_t size);
+
 /* Now, and in the next turn of the loop. */
 void mhd_loop_run(MhdLoop *loop);
 void mhd_loop_schedule_run(MhdLoop *loop);

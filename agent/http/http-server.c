@@ -102,8 +102,8 @@ static uid_t uid_of_peer(int fd) {
 static void serve_http_client(HttpServer *server, int fd_consume) {
         static const struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-        (void) MHD_add_connection(server->mhd.mhd, fd_consume, (const struct sockaddr *) &address,
-                                  sizeof(address.sun_family));
+        (void) mhd_loop_add_connection(&server->mhd, fd_consume, (const struct sockaddr *) &address,
+                                       sizeof(address.sun_family));
 }
 
 static void serve_waiting_clients(HttpServer *server) {

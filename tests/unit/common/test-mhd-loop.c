@@ -12,7 +12,7 @@ typedef struct MhdWorld {
         sd_event *event;
         MhdLoop loop;
         int client_fd;
-        unsigned n_deferred_runs;
+        unsigned n_deferred_runs, n_started;
 } MhdWorld;
 
 static enum MHD_Result reply_with_path(void *userdata, struct MHD_Connection *http,
@@ -32,6 +32,13 @@ static void count_deferred_run(void *userdata) {
         world->n_deferred_runs++;
 }
 
+static void count_started(void *userdata, struct MHD_Connection *http, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+        MhdWorld *world = userdata;
+
+        world->n_started += code == MHD_CONNECTION_NOTIFY_STARTED;
+}
+
 static void start_mhd_world(MhdWorld *world, unsigned idle_sec) {
         static const struct sockaddr_un address = { .sun_family = AF_UNIX };
         int fds[2];
@@ -42,11 +49,12 @@ static void start_mhd_world(MhdWorld *world, unsigned idle_sec) {
                                MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL,
                                                 NULL, reply_with_path, NULL,
                                                 MHD_OPTION_UNESCAPE_CALLBACK, mhd_unescape_path,
-                                                NULL, MHD_OPTION_CONNECTION_TIMEOUT, idle_sec,
+                                                NULL, MHD_OPTION_NOTIFY_CONNECTION, count_started,
+                                                world, MHD_OPTION_CONNECTION_TIMEOUT, idle_sec,
                                                 MHD_OPTION_END)) == 0);
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) >= 0);
-        REQUIRE(MHD_add_connection(world->loop.mhd, fds[0], (const struct sockaddr *) &address,
-                                   sizeof(address)) == MHD_YES);
+        REQUIRE(mhd_loop_add_connection(&world->loop, fds[0], (const struct sockaddr *) &address,
+                                        sizeof(address)));
         world->client_fd = fds[1];
         mhd_loop_schedule_run(&world->loop);
 }
@@ -83,6 +91,18 @@ TEST(a_request_is_answered_by_the_loop)
         EXPECT(strncmp(reply, "HTTP/1.1 200 OK\r\n", 17) == 0);
         EXPECT(strstr(reply, "\r\n\r\n/a?b"));
         EXPECT(world.n_deferred_runs > 0);
+        stop_mhd_world(&world);
+}
+
+TEST(a_connection_has_started_when_it_is_added)
+{
+        MhdWorld world;
+
+        start_mhd_world(&world, 0);
+        EXPECT_EQ(MHD_get_daemon_info(world.loop.mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+                          ->num_connections,
+                  1);
+        EXPECT_EQ(world.n_started, 1);
         stop_mhd_world(&world);
 }
 
