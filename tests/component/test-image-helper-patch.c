@@ -65,7 +65,7 @@ static void make_opaque(const Base *base, size_t layer, const char *path) {
 
 /* Open, and Copy of so many bytes. */
 typedef struct Operations {
-        char data[TEXT_MAX + 4];
+        char data[TEXT_MAX + 5];
         size_t length;
 } Operations;
 
@@ -88,8 +88,8 @@ static int read_base_file(const Base *base, const char *path, char ret[static 5]
         ssize_t n;
 
         REQUIRE(patch && strlen(path) <= TEXT_MAX);
-        (void) snprintf(operations.data, sizeof(operations.data), "%c%c%s%c%c", TAR_PATCH_OPEN,
-                        (char) strlen(path), path, TAR_PATCH_COPY, 4);
+        (void) snprintf(operations.data, sizeof(operations.data), "%c%c%.*s%c%c", TAR_PATCH_OPEN,
+                        (char) strlen(path), TEXT_MAX, path, TAR_PATCH_COPY, 4);
         n = tar_patch_read(patch, ret, 5, &error);
         ret[MAX(n, 0)] = '\0';
         return (int) n;

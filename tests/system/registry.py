@@ -2,6 +2,7 @@
 """Registries for tests, on loopback: Debian's docker-registry, and a fake that misbehaves on demand."""
 
 import base64
+import ctypes
 import gzip
 import hashlib
 import http.server
@@ -14,14 +15,9 @@ import subprocess
 import tarfile
 import threading
 import time
-import warnings
 
 import specs
 from world import DEADLINE, free_port, wait
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import crypt  # Debian 12's python has it
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
@@ -55,6 +51,14 @@ def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1"):
     return base + ".crt", base + ".key"
 
 
+def blowfish_hash(password):
+    """The hash that docker-registry accepts. The standard library has no crypt() any longer in Python 3.13."""
+    library = ctypes.CDLL("libcrypt.so.1")
+    library.crypt.restype = ctypes.c_char_p
+    salt = base64.b64encode(os.urandom(16), b"./").decode().replace("=", "")
+    return library.crypt(password.encode(), f"$2b$04${salt}".encode()).decode()
+
+
 class DockerRegistry:
     """Debian's docker-registry, with a password and with TLS on request."""
 
@@ -69,7 +73,7 @@ class DockerRegistry:
         if user:
             htpasswd = os.path.join(directory, "htpasswd")
             with open(htpasswd, "w", encoding="utf-8") as file:
-                file.write(f"{user}:{crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
+                file.write(f"{user}:{blowfish_hash(password)}\n")
             config["auth"] = {"htpasswd": {"realm": "test", "path": htpasswd}}
         if tls:
             config["http"]["tls"] = {"certificate": tls[0], "key": tls[1]}

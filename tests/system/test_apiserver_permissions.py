@@ -7,6 +7,7 @@ import specs
 from harness import NODE_NAME
 from world import wait
 
+UNREACHABLE = "onnect to server"  # "Couldn't connect" or "Could not connect", by the version of libcurl
 REFUSED, REACHED = "mainstay.io/Refused", "mainstay.io/APIServerReached"
 
 
@@ -38,10 +39,10 @@ def test_describe_node_shows_reachability_since_when(make_member):
     since = local(member, REACHED)["lastTransitionTime"]
     assert since and local(member, REACHED)["status"] == "True"
     member.api.stop()
-    wait_described(member, "Reached: no, since ", "Couldn't connect to server")
+    wait_described(member, "Reached: no, since ", UNREACHABLE)
     assert "Ready,APIServerNotReached" in member.cli("get", "nodes").stdout
     member.api.start()
-    wait_described(member, "Reached: yes, since ", "Couldn't connect to server")
+    wait_described(member, "Reached: yes, since ", UNREACHABLE)
     assert "APIServerNotReached" not in member.cli("get", "nodes").stdout
 
 

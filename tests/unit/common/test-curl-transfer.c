@@ -19,7 +19,7 @@ TEST(equal_failures_have_equal_explanations)
                   "It is unknown. CAfile: /proc/self/fd/7 CRLfile: none", "It is unknown" },
                 { CURLE_GOT_NOTHING, 0, "Empty reply from server",
                   "the server closed the connection without a response" },
-                { CURLE_COULDNT_CONNECT, 0, "", "Couldn't connect to server" },
+                { CURLE_COULDNT_CONNECT, 0, "", NULL }, /* in the library's own words */
                 { CURLE_WRITE_ERROR, -EFBIG, "Failure writing", "the response is too long" },
                 { CURLE_WRITE_ERROR, -ENOSPC, "Failure writing", "No space left on device" },
                 { CURLE_WRITE_ERROR, -EMSGSIZE, "Failure writing",
@@ -31,6 +31,7 @@ TEST(equal_failures_have_equal_explanations)
                 CurlTransfer transfer = { .result = cases[i].result, .header_max = 64 * KIB };
 
                 (void) snprintf(transfer.error, sizeof(transfer.error), "%s", cases[i].message);
-                EXPECT_STREQ(curl_transfer_explain(&transfer, cases[i].code), cases[i].expected);
+                EXPECT_STREQ(curl_transfer_explain(&transfer, cases[i].code),
+                             cases[i].expected ?: curl_library(NULL)->easy_strerror(cases[i].code));
         }
 }
