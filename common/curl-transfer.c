@@ -44,6 +44,7 @@ long curl_transfer_status(const CurlTransfer *transfer) {
 /* Removes the differences between two equal failures: the duration, and the name of a file of
  * authorities, which is that of a descriptor. */
 static void trim_curl_error(char *text) {
+        static const char *const units[] = { " milliseconds", " ms" };
         char *file = strstr(text, " CAfile: "), *after = strstr(text, " after "), *end;
 
         if (file)
@@ -55,10 +56,14 @@ static void trim_curl_error(char *text) {
                 return;
         end = after + strlen(" after ");
         end += strspn(end, "0123456789");
-        if (strncmp(end, " ms", 3) != 0)
+        for (size_t i = 0; i < N_ELEMENTS(units); i++) {
+                size_t length = strlen(units[i]);
+
+                if (strncmp(end, units[i], length) != 0)
+                        continue;
+                memmove(after, end + length, strlen(end + length) + 1);
                 return;
-        end += 3;
-        memmove(after, end, strlen(end) + 1);
+        }
 }
 
 /* If libcurl's own message is about itself, or empty. */
