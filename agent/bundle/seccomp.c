@@ -239,16 +239,29 @@ json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabili
         return result;
 }
 
-int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr) {
-        cleanup_error Error error = ERROR_NULL;
-        int r;
+int seccomp_profile_load_first(const char *const *paths, SeccompProfile **ret) {
+        for (; *paths; paths++) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = seccomp_profile_load(AT_FDCWD, *paths, ret, &error);
 
-        if (path && streq(path, "builtin"))
+                if (r >= 0)
+                        return 0;
+                if (r != -ENOENT) {
+                        log_warning("Using the built-in seccomp profile: %s",
+                                    error_message(&error, r));
+                        break;
+                }
+        }
+        return seccomp_profile_builtin(ret);
+}
+
+int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr) {
+        static const char *const places[] = { "/etc/containers/seccomp.json",
+                                              "/usr/share/containers/seccomp.json", NULL };
+
+        if (!path)
+                return seccomp_profile_load_first(places, ret);
+        if (streq(path, "builtin"))
                 return seccomp_profile_builtin(ret);
-        if (path)
-                return seccomp_profile_load(AT_FDCWD, path, ret, reterr);
-        r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", ret, &error);
-        if (r < 0 && r != -ENOENT)
-                log_warning("Using the built-in seccomp profile: %s", error_message(&error, r));
-        return r < 0 ? seccomp_profile_builtin(ret) : 0;
+        return seccomp_profile_load(AT_FDCWD, path, ret, reterr);
 }

@@ -21,8 +21,13 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
 /* The built-in profile. */
 int seccomp_profile_builtin(SeccompProfile **ret);
 
-/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), else, if it is NULL,
- * the distribution's, else the built-in one. 0, or -errno with a message. */
+/* The first of these profiles that exists, a list that ends with NULL; the built-in one if none
+ * exists or, with a warning, if it is not valid. 0 or -ENOMEM. */
+int seccomp_profile_load_first(const char *const *paths, SeccompProfile **ret);
+
+/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), or, if it is NULL,
+ * the administrator's or the distribution's in the places of containers-common, or the built-in
+ * one. 0, or -errno with a message. */
 int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr);
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);

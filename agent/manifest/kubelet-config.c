@@ -102,7 +102,7 @@ static int config_set_defaults(Config *config) {
                 { &config->healthz_bind_address, "127.0.0.1" },
                 { &config->mainstay.runtime, "runc" },
                 { &config->mainstay.cni_conf_dir, "/etc/cni/net.d" },
-                { &config->mainstay.cni_bin_dir, "/opt/cni/bin:/usr/lib/cni" },
+                { &config->mainstay.cni_bin_dir, "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(strings); i++)

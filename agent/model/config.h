@@ -148,7 +148,7 @@ typedef struct MainstayConfig {
         OptionalBool cdi_for_api_pods; /* true: annotations of an API server's pods name CDI devices
                                         */
         char *cni_conf_dir;            /* "/etc/cni/net.d" */
-        char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni" */
+        char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni" */
         char *kubeconfig;              /* kubeconfig of an API server to join; NULL: none */
         char *bootstrap_kubeconfig;    /* bootstrap kubeconfig and kubeconfig of the issued
                                           certificate; NULL: none */

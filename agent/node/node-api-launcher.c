@@ -91,14 +91,26 @@ static int start_node_api(NodeApiLauncher *launcher) {
         return r < 0 ? r : child_source_rearm(launcher->exit_source);
 }
 
+/* The program's place depends on the distribution. */
+static const char *find_no_login_shell(void) {
+        static const char *const paths[] = { "/usr/sbin/nologin", "/sbin/nologin",
+                                             "/usr/bin/nologin" };
+
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++)
+                if (access(paths[i], X_OK) >= 0)
+                        return paths[i];
+        return "/bin/false";
+}
+
 /* Clients are turned away, not left to wait until they give up. */
 static void refuse_without_user(NodeApiLauncher *launcher) {
         (void) close_fd(accept4(launcher->listen_fd, NULL, NULL, SOCK_CLOEXEC));
         if (!launcher->is_user_missing)
                 log_error("Closing connections to port %u: there is no user 'mainstay-api' for "
                           "'%s' to run as; create it: useradd --system --no-create-home --shell "
-                          "/usr/sbin/nologin mainstay-api. The next client finds it",
-                          config_node_api_port(launcher->spec.config), launcher->spec.program);
+                          "%s mainstay-api. The next client finds it",
+                          config_node_api_port(launcher->spec.config), launcher->spec.program,
+                          find_no_login_shell());
         launcher->is_user_missing = true;
 }
 

@@ -3,6 +3,7 @@
 
 import http.client
 import os
+import re
 import shutil
 import signal
 import socket
@@ -107,7 +108,9 @@ def test_user_that_is_created_after_the_agent_has_started_is_found(node):
         with pytest.raises((OSError, http.client.HTTPException)):
             node.ask()
     assert not node.api.pids()
-    assert node.said().count("there is no user 'mainstay-api'") == 1 and "useradd --system" in node.said()
+    assert node.said().count("there is no user 'mainstay-api'") == 1
+    shell = re.search(r"useradd --system --no-create-home --shell (\S+) mainstay-api", node.said()).group(1)
+    assert os.access(shell, os.X_OK), shell
     assert "exited with status" not in node.said()
     node.add_user()
     assert node.ask() == (200, "ok")

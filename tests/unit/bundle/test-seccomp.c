@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <unistd.h>
 
 static SeccompProfile *profile_of(const char *json) {
         cleanup_free char *path = path_join(test_directory(), "profile.json");
@@ -192,4 +193,35 @@ TEST(invalid_profile_is_refused_with_its_path)
                 EXPECT(error.message && strstr(error.message, path) &&
                        strstr(error.message, cases[i].sentence));
         }
+}
+
+static void put_profile(const char *path, const char *text) {
+        REQUIRE(write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0644) == 0);
+}
+
+static void expect_first(const char *const *paths, const char *default_action) {
+        cleanup_with(seccomp_profile_freep) SeccompProfile *profile = NULL;
+        json_t *resolved;
+
+        REQUIRE(seccomp_profile_load_first(paths, &profile) == 0);
+        resolved = seccomp_profile_resolve(profile, 0, false);
+        EXPECT_STREQ(json_string_value(json_object_get(resolved, "defaultAction")), default_action);
+        json_decref(resolved);
+}
+
+TEST(first_profile_that_exists_is_used_and_a_broken_one_is_not_passed_over)
+{
+        cleanup_free char *missing = path_join(test_directory(), "missing.json"),
+                          *first = path_join(test_directory(), "first.json"),
+                          *second = path_join(test_directory(), "second.json");
+        const char *const paths[] = { missing, first, second, NULL };
+
+        put_profile(second, "{\"defaultAction\":\"SCMP_ACT_LOG\",\"syscalls\":[]}");
+        expect_first(paths, "SCMP_ACT_LOG");
+        put_profile(first, "{\"defaultAction\":\"SCMP_ACT_KILL\",\"syscalls\":[]}");
+        expect_first(paths, "SCMP_ACT_KILL");
+        put_profile(first, "not a profile");
+        expect_first(paths, "SCMP_ACT_ERRNO");
+        REQUIRE(unlink(first) == 0 && unlink(second) == 0);
+        expect_first(paths, "SCMP_ACT_ERRNO");
 }

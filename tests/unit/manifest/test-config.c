@@ -42,6 +42,7 @@ static void expect_defaults(const Config *config) {
         EXPECT_STREQ(config->cgroup_root, "/");
         EXPECT_STREQ(config->cgroup_driver, NULL);
         EXPECT_STREQ(config->mainstay.runtime, "runc");
+        EXPECT_STREQ(config->mainstay.cni_bin_dir, "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni");
         EXPECT_EQ(config->log_max_size_bytes, 10 * MIB);
         EXPECT_EQ(config->container_log_max_files.value, 5);
         EXPECT_EQ(config->pod_pids_limit.value, -1);
