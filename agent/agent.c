@@ -488,7 +488,7 @@ static int detect_service_manager(Agent *agent, Error *reterr) {
                                  &agent->has_slices, reterr);
         if (r < 0)
                 return r;
-        warn_missing_cgroup_controllers();
+        warn_of_cgroups();
         return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
 

@@ -19,7 +19,7 @@ int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_ve
         return 0;
 }
 
-void warn_missing_cgroup_controllers(void) {
+void warn_of_cgroups(void) {
         static const struct {
                 const char *controller;
                 const char *effect;
@@ -29,6 +29,9 @@ void warn_missing_cgroup_controllers(void) {
                 { "pids", "Pods do not start where podPidsLimit is set" },
         };
 
+        if (cgroup_version() == 1)
+                log_warning("Control groups v1 are deprecated: systemd 258 and the kubelet 1.35 do "
+                            "not accept them; boot with systemd.unified_cgroup_hierarchy=1 for v2");
         for (size_t i = 0; i < N_ELEMENTS(needed); i++)
                 if (!cgroup_has_controller(needed[i].controller))
                         log_warning("%s: " CGROUP_CONTROLLER_MISSING, needed[i].effect,

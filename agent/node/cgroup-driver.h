@@ -12,5 +12,6 @@
 int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_version,
                          bool *ret_has_slices, Error *reterr);
 
-/* Logs each controller that is missing, and which pods do not start without it. */
-void warn_missing_cgroup_controllers(void);
+/* Logs that v1 is deprecated where it is used, and each controller that is missing, with the pods
+ * that do not start without it. */
+void warn_of_cgroups(void);
