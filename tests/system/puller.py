@@ -30,6 +30,16 @@ class Puller:
         os.chmod(self.directory, 0o755)
         self.prefix += ["unshare", "--mount", "sh", "-c", f'mount --bind "{path}" "/etc/{name}" && exec "$@"', "sh"]
 
+    def replace_system_authorities(self, path, cert):
+        """Puts a directory with only this file of authorities over /etc for it."""
+        etc = os.path.join(self.directory, "etc")
+        file = os.path.join(etc, os.path.relpath(path, "/etc"))
+        os.makedirs(os.path.dirname(file))
+        shutil.copy(cert, file)
+        for name in ("passwd", "group", "nsswitch.conf"):
+            shutil.copy(os.path.join("/etc", name), etc)
+        self.prefix += ["unshare", "--mount", "sh", "-c", f'mount --bind "{etc}" /etc && exec "$@"', "sh"]
+
     def spawn(self, reference, **settings):
         process = subprocess.Popen([*self.prefix, harness.program("mainstay-image"), "pull", "--store", self.store, reference],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -365,6 +365,15 @@ def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_
     expect_pulled(puller, puller.pull(registry))
 
 
+@pytest.mark.parametrize("place", ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"])
+def test_authorities_of_the_distribution_stay_trusted_beside_those_of_certs_d(puller, serve, tmp_path, place):
+    cert, key = certificate(tmp_path)
+    registry = serve(tls=tls_server(cert, key))
+    puller.trust(registry.host, certificate(tmp_path, "other")[0])
+    puller.replace_system_authorities(place, cert)
+    expect_pulled(puller, puller.pull(registry))
+
+
 @pytest.mark.parametrize("fault", ["expired", "wrong-host", "wrong-authority", "old-tls"])
 def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path, fault):
     alt = "DNS:other.example.com" if fault == "wrong-host" else "IP:127.0.0.1"

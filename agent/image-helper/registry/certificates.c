@@ -19,7 +19,10 @@ enum {
         FILES_MAX = 256
 };
 
-#define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
+/* Of Debian and Alpine, Fedora, and SUSE. */
+static const char *const system_authorities[] = { "/etc/ssl/certs/ca-certificates.crt",
+                                                  "/etc/pki/tls/certs/ca-bundle.crt",
+                                                  "/etc/ssl/ca-bundle.pem" };
 
 static int append_certificate_file(int dir_fd, const char *name, int to) {
         cleanup_free char *text = NULL;
@@ -33,6 +36,15 @@ static int append_certificate_file(int dir_fd, const char *name, int to) {
         if (text)
                 explicit_bzero(text, length);
         return r;
+}
+
+/* Those of the first file that exists. */
+static int append_system_authorities(int to) {
+        int r = -ENOENT;
+
+        for (size_t i = 0; r == -ENOENT && i < N_ELEMENTS(system_authorities); i++)
+                r = append_certificate_file(AT_FDCWD, system_authorities[i], to);
+        return r == -ENOENT ? 0 : r;
 }
 
 static int make_memory_file(const char *name, int *fd) {
@@ -49,8 +61,8 @@ static int add_authority(Endpoint *endpoint, int dir_fd, const char *name) {
                 r = make_memory_file("authorities", &endpoint->authorities_fd);
                 if (r < 0)
                         return r;
-                r = append_certificate_file(AT_FDCWD, SYSTEM_AUTHORITIES, endpoint->authorities_fd);
-                if (r < 0 && r != -ENOENT)
+                r = append_system_authorities(endpoint->authorities_fd);
+                if (r < 0)
                         return r;
         }
         return append_certificate_file(dir_fd, name, endpoint->authorities_fd);
