@@ -488,7 +488,7 @@ static int check_daemonset_namespace(const char *value, Error *reterr) {
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("builtInNetwork", OPTIONAL_BOOL, MainstayConfig, built_in_network),
-        FIELD("cdiForApiPods", OPTIONAL_BOOL, MainstayConfig, cdi_for_api_pods),
+        FIELD("cdiForApiPods", BOOL, MainstayConfig, cdi_for_api_pods),
         FIELD("cdiSpecDirs", STRINGS, MainstayConfig, cdi_spec_dirs, .check = check_host_path),
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),

@@ -145,8 +145,7 @@ int shared_object_kind(const char *name);
 typedef struct MainstayConfig {
         OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
         char **cdi_spec_dirs;          /* "/etc/cdi", "/var/run/cdi"; later ones have precedence */
-        OptionalBool cdi_for_api_pods; /* true: annotations of an API server's pods name CDI devices
-                                        */
+        bool cdi_for_api_pods;         /* annotations of an API server's pods name CDI devices */
         char *cni_conf_dir;            /* "/etc/cni/net.d" */
         char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni" */
         char *kubeconfig;              /* kubeconfig of an API server to join; NULL: none */

@@ -47,8 +47,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .labels = machine->labels.process ? &machine->labels : NULL,
                 .check_selinux_label = selinux_check_label,
                 .reserved = find_enforced_reservation(config),
-                .refuses_api_cdi = config->mainstay.cdi_for_api_pods.is_set &&
-                                   !config->mainstay.cdi_for_api_pods.value,
+                .refuses_api_cdi = !config->mainstay.cdi_for_api_pods,
                 .has_journal = config->mainstay.journal_container_logs,
         };
 }

@@ -138,15 +138,15 @@ def create_pod_with_device(member):
 
 
 def test_a_pod_of_an_api_server_with_an_annotation_for_an_unknown_device_waits(make_member):
-    member = make_member()
+    member = make_member(config={"mainstay": {"cdiForApiPods": True}})
     create_pod_with_device(member)
     event = wait(lambda: events_of(member, "gpu", "Failed"), "it says so")[0]
     assert "Error: CDI device injection failed: unresolvable CDI devices example.com/gpu=0" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"
 
 
-def test_a_node_may_refuse_devices_to_pods_of_an_api_server(make_member):
-    member = make_member(config={"mainstay": {"cdiForApiPods": False}})
+def test_devices_are_refused_to_pods_of_an_api_server_by_default(make_member):
+    member = make_member()
     create_pod_with_device(member)
     event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it says so")[0]
     assert "gives no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]

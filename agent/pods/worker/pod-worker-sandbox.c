@@ -607,7 +607,7 @@ static int check_cdi_annotation(const BundleConfig *config, const Pod *pod, Erro
                 return 0;
         return error_setf(reterr, EPERM,
                           "this node gives no devices for the annotation '%.100s' of a pod of an "
-                          "API server: cdiForApiPods is false",
+                          "API server, as mainstay.cdiForApiPods is not set",
                           annotation->key);
 }
 
