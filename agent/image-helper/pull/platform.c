@@ -37,8 +37,8 @@ const char *platform_architecture(void) {
 
 const char *platform_name(void) {
         if (!chosen_name[0])
-                (void) snprintf(chosen_name, sizeof(chosen_name), "linux/%s",
-                                platform_architecture());
+                (void) snprintf(chosen_name, sizeof(chosen_name), "linux/%.*s",
+                                PLATFORM_SIZE - (int) sizeof("linux/"), platform_architecture());
         return chosen_name;
 }
 
