@@ -2,7 +2,7 @@
 /* Connects devices/ and plugins/ with the pods that request devices, and with the Node. */
 
 #include "agent/model/object-identity.h"
-#include "agent/plugins/pod-resources.h"
+#include "agent/plugins/resources-server.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -3,7 +3,7 @@
  * warnings, checkpoints, and which DaemonSets are forgotten. */
 
 #include "agent/daemonset/rules/rules.h"
-#include "tests/unit/daemonset/fake-node.h"
+#include "tests/unit/daemonset/rules-node.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -153,7 +153,7 @@ void fake_cgroups_init(const char *directory);
 /* No value of this file can be written: -EBUSY. NULL: all can. */
 extern const char *fake_cgroup_refused_file;
 
-/* ---- systemd (fake-systemd.c) ---- */
+/* ---- systemd (fake-systemd-client.c) ---- */
 
 /* PID 1 says that the machine is shutting down. */
 extern bool fake_systemd_is_stopping;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/plugins/pod-resources.h"
+#include "agent/plugins/resources-server.h"
 
 #include "agent/model/containers.h"
 #include "agent/plugins/plugin-protocol.h"
