@@ -208,7 +208,7 @@ static int resolve_node(const CdiDeviceNode *node, ResolvedNode *ret, Error *ret
         ResolvedNode resolved = {
                 .node = node,
                 .host_path = node->host_path ? node->host_path : node->path,
-                .type = node->type ? node->type[0] : '\0',
+                .type = node->type ? node->type[0] : (char) 0,
                 .major = node->major.value,
                 .minor = node->minor.value,
                 .mode = node->file_mode.is_set ? node->file_mode.value & 07777 : -1,

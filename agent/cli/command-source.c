@@ -137,7 +137,7 @@ static int add_files_to_index(const IndexMaker *maker, Error *reterr) {
 /* The index that is there. */
 static int read_index_before(IndexMaker *maker, Error *reterr) {
         cleanup_free char *text = NULL;
-        size_t length;
+        size_t length = 0;
         int r = maker->to_fd < 0 ? -ENOENT
                                  : read_file_at(maker->to_fd, "index.json", SOURCE_INDEX_BYTES_MAX,
                                                 &text, &length);

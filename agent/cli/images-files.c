@@ -74,7 +74,10 @@ static char *archive_name_of_image(const char *name) {
         char *file = text_format("%s.tar", name);
 
         for (char *c = file; c && *c; c++)
-                *c = *c == '/' ? '+' : *c == ':' ? '=' : *c;
+                if (*c == '/')
+                        *c = '+';
+                else if (*c == ':')
+                        *c = '=';
         return file;
 }
 

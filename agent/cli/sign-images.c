@@ -854,8 +854,7 @@ static int choose_delta_number(const char *text, unsigned *ret, Error *reterr) {
 static int parse_image_options(IndexImagesMaker *maker, Error *reterr) {
         const Options *options = maker->options;
         cleanup_free char *own = text_format("linux/%s", machine_architecture());
-        int r = own ? split_list(options->platform ? options->platform : own,
-                                      &maker->platforms)
+        int r = own ? split_list(options->platform ? options->platform : own, &maker->platforms)
                     : -ENOMEM;
 
         if (r >= 0 && options->from)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 /* The kubelet keeps the capacity of a provider that is gone for so long. */
-#define PROVIDER_GRACE_USEC (5 * 60 * USEC_PER_SEC)
+#define PROVIDER_GRACE_USEC (UINT64_C(300) * USEC_PER_SEC)
 
 static const char checkpoint_name[] = "devices";
 
@@ -233,14 +233,14 @@ static void fail_calls(DeviceManager *manager, const char *resource) {
 }
 
 void device_manager_unregister(DeviceManager *manager, const char *name, const void *provider,
-                               uint64_t now) {
+                               uint64_t now_boottime_usec) {
         DeviceResource *resource = device_manager_find_resource(manager, name);
 
         if (!resource || !resource->provider.ops || resource->provider.userdata != provider)
                 return;
         resource->provider.ops = NULL;
         resource->provider.userdata = NULL;
-        resource->gone_since = MAX(now, 1);
+        resource->gone_since = MAX(now_boottime_usec, 1);
         for (size_t i = 0; i < resource->devices.n; i++)
                 resource->devices.items[i].is_healthy = false;
         fail_calls(manager, name);

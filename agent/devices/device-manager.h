@@ -56,17 +56,17 @@ DEFINE_CLEANUP(DeviceManager *, device_manager_free)
 
 /* A provider has registered for a resource; it takes over from another one, whose devices stay
  * until the first list. 0 or -ENOMEM. */
-int device_manager_register(DeviceManager *manager, const char *resource,
+int device_manager_register(DeviceManager *manager, const char *name,
                             const DeviceProvider *provider);
 
 /* Replaces all devices of the resource, unless another provider has taken over. Takes the list,
  * also on failure. 0 or -ENOMEM. */
-int device_manager_set_devices_take(DeviceManager *manager, const char *resource,
-                                    const void *provider, DeviceList *devices);
+int device_manager_set_devices_take(DeviceManager *manager, const char *name, const void *provider,
+                                    DeviceList *devices);
 
 /* The provider is gone: none of its devices is allocatable. Its allocations stay, and its capacity
  * for five minutes, which is when device_manager_expire() is due. */
-void device_manager_unregister(DeviceManager *manager, const char *resource, const void *provider,
+void device_manager_unregister(DeviceManager *manager, const char *name, const void *provider,
                                uint64_t now_boottime_usec);
 
 /* Forgets the providers that have been gone for too long. When it is due next, by boot time;
@@ -118,7 +118,7 @@ void device_manager_sweep(DeviceManager *manager, bool (*is_there)(const char *u
 int device_manager_list_resources(const DeviceManager *manager, NodeDevicesList *ret);
 
 /* The devices that its provider lists; NULL: the resource is not known. */
-const DeviceList *device_manager_devices(const DeviceManager *manager, const char *resource);
+const DeviceList *device_manager_devices(const DeviceManager *manager, const char *name);
 
 /* The devices of a container, in order of resources. */
 typedef void (*device_visit_t)(const char *resource, char *const *ids, void *userdata);

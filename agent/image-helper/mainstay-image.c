@@ -322,12 +322,18 @@ static const struct {
         int words_min, words_max;
         bool needs_digest;
 } verbs[] = {
-        { "index", verb_index, 1, 1 },     { "unpack", verb_unpack, 1, 1, true },
-        { "pull", verb_pull, 1, 1 },       { "fetch", verb_fetch, 1, 1, true },
-        { "collect", verb_collect, 1, 2 }, { "delta", verb_delta, 2, 2 },
-        { "remove", verb_remove, 0, 0 },   { "import", verb_import, 1, 1 },
-        { "export", verb_export, 1, 1 },   { "diff", verb_diff, 2, 2 },
-        { "verify", verb_verify, 0, 1 },   { "sweep", verb_sweep, 0, 0 },
+        { "index", verb_index, 1, 1 },
+        { "unpack", verb_unpack, 1, 1, true },
+        { "pull", verb_pull, 1, 1 },
+        { "fetch", verb_fetch, 1, 1, true },
+        { "collect", verb_collect, 1, 2 },
+        { "delta", verb_delta, 2, 2 },
+        { "remove", verb_remove, 0, 0 },
+        { "import", verb_import, 1, 1 },
+        { "export", verb_export, 1, 1 },
+        { "diff", verb_diff, 2, 2 },
+        { "verify", verb_verify, 0, 1 },
+        { "sweep", verb_sweep, 0, 0 },
         { "signatures", verb_signatures, 1, 1, true },
 };
 

@@ -64,7 +64,7 @@ int source_images_load(const char *directory, SourceImages *ret) {
         cleanup_with(source_images_done) SourceImages images = { .directory = strdup(directory) };
         cleanup_free char *path = path_join(directory, "images.json"), *text = NULL;
         cleanup_json json_t *json = NULL;
-        size_t length;
+        size_t length = 0;
         int r = path && images.directory
                         ? read_file_at(AT_FDCWD, path, IMAGES_BYTES_MAX, &text, &length)
                         : -ENOMEM;

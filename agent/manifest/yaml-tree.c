@@ -590,8 +590,8 @@ int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree 
 
 static void append_merged_pair(YamlNode *to, const YamlNode **items, const YamlNode *key,
                                const YamlNode *value) {
-        items[2 * to->n] = key;
-        items[2 * to->n + 1] = value;
+        items[2 * (size_t) to->n] = key;
+        items[2 * (size_t) to->n + 1] = value;
         to->n++;
         to->weight += key->weight + value->weight;
         to->bytes += key->bytes + value->bytes;

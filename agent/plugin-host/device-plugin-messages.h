@@ -30,7 +30,7 @@ int encode_preferred_request(char *const *available, char *const *included, int6
 int encode_allocate_request(char *const *ids, Buffer *ret);
 int encode_prepare_request(char *const *ids, Buffer *ret);
 
-/* Answers of one container; -EBADMSG also where there are none, or several. The results are
+/* Answers of one container; -EBADMSG also if there are none, or several. The results are
  * written on success only. */
 int decode_preferred_answer(const char *data, size_t length, char ***ret, Error *reterr);
 int decode_allocate_answer(const char *data, size_t length, DeviceEdits *ret, Error *reterr);

@@ -65,8 +65,8 @@ void plugin_host_send(PluginHost *host, const PluginMessage *message);
 /* ---- device plugins ---- */
 
 void registration_on_request(GrpcCall *call, const char *path, const char *message, size_t length,
-                             void *host);
-void registration_on_gone(GrpcCall *call, void *host);
+                             void *userdata);
+void registration_on_gone(GrpcCall *call, void *userdata);
 
 /* Messages of the agent. */
 void device_plugin_connected(PluginHost *host, const PluginMessage *message, int *fd);
@@ -79,6 +79,6 @@ void device_plugin_free(DevicePlugin *plugin);
 /* ---- pod resources ---- */
 
 void pod_resources_on_request(GrpcCall *call, const char *path, const char *message, size_t length,
-                              void *host);
-void pod_resources_on_gone(GrpcCall *call, void *host);
+                              void *userdata);
+void pod_resources_on_gone(GrpcCall *call, void *userdata);
 void pod_resources_listed(PluginHost *host, const PluginMessage *message);

@@ -27,7 +27,7 @@ typedef enum PluginMessageKind {
         N_PLUGIN_MESSAGE_KINDS,
 } PluginMessageKind;
 
-/* Of the pod resources. */
+/* The methods of PodResourcesLister. */
 typedef enum PluginListMethod {
         PLUGIN_LIST_PODS,
         PLUGIN_LIST_ALLOCATABLE,

@@ -465,17 +465,17 @@ int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const
                                                  .directories = { directories, n_directories } });
 }
 
-int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec) {
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program) {
         return send_shim_request(
                 sandbox, &(ShimRequest){ .type = SHIM_REQUEST_EXEC,
-                                         .id = exec->id,
-                                         .arguments = string_list_of_strv(exec->argv),
-                                         .environment = string_list_of_strv(exec->environment),
-                                         .input = exec->input,
-                                         .in_host = exec->in_host,
-                                         .timeout_usec = exec->timeout_usec,
-                                         .interface = exec->interface,
-                                         .address = exec->address });
+                                         .id = program->id,
+                                         .arguments = string_list_of_strv(program->argv),
+                                         .environment = string_list_of_strv(program->environment),
+                                         .input = program->input,
+                                         .in_host = program->in_host,
+                                         .timeout_usec = program->timeout_usec,
+                                         .interface = program->interface,
+                                         .address = program->address });
 }
 
 /* Sent at once or not at all, as the descriptor cannot be queued. */

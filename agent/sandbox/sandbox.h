@@ -116,7 +116,7 @@ typedef struct SandboxProgram {
  * or the shim ends before. Programs with 'in_host' run one after the other, in the order of the
  * requests, so that two network plugins of a pod never run at the same time. -EMSGSIZE for more
  * than a packet can contain (64 KiB). */
-int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec);
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program);
 
 typedef struct SandboxSession {
         const char *container; /* ID of a running container */

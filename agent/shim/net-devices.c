@@ -90,8 +90,8 @@ static int perform_request(NetlinkRequest *request) {
 
 /* ---- addresses ---- */
 
-static void read_address(const struct nlmsghdr *message, InterfaceAddresses *addresses) {
-        const struct ifaddrmsg *header = NLMSG_DATA(message);
+static void read_address(struct nlmsghdr *message, InterfaceAddresses *addresses) {
+        struct ifaddrmsg *header = NLMSG_DATA(message);
         InterfaceAddress *address = &addresses->items[addresses->n];
         int length = (int) IFA_PAYLOAD(message);
 
@@ -100,8 +100,7 @@ static void read_address(const struct nlmsghdr *message, InterfaceAddresses *add
             !(header->ifa_flags & IFA_F_PERMANENT))
                 return;
         *address = (InterfaceAddress){ .header = *header };
-        for (const struct rtattr *at = IFA_RTA(header); RTA_OK(at, length);
-             at = RTA_NEXT(at, length))
+        for (struct rtattr *at = IFA_RTA(header); RTA_OK(at, length); at = RTA_NEXT(at, length))
                 /* A peer's address is in IFA_ADDRESS, the interface's own in IFA_LOCAL. */
                 if ((at->rta_type == IFA_LOCAL ||
                      (at->rta_type == IFA_ADDRESS && address->length == 0)) &&
@@ -120,7 +119,7 @@ static int read_addresses(int fd, InterfaceAddresses *addresses) {
 
         if (n <= 0)
                 return n < 0 ? -errno : -EBADMSG;
-        for (const struct nlmsghdr *message = (const struct nlmsghdr *) (const void *) buffer;
+        for (struct nlmsghdr *message = (struct nlmsghdr *) (void *) buffer;
              NLMSG_OK(message, length); message = NLMSG_NEXT(message, length)) {
                 if (message->nlmsg_type == NLMSG_DONE)
                         return 0;

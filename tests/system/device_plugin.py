@@ -61,7 +61,7 @@ def texts(data, wanted):
 
 
 class DevicePlugin:
-    """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. What it answers is the test's to say."""
+    """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. The test chooses its answers."""
 
     def __init__(self, node, resource, devices, endpoint=None, preferred=None, pre_start=False):
         self.directory = os.path.join(node.directory, "kubelet", "device-plugins")

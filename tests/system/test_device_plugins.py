@@ -115,7 +115,7 @@ def test_plugin_that_takes_over_stays_when_the_first_one_ends(node, make_plugin)
     wait_counts(node, 1, 1)
 
 
-def test_what_the_plugin_answers_reaches_the_container(node, make_plugin, tmp_path):
+def test_allocation_of_a_plugin_reaches_the_container(node, make_plugin, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "library").write_text("driver", encoding="ascii")
     mount = field(1, "/opt/driver") + field(2, str(tmp_path)) + field(3, True)

@@ -5,8 +5,8 @@
 
 #include "agent/image-helper/import/rootfs-check.h"
 
-#include "agent/image-helper/unpack/layer-unpack.h"
 #include "agent/image-helper/archive/tar-name.h"
+#include "agent/image-helper/unpack/layer-unpack.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
 

@@ -62,8 +62,8 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
 /* Forgets all; shims and containers continue. */
 PodManager *pod_manager_free(PodManager *manager);
 
-/* What the device manager reports by on_pod_changed(): of one pod, or, where 'uid' is NULL, of
- * those that were rejected. */
+/* Passes on on_pod_changed() of the device manager: the devices of one pod have changed or, if
+ * 'uid' is NULL, pods that were rejected may be admitted now. */
 void pod_manager_on_devices_changed(PodManager *manager, const char *uid);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 

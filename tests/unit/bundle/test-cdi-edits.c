@@ -112,7 +112,6 @@ TEST(a_complete_device_node_need_not_exist_on_the_node)
 TEST(a_fifo_has_no_numbers_and_no_rule)
 {
         cleanup_free char *path = text_format("%s/fifo", test_directory()), *spec = NULL;
-        cleanup_free char *expected = NULL;
 
         REQUIRE(mkfifo(path, 0600) == 0);
         spec = text_format(HEAD "devices:\n- name: d\n  containerEdits:\n    deviceNodes:\n"

@@ -2,6 +2,7 @@
 #include "agent/cdi/cdi-registry.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
 #include "tests/test.h"
@@ -82,7 +83,7 @@ static const char *find(Fixture *f, const char *name) {
 
 static void wait_for(Fixture *f, const char *name, const char *value) {
         for (unsigned i = 0; i < 100 && !streq(find(f, name), value); i++)
-                REQUIRE(sd_event_run(f->event, 1000 * 1000) >= 0);
+                REQUIRE(sd_event_run(f->event, USEC_PER_SEC) >= 0);
         EXPECT_STREQ(find(f, name), value);
 }
 
@@ -177,6 +178,6 @@ TEST(nothing_wakes_the_loop_while_nothing_changes)
         start(&f);
         while (sd_event_run(f.event, 0) > 0)
                 ;
-        EXPECT_EQ(sd_event_run(f.event, 300 * 1000), 0);
+        EXPECT_EQ(sd_event_run(f.event, 300 * USEC_PER_MSEC), 0);
         teardown(&f);
 }

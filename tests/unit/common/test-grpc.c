@@ -54,7 +54,7 @@ static void on_message(const char *message, size_t length, void *userdata) {
 
         record->n_messages++;
         record->length = length;
-        record->first = length > 0 ? message[0] : '\0';
+        record->first = length > 0 ? message[0] : (char) 0;
 }
 
 static void on_end(GrpcCode code, const char *text, void *userdata) {

@@ -36,7 +36,7 @@ static char *join(char *const *strv) {
         char *text = strdup("");
 
         for (size_t i = 0; strv && strv[i]; i++) {
-                char *longer;
+                char *longer = NULL;
 
                 REQUIRE(text && asprintf(&longer, "%s%s%s", text, i > 0 ? "," : "", strv[i]) >= 0);
                 free(text);

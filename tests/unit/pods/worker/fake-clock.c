@@ -33,6 +33,7 @@ static uint64_t read_clock(clockid_t clock) {
         return clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM ? boottime : awake;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int clock_gettime(clockid_t clock, struct timespec *ret) {
         if (clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
                 return (int) syscall(SYS_clock_gettime, clock, ret);
@@ -56,6 +57,7 @@ int get_long_time(clockid_t clock, LongTime *ret) {
 }
 #endif
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int timerfd_create(clockid_t clock, int flags) {
         int fd = (int) syscall(SYS_timerfd_create, clock, flags);
 
@@ -67,6 +69,7 @@ int timerfd_create(clockid_t clock, int flags) {
         return fd;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
         timers[fd].due_at = (uint64_t) value->it_value.tv_sec * USEC_PER_SEC +
                             (uint64_t) value->it_value.tv_nsec / 1000;

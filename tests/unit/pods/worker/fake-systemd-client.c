@@ -9,7 +9,7 @@
 
 bool fake_systemd_is_stopping;
 
-static ShutdownInhibitorConfig inhibitor;
+static ShutdownInhibitorConfig inhibitor_config;
 
 int systemd_client_query_shutdown(SystemdClient *systemd,
                                   void (*answer)(bool is_stopping, void *userdata), void *userdata,
@@ -39,20 +39,20 @@ int systemd_client_stop_unit(SystemdClient *systemd, const char *name, Error *re
 }
 
 int shutdown_inhibitor_new(const ShutdownInhibitorConfig *config, ShutdownInhibitor **ret) {
-        inhibitor = *config;
+        inhibitor_config = *config;
         *ret = calloc(1, 1);
         return *ret ? 0 : -ENOMEM;
 }
 
-void shutdown_inhibitor_release(ShutdownInhibitor *released) {
+void shutdown_inhibitor_release(ShutdownInhibitor *inhibitor) {
         fake_request("shutdown may continue");
 }
 
-ShutdownInhibitor *shutdown_inhibitor_free(ShutdownInhibitor *freed) {
-        free(freed);
+ShutdownInhibitor *shutdown_inhibitor_free(ShutdownInhibitor *inhibitor) {
+        free(inhibitor);
         return NULL;
 }
 
 void fake_logind_announce(bool is_starting) {
-        inhibitor.on_shutdown(is_starting, inhibitor.userdata);
+        inhibitor_config.on_shutdown(is_starting, inhibitor_config.userdata);
 }

@@ -271,6 +271,7 @@ TEST(questions_change_nothing)
         for (unsigned i = 0; i < 3; i++) {
                 cleanup_free char *metrics = collect_resource_usage(node->manager, &node->bundle);
 
+                EXPECT(metrics);
                 EXPECT_STREQ(fake_node_status(node, "web"), first);
         }
         fake_node_run(node);
