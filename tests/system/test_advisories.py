@@ -357,6 +357,50 @@ def test_cve_2024_21626_a_working_directory_behind_a_link_within_the_container_i
     assert said[:2] == ["/tmp/there/new/one", "0:0:755"], (said, state)
 
 
+RACING_RUNTIME = """#!/usr/bin/python3
+import json, os, sys
+words = sys.argv[1:]
+if "run" in words and os.path.exists({armed!r}):
+    path = os.path.join(words[words.index("--bundle") + 1], "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config["hooks"].setdefault("createContainer", []).append({{"path": "/bin/sh", "args": ["sh", "-c", {script!r}]}})
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+os.execvp("runc", ["runc", *words])
+"""
+
+
+@pytest.mark.parametrize("target", ["/proc/{pid}/root{outside}", "/proc/{pid}/cwd", "/proc/self/fd/6/../../../../../../..{outside}"])
+def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_way_out(archive, tmp_path, target):
+    """Another container of the pod exchanges it; here the runtime does, by a hook after the agent's, at the moment that is best. No
+    process starts outside; what the runtime may make there is an empty directory, if the pod sees the node's processes."""
+    node, outsider = harness.Node(archive, start=False), None
+    try:
+        outside, volume, armed = make_outside(node), os.path.join(node.data, "volume"), str(tmp_path / "armed")
+        os.makedirs(f"{volume}/work")
+        outsider = subprocess.Popen(["sleep", "100000"], cwd=outside)
+        link = target.format(outside=outside, pid=outsider.pid)
+        script = f"rm -rf {volume}/work; ln -s {link} {volume}/work"
+        runtime = tmp_path / "runtime"
+        runtime.write_text(RACING_RUNTIME.format(armed=armed, script=script), encoding="utf-8")
+        runtime.chmod(0o755)
+        node.write_config(mainstay={"runtime": str(runtime)})
+        node.start()
+        with open(armed, "w", encoding="utf-8"):
+            pass
+        main = specs.container(script=f"touch in; {READY}", workingDir="/v/work/new", volumeMounts=[specs.mount("v", "/v")])
+        node.drop(specs.pod("race", main, hostPID=True, volumes=[specs.host_path("v", volume)]))
+        said, state = settle(node, "race")
+        assert said == [] and "waiting" in state, (said, state)
+        assert set(os.listdir(outside)) <= {"new"} and not os.path.exists(f"{outside}/new/in")
+    finally:
+        if outsider:
+            outsider.kill()
+            outsider.wait()
+        node.finish()
+
+
 # ---- containerd ----
 
 def test_cve_2020_15257_no_abstract_socket_is_reachable_from_the_network_of_the_node(shared_node):
