@@ -326,3 +326,72 @@ def test_a_watch_of_each_list_starts(lone):
         response = lone.api.open(f"{path}?watch=1&resourceVersion={found}&allowWatchBookmarks=true&timeoutSeconds=1", certificate=lone.admin)
         assert response.status == 200, path
         assert [json.loads(line)["type"] for line in response.read().splitlines()] == ["BOOKMARK"], path
+
+
+# Watches over a WebSocket, as dashboards have them
+
+def watch_over_websocket(lone, path, *protocols):
+    """The client, and the head of the reply."""
+    stream, head = lone.api.upgrade(path, node_api.websocket_headers(*protocols), certificate=lone.admin)
+    return node_api.WebSocketClient(stream), head
+
+
+def next_event(client):
+    before = len(client.messages)
+    while len(client.messages) == before and client.close_code is None:
+        client.step()
+    return json.loads(client.messages[-1]) if len(client.messages) > before else None
+
+
+@pytest.mark.parametrize("offered,chosen", [
+    ([], None), (["base64.binary.k8s.io"], "base64.binary.k8s.io"),
+    (["base64url.bearer.authorization.k8s.io.AAAA", "base64.binary.k8s.io"], "base64.binary.k8s.io")])
+def test_each_event_of_a_watch_is_a_message_of_the_websocket(lone, offered, chosen):
+    client, head = watch_over_websocket(lone, f"{PODS}?watch=true", *offered)
+    assert f"Sec-WebSocket-Protocol: {chosen}" in head if chosen else "Sec-WebSocket-Protocol" not in head
+    names = {next_event(client)["object"]["metadata"]["name"] for _ in lone.names(PODS)}
+    assert names == set(lone.names(PODS))
+    client.send(node_api.TEXT, b"ignored" * 1000)
+    client.send(node_api.PING, b"there?")
+    lone.node.launch(specs.pod("fresh", specs.container(script=specs.IDLE)))
+    kinds = set()
+    while "ADDED" not in kinds:
+        event = next_event(client)
+        kinds |= {event["type"]} if event["object"]["metadata"]["name"] == "fresh-node1" else set()
+    assert client.pongs == [b"there?"]
+    lone.node.remove("fresh")
+    while "DELETED" not in kinds:
+        event = next_event(client)
+        kinds |= {event["type"]} if event["object"]["metadata"]["name"] == "fresh-node1" else set()
+    client.send(node_api.CLOSE, b"\x03\xe8")
+    client.until_closed()
+    client.stream.close()
+    lone.node.wait_gone("fresh")
+
+
+@pytest.mark.parametrize("path", [MAPS, SECRETS, SETS, CLASSES, "/api/v1/nodes", "/api/v1/events", "/api/v1/namespaces",
+                                  "/apis/apps/v1/deployments", f"{CORE}/services"])
+def test_every_resource_is_watched_over_a_websocket_and_the_end_is_a_close_frame(lone, path):
+    found = [item["metadata"]["name"] for item in lone.get(path)["items"]]
+    client, _ = watch_over_websocket(lone, f"{path}?watch=1&timeoutSeconds=1")
+    client.until_closed()
+    events = [json.loads(message) for message in client.messages]
+    assert {event["object"]["metadata"]["name"] for event in events if event["type"] == "ADDED"} >= set(found)
+    assert client.close_code == 1000
+    client.stream.close()
+
+
+def test_a_client_of_a_websocket_that_reads_nothing_delays_nobody(lone):
+    client, _ = watch_over_websocket(lone, f"{PODS}?watch=true")
+    lone.node.launch(specs.pod("seen", specs.container(script=specs.IDLE)))
+    assert "seen-node1" in lone.names(PODS)
+    client.stream.close()
+    lone.node.remove("seen")
+    lone.node.wait_gone("seen")
+
+
+@pytest.mark.parametrize("query,headers,status", [
+    ("watch=1", ["Upgrade: SPDY/3.1"], 400), ("watch=1&resourceVersion=x", node_api.websocket_headers(), 400),
+    ("watch=1", ["Upgrade: websocket", "Sec-WebSocket-Version: 13"], 400)])
+def test_what_is_no_handshake_of_a_watch_is_refused(lone, query, headers, status):
+    assert lone.api.upgrade(f"{PODS}?{query}", headers, certificate=lone.admin)[0] == status

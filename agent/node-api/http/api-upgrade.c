@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* exec, attach and portForward: a request to the agent checks whether it is possible, the client's
- * connection is upgraded to SPDY or a WebSocket, and a session takes it over. */
+ * connection is upgraded to SPDY or a WebSocket, and a session takes it over. A watch can be
+ * upgraded, too. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -30,6 +31,8 @@ struct ApiUpgrade {
         Session *session;
         PortForward *forward;
         PortChannels *channels;
+        WatchEvents events; /* of a watch that has not started; 'take' is NULL: none */
+        WatchSocket *watch;
 };
 
 /* The parameters from the path and the query. */
@@ -48,6 +51,9 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
         session_free(upgrade->session);
         port_forward_free(upgrade->forward);
         port_channels_free(upgrade->channels);
+        watch_socket_free(upgrade->watch);
+        if (upgrade->events.take)
+                upgrade->events.free(upgrade->events.userdata);
         if (upgrade->connection)
                 upgrade->connection->upgrade = NULL;
         if (upgrade->tls)
@@ -116,7 +122,21 @@ static int start_upgraded_channels(ApiUpgrade *upgrade, const ClientStream *clie
                                  &upgrade->channels);
 }
 
+static int start_upgraded_watch(ApiUpgrade *upgrade, const ClientStream *client) {
+        WatchSocketSpec spec = { .event = upgrade->server->event,
+                                 .events = upgrade->events,
+                                 .client = *client,
+                                 .on_over = on_upgrade_over,
+                                 .userdata = upgrade };
+
+        upgrade->events = (WatchEvents){ 0 };
+        spec.client.idle_usec = 0; /* nothing may happen for long */
+        return watch_socket_new(&spec, &upgrade->watch);
+}
+
 static int start_upgrade(ApiUpgrade *upgrade, const ClientStream *client) {
+        if (upgrade->events.take)
+                return start_upgraded_watch(upgrade, client);
         if (upgrade->protocol)
                 return start_upgraded_session(upgrade, client);
         return upgrade->ports.n > 0 ? start_upgraded_channels(upgrade, client)
@@ -407,6 +427,42 @@ ApiStepResult api_handle_exec(ApiRequest *request, const char *rest) {
 
 ApiStepResult api_handle_attach(ApiRequest *request, const char *rest) {
         return handle_session(request, "/attach", rest, /* is_held= */ false);
+}
+
+/* ---- watches ---- */
+
+/* The first protocol that a client offers, whatever it is, but none with a token. */
+static void choose_watch_protocol(const ApiRequest *request, char *ret, size_t size) {
+        cleanup_free char *offered = api_header_list(request->http, "Sec-WebSocket-Protocol");
+        const char *rest = offered, *word;
+        size_t length;
+
+        ret[0] = '\0';
+        while (rest && next_protocol_word(&rest, &word, &length)) {
+                if (length >= size || memmem(word, length, ".bearer.", strlen(".bearer.")))
+                        continue;
+                memcpy(ret, word, length);
+                ret[length] = '\0';
+                return;
+        }
+}
+
+ApiStepResult api_upgrade_watch(ApiRequest *request, const WatchEvents *events_take) {
+        ApiUpgrade *upgrade = api_upgrade_new(request, "");
+        char protocol[128];
+
+        if (!upgrade) {
+                events_take->free(events_take->userdata);
+                return API_STEP_ABORT;
+        }
+        upgrade->events = *events_take;
+        if (!is_upgrade_to(request, "websocket")) {
+                api_upgrade_free(upgrade);
+                return api_reply_text(request, MHD_HTTP_BAD_REQUEST,
+                                      "a watch can be upgraded to a WebSocket only");
+        }
+        choose_watch_protocol(request, protocol, sizeof(protocol));
+        return upgrade_to_websocket(request, upgrade, protocol);
 }
 
 /* ---- port-forward ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A client's watch of objects: lines of the agent's watch, made into the client's events as fast as
- * the client reads. Nothing is queued here: the agent ends the watch of a client that is too slow,
- * and the client lists again. */
+ * the client reads, in the body of the reply or in messages of a WebSocket. Nothing is queued here:
+ * the agent ends the watch of a client that is too slow, and the client lists again. */
 
 #include "agent/node-api/http/byte-queue.h"
 #include "agent/node-api/kubernetes/client-watch.h"
@@ -26,6 +26,7 @@ enum {
 typedef struct AgentWatch {
         ApiConnection *connection;
         struct MHD_Connection *http;
+        WatchSocket *socket; /* NULL: the events are the body of the reply */
         ClientWatch watch;
         int fd;                  /* of the agent's watch; -EBADF: there is none */
         sd_event_source *source; /* the agent has sent something; off while the client reads */
@@ -50,12 +51,19 @@ static void watch_stream_free(void *userdata) {
         free(stream);
 }
 
+static void wake_watch_client(AgentWatch *stream) {
+        if (stream->socket)
+                watch_socket_update(stream->socket);
+        else
+                api_connection_resume(stream->connection);
+}
+
 static int on_watch_stream_readable(sd_event_source *source, int fd, uint32_t events,
                                     void *userdata) {
         AgentWatch *stream = userdata;
 
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        api_connection_resume(stream->connection);
+        wake_watch_client(stream);
         return 0;
 }
 
@@ -134,38 +142,63 @@ static int receive_agent_lines(AgentWatch *stream) {
         return r < 0 ? r : 1;
 }
 
-static ssize_t wait_for_agent_lines(AgentWatch *stream) {
-        if (stream->source && sd_event_source_set_enabled(stream->source, SD_EVENT_ON) < 0)
-                return MHD_CONTENT_READER_END_WITH_ERROR;
-        api_connection_suspend(stream->connection, stream->http);
-        return 0;
+/* 1: there are events to send; 0: it is noticed when there are; -errno: the watch has ended. */
+static int fill_watch_events(AgentWatch *stream) {
+        while (!stream->out) {
+                int r = take_agent_lines(stream);
+
+                if (stream->out)
+                        break;
+                if (r < 0 || stream->is_over)
+                        return -ECONNRESET;
+                r = receive_agent_lines(stream);
+                if (r == 0)
+                        return stream->source
+                                       ? sd_event_source_set_enabled(stream->source, SD_EVENT_ON)
+                                       : 0;
+                stream->is_over = r < 0; /* the agent's watch has ended: the client lists again */
+        }
+        return 1;
 }
 
 static ssize_t read_watch_stream(void *userdata, uint64_t position, char *buffer, size_t size) {
         AgentWatch *stream = userdata;
-        int r = 0;
+        int r;
 
         if (stream->connection->is_gone)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
-        while (!stream->out) {
-                r = take_agent_lines(stream);
-                if (stream->out)
-                        break;
-                if (r < 0 || stream->is_over)
-                        return api_connection_end_body(stream->connection);
-                r = receive_agent_lines(stream);
-                if (r == 0)
-                        return wait_for_agent_lines(stream);
-                stream->is_over = r < 0; /* the agent's watch has ended: the client lists again */
-        }
-        return (ssize_t) send_watch_events(stream, buffer, size);
+        r = fill_watch_events(stream);
+        if (r < 0)
+                return api_connection_end_body(stream->connection);
+        if (r > 0)
+                return (ssize_t) send_watch_events(stream, buffer, size);
+        api_connection_suspend(stream->connection, stream->http);
+        return 0;
+}
+
+static int take_watch_events(void *userdata, char **ret_text, size_t *ret_length) {
+        AgentWatch *stream = userdata;
+        int r = fill_watch_events(stream);
+
+        if (r <= 0)
+                return r;
+        *ret_text = TAKE_PTR(stream->out);
+        *ret_length = stream->out_length;
+        stream->out_length = stream->out_sent = 0;
+        return 1;
+}
+
+static void set_watch_socket(void *userdata, WatchSocket *socket) {
+        AgentWatch *stream = userdata;
+
+        stream->socket = socket;
 }
 
 static int on_watch_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         AgentWatch *stream = userdata;
 
         stream->is_over = true;
-        api_connection_resume(stream->connection);
+        wake_watch_client(stream);
         return 0;
 }
 
@@ -255,7 +288,7 @@ static void on_polled_objects(const json_t *objects, void *userdata) {
         if (!objects || (!stream->out && take_watched_list(stream, objects) < 0))
                 stream->is_over = true;
         if (stream->out || stream->is_over)
-                api_connection_resume(stream->connection);
+                wake_watch_client(stream);
 }
 
 static int start_watch_poll(const ApiRequest *request, AgentWatch *stream) {
@@ -317,6 +350,13 @@ static ApiStepResult reply_watch_stream(ApiRequest *request, AgentWatch *stream_
         return api_queue_reply(request, MHD_HTTP_OK, response);
 }
 
+static ApiStepResult upgrade_watch_stream(ApiRequest *request, AgentWatch *stream_consume) {
+        return api_upgrade_watch(request, &(WatchEvents){ .take = take_watch_events,
+                                                          .set_socket = set_watch_socket,
+                                                          .free = watch_stream_free,
+                                                          .userdata = stream_consume });
+}
+
 /* Once the agent has replied, or for a resource without a path of the agent. */
 static ApiStepResult start_watch_stream(ApiRequest *request, const ServedResource *resource,
                                         const ResourcePath *path, const ObjectForm *form) {
@@ -335,7 +375,8 @@ static ApiStepResult start_watch_stream(ApiRequest *request, const ServedResourc
         if (r >= 0)
                 r = start_watch_timeout(request, stream, &error);
         if (r >= 0)
-                return reply_watch_stream(request, stream);
+                return request->is_upgrade ? upgrade_watch_stream(request, stream)
+                                           : reply_watch_stream(request, stream);
         watch_stream_free(stream);
         return api_reply_text(request,
                               r == -EINVAL ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_INTERNAL_SERVER_ERROR,

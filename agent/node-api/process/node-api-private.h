@@ -16,6 +16,7 @@
 #include "agent/node-api/process/agent-request.h"
 #include "agent/node-api/process/api-settings.h"
 #include "agent/node-api/process/node-api.h"
+#include "agent/node-api/session/watch-socket.h"
 #include "agent/node-api/tls/signer-client.h"
 #include "agent/node-api/tls/tls-stream.h"
 #include "common/mhd-loop.h"
@@ -283,6 +284,9 @@ ApiStepResult api_handle_watch(ApiRequest *request, const ServedResource *resour
 ApiStepResult api_handle_exec(ApiRequest *request, const char *rest);
 ApiStepResult api_handle_attach(ApiRequest *request, const char *rest);
 ApiStepResult api_handle_port_forward(ApiRequest *request, const char *rest);
+
+/* Over a WebSocket; the events are the connection's from now on. */
+ApiStepResult api_upgrade_watch(ApiRequest *request, const WatchEvents *events_take);
 void api_upgrade_free(ApiUpgrade *upgrade);
 
 /* ---- api-stream.c ---- */

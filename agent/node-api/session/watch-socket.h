@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A client's watch over a WebSocket: each event is a text message. What the client sends is
+ * ignored, as by an API server. */
+
+#include "agent/node-api/http/stream-socket.h"
+
+typedef struct WatchSocket WatchSocket;
+
+/* Where the events come from. 'userdata' is freed by 'free'. */
+typedef struct WatchEvents {
+        /* The next events, a line each, which the caller frees. 1; 0: none for now, and
+         * watch_socket_update() follows; -errno: the watch has ended. */
+        int (*take)(void *userdata, char **ret_text, size_t *ret_length);
+        void (*set_socket)(void *userdata, WatchSocket *socket); /* before the first take() */
+        void (*free)(void *userdata);
+        void *userdata;
+} WatchEvents;
+
+typedef struct WatchSocketSpec {
+        sd_event *event;
+        WatchEvents events; /* the WatchSocket owns them, also if it cannot be made */
+        ClientStream client;
+        void (*on_over)(void *userdata); /* once, from the loop; frees it */
+        void *userdata;
+} WatchSocketSpec;
+
+/* 0 or -errno. */
+int watch_socket_new(const WatchSocketSpec *spec, WatchSocket **ret);
+
+/* Without on_over(). */
+WatchSocket *watch_socket_free(WatchSocket *socket);
+DEFINE_CLEANUP(WatchSocket *, watch_socket_free)
+
+/* There may be events to take. */
+void watch_socket_update(WatchSocket *socket);
