@@ -303,3 +303,20 @@ TEST(references_of_a_pod_are_validated)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
+
+TEST(values_of_a_secret_of_an_api_server_are_not_parsed)
+{
+        static const char json[] = "{\"kind\":\"Secret\",\"apiVersion\":\"v1\",\"metadata\":{"
+                                   "\"name\":\"s\",\"namespace\":\"n\"},"
+                                   "\"type\":\"kubernetes.io/"
+                                   "dockerconfigjson\",\"data\":{\".dockerconfigjson\":\"e30=\"}}";
+        cleanup_free char *damaged = strdup(json);
+        ManifestObjects objects = { 0 };
+
+        memcpy(strstr(damaged, "e30="), "ez09", 4); /* "{==" */
+        EXPECT(manifest_parse("f", damaged, strlen(damaged), "node1", &objects, NULL) < 0);
+        REQUIRE(manifest_parse_api("n/s", "Secret", damaged, strlen(damaged), "node1", &objects,
+                                   NULL) >= 0);
+        EXPECT_EQ(objects.data.n, 1);
+        manifest_objects_done(&objects);
+}
