@@ -37,7 +37,7 @@ def expect_nothing_of_the_node(node, secret, **fields):
 
 
 def expect_no_way_to_the_node(node, secret):
-    """What its container tries, first: it fails whatever the process is like."""
+    """The attempts of the container come first: they fail whatever the process is like."""
     def attempt(command):
         return node.cli("exec", "traced", "--", "sh", "-c", command)
     programs = [harness.program(name) for name in ("mainstayd", "mainstay-shim", "mainstay")]

@@ -393,5 +393,5 @@ def test_a_client_of_a_websocket_that_reads_nothing_delays_nobody(lone):
 @pytest.mark.parametrize("query,headers,status", [
     ("watch=1", ["Upgrade: SPDY/3.1"], 400), ("watch=1&resourceVersion=x", node_api.websocket_headers(), 400),
     ("watch=1", ["Upgrade: websocket", "Sec-WebSocket-Version: 13"], 400)])
-def test_what_is_no_handshake_of_a_watch_is_refused(lone, query, headers, status):
+def test_watch_refuses_an_upgrade_without_a_valid_handshake(lone, query, headers, status):
     assert lone.api.upgrade(f"{PODS}?{query}", headers, certificate=lone.admin)[0] == status

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A client's watch over a WebSocket: each event is a text message. What the client sends is
+/* A client's watch over a WebSocket: each event is a text message. Messages of the client are
  * ignored, as by an API server. */
 
 #include "agent/node-api/http/stream-socket.h"
 
 typedef struct WatchSocket WatchSocket;
 
-/* Where the events come from. 'userdata' is freed by 'free'. */
+/* The source of the events. 'userdata' is freed by 'free'. */
 typedef struct WatchEvents {
         /* The next events, a line each, which the caller frees. 1; 0: none for now, and
          * watch_socket_update() follows; -errno: the watch has ended. */
