@@ -314,7 +314,9 @@ static void percent_decode(char *text) {
                 if (from[0] == '%' && hex_value(from[1]) >= 0 && hex_value(from[2]) >= 0) {
                         char c = (char) (hex_value(from[1]) * 16 + hex_value(from[2]));
 
-                        *to++ = c ? c : (char) ' ';
+                        if (c == '\0')
+                                c = ' ';
+                        *to++ = c;
                         from += 2;
                 } else
                         *to++ = *from;

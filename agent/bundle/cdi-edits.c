@@ -208,15 +208,17 @@ static int resolve_node(const CdiDeviceNode *node, ResolvedNode *ret, Error *ret
         ResolvedNode resolved = {
                 .node = node,
                 .host_path = node->host_path ? node->host_path : node->path,
-                .type = node->type ? node->type[0] : (char) 0,
                 .major = node->major.value,
                 .minor = node->minor.value,
                 .mode = node->file_mode.is_set ? node->file_mode.value & 07777 : -1,
         };
-        bool is_complete = resolved.type && (resolved.major != 0 || resolved.type == 'p');
         struct stat st;
         int r = lstat(resolved.host_path, &st) < 0 ? -errno : 0;
+        bool is_complete;
 
+        if (node->type)
+                resolved.type = node->type[0];
+        is_complete = resolved.type && (resolved.major != 0 || resolved.type == 'p');
         if (r < 0 && !is_complete)
                 return error_setf(reterr, BUNDLE_DEVICE_MISSING,
                                   FAILED "failed to stat CDI host device \"%s\": %s",

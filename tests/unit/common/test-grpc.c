@@ -54,7 +54,8 @@ static void on_message(const char *message, size_t length, void *userdata) {
 
         record->n_messages++;
         record->length = length;
-        record->first = length > 0 ? message[0] : (char) 0;
+        if (length > 0)
+                record->first = message[0];
 }
 
 static void on_end(GrpcCode code, const char *text, void *userdata) {
