@@ -244,9 +244,9 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
         r = name_cluster(kubeconfig, &identity->asked);
         if (r < 0)
                 return r;
-        identity->is_doubtful = are_names_new(cached, &identity->asked);
-        /* A cluster that was created again may have both, too. */
-        identity->is_awaited = identity->is_doubtful || (cached->server && cached->uid[0]);
+        identity->is_doubtful = identity->is_awaited = are_names_new(cached, &identity->asked);
+        if (!identity->is_awaited && cached->server && cached->uid[0])
+                return 1;
         identity->client = client;
         (void) event_timer_arm(identity->timer, 0);
         return !identity->is_awaited;

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Whether an API server belongs to the cluster of the cache: by the UID of the namespace
- * kube-system, if the node may list it. Once it is known, it is compared before a server is used: a
- * cluster may change its address and its certificate authority, and a cluster that was created
- * again may have those of the previous one. If it is not known, address and authority decide. */
+ * kube-system, if the node may list it. The UID is learned once, and compared again only if the
+ * kubeconfig has another address or another certificate authority than the last one: a node must
+ * use its cache at once while the server cannot be reached. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/kubeclient/kube-client.h"

@@ -183,13 +183,6 @@ class ApiServer:
         self.listener.server_close()
         self.listener = None
 
-    def make_anew(self):
-        """A cluster that has nothing of this one, at the same address and with the same certificates."""
-        self.stop()
-        self.api = Api(self.authority)
-        self.store, self.api.tokens = self.api.store, self.tokens
-        self.start()
-
     def drop_connections(self):
         self.listener.close_connections()
 

@@ -569,7 +569,7 @@ def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path
     manifests = tmp_path / "manifests"
     manifests.mkdir()
     (manifests / "web.yaml").write_text(specs.text(specs.pod("web")))
-    made = sign("sign", str(manifests), index.directory, "--key", keys[0].path, "--fleet", "shops", "--next-keys",
+    made = sign("sign", str(manifests), index.directory, "--no-images", "--key", keys[0].path, "--fleet", "shops", "--next-keys",
                 f"{keys[0].public},{keys[1].public}")
     assert made.returncode == 0 and "index 1 of the fleet shops: 1 files" in made.stdout, made.stderr
     checked = sign("verify", index.directory, "--keys", keys[0].public, "--fleet", "shops")
@@ -577,11 +577,11 @@ def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path
     node = make_sourced("file://" + index.path)
     node.wait_running("web")
     (manifests / "db.yaml").write_text(specs.text(specs.pod("db")))
-    made = sign("sign", str(manifests), index.directory, "--key", keys[1].path, "--fleet", "shops", "--expires", "7d")
+    made = sign("sign", str(manifests), index.directory, "--no-images", "--key", keys[1].path, "--fleet", "shops", "--expires", "7d")
     assert "index 2 of the fleet shops: 2 files" in made.stdout, made.stderr
     node.wait_running("db")
     (manifests / "bad.yaml").write_text("kind: Pod\n")
-    made = sign("sign", str(manifests), index.directory, "--key", keys[1].path, "--fleet", "shops")
+    made = sign("sign", str(manifests), index.directory, "--no-images", "--key", keys[1].path, "--fleet", "shops")
     assert made.returncode == 1 and "bad.yaml:" in made.stderr
     _flip(index.path, 30)
     assert sign("verify", index.directory, "--keys", keys[1].public).returncode == 1

@@ -79,37 +79,6 @@ def test_cache_of_another_cluster_is_not_used(make_member, other, readable):
     member.wait_gone("later")
 
 
-def test_cluster_that_was_made_anew_at_the_same_address_is_another_one(make_member):
-    """With the certificates and the node's name of the one before."""
-    member = run_first(make_member, True)
-    pid, before = member.init("web"), identity(member)
-    member.stop()
-    member.api.make_anew()
-    fill(member.api, "two", True)
-    bind(member, member.api, "later")
-    member.start()
-    wait(lambda: words(member) == ["one", "two"], lambda: f"its pod has its own Secret: {words(member)}\n{member.said()[-3000:]}")
-    wait(lambda: not world.is_alive(pid), "the pod of the cluster before is stopped")
-    assert identity(member)[:2] == before[:2] and identity(member)[2] not in ("", before[2])
-    assert "of another cluster than before" in member.said()
-    member.api.delete("pods", "default", "later", grace=1)
-    member.wait_gone("later")
-
-
-@pytest.mark.parametrize("answer", [b"", b"{", b"[]", b'{"kind": "Status"}'])
-def test_answer_that_is_no_list_of_namespaces_proves_nothing(make_member, answer):
-    member = run_first(make_member, True)
-    pid, before = member.init("web"), identity(member)
-    member.stop()
-    member.api.misbehave(plural="namespaces", change=lambda _: answer)
-    member.start()
-    wait(lambda: [request for request in member.api.requests if request.fault], "it has requested the namespace")
-    assert member.init("web") == pid and identity(member) == before
-    member.api.behave()
-    wait(lambda: member.reported("web")["status"]["phase"] == "Running", "the same cluster is used")
-    assert member.init("web") == pid and "of another cluster" not in member.said()
-
-
 def change_both(member, api):
     """Another address and another bundle of the same authority."""
     api.kubeconfig(member.kubeconfig, node=NODE_NAME, host="localhost")

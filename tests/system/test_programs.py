@@ -23,8 +23,8 @@ def run_program(name, *words, **options):
 
 
 def version():
-    with open(os.path.join(harness.TOP, "CMakeLists.txt"), encoding="utf-8") as file:
-        return re.search(r"VERSION ([\d.]+) LANGUAGES", file.read()).group(1)
+    with open(os.path.join(harness.TOP, "packaging", "debian", "changelog"), encoding="utf-8") as file:
+        return re.match(r"mainstay \(([\d.]+)\)", file.read()).group(1)
 
 
 @pytest.mark.parametrize("name", ["mainstayd", "mainstay"])
