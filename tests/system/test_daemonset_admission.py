@@ -293,6 +293,7 @@ def test_changed_label_holds_for_the_next_pod(make_cluster):
     assert world.is_alive(pid), "a pod that was admitted keeps running"
     cluster.member.cli("delete", "pod", name, "-n", "team")
     wait(lambda: not world.is_alive(pid), "it stops")
+    wait(lambda: not pods_of(cluster.member, "evil"), "it is gone, and no other one has started")
     cluster.wait_refused("evil", "PodSecurity", "baseline:v1.30")
 
 

@@ -30,8 +30,8 @@ typedef struct WatchSocketSpec {
 int watch_socket_new(const WatchSocketSpec *spec, WatchSocket **ret);
 
 /* Without on_over(). */
-WatchSocket *watch_socket_free(WatchSocket *socket);
+WatchSocket *watch_socket_free(WatchSocket *watch);
 DEFINE_CLEANUP(WatchSocket *, watch_socket_free)
 
 /* There may be events to take. */
-void watch_socket_update(WatchSocket *socket);
+void watch_socket_update(WatchSocket *watch);
