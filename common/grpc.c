@@ -482,7 +482,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
 
         if (!call)
                 return 0;
-        call->stream = 0; /* it cannot be reset any longer */
+        call->stream = 0; /* it can no longer be reset */
         if (connection->is_server)
                 call_end(call, GRPC_CANCELLED, "");
         else if (call->is_too_large)

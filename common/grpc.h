@@ -50,7 +50,7 @@ typedef struct GrpcServerHandlers {
         void (*on_request)(GrpcCall *call, const char *path, const char *message, size_t length,
                            void *userdata);
         /* A request that was not answered is over: its client or its time is gone. The pointer is
-         * not valid any longer. */
+         * no longer valid. */
         void (*on_gone)(GrpcCall *call, void *userdata);
         void *userdata;
 } GrpcServerHandlers;
@@ -82,7 +82,7 @@ size_t grpc_connection_calls(const GrpcConnection *connection);
 typedef struct GrpcCallHandlers {
         /* One message of the answer, borrowed. */
         void (*on_message)(const char *message, size_t length, void *userdata);
-        /* Once, and the last: the pointer to the call is not valid any longer. 'text' is "" on
+        /* Once, and the last: the pointer to the call is invalid afterwards. 'text' is "" on
          * success. */
         void (*on_end)(GrpcCode code, const char *text, void *userdata);
         void *userdata;
@@ -100,7 +100,7 @@ void grpc_call_cancel(GrpcCall *call);
 
 /* ---- answers of a server ---- */
 
-/* The call is not the owner's any longer. */
+/* The owner gives the call up. */
 void grpc_call_reply(GrpcCall *call, const void *message, size_t length);
 void grpc_call_fail(GrpcCall *call, GrpcCode code, const char *format, ...) printf_like(3, 4);
 

@@ -2,6 +2,7 @@
 #include "common/json-text.h"
 
 #include "common/failpoint.h"
+#include "common/strv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,3 +93,16 @@ json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *ret_prob
 }
 
 #endif
+
+int json_append_texts(const json_t *array, char ***strv) {
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(array, i, item) {
+                if (!json_is_string(item))
+                        return -EBADMSG;
+                if (strv_append(strv, json_string_value(item)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}

@@ -30,3 +30,7 @@ char *json_to_text(const json_t *json, size_t flags);
 /* Copies a member that is a string, which the caller frees. 0, and '*ret' is unchanged if there is
  * none or it is not a string; -ENOMEM. */
 int json_copy_text(const json_t *object, const char *key, char **ret);
+
+/* Appends copies of the strings of an array to a list for strv_free(); NULL is an empty array. 0;
+ * -EBADMSG if an item is not a string, -ENOMEM: those before it were appended. */
+int json_append_texts(const json_t *array, char ***strv);

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 /* Applies the edits of all devices that the container names, or none. 0; -BUNDLE_DEVICE_MISSING
- * with containerd's message, where a device is unknown or not there; another -errno. */
+ * with containerd's message, if a device is unknown or not there; another -errno. */
 int cdi_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr);
 
 /* The lines of fstab by which the shim binds what CDI devices mount, ID-mapped for the pod's users;

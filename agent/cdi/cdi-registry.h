@@ -14,7 +14,7 @@ typedef struct CdiRegistry CdiRegistry;
 typedef struct CdiRegistryConfig {
         sd_event *event;
         char *const *directories; /* later ones have precedence; borrowed */
-        /* From the loop: some device may be found now, or not any longer. */
+        /* From the loop: a device may have appeared or disappeared. */
         void (*on_changed)(void *userdata);
         /* A file cannot be used; once for each new message. */
         void (*on_invalid)(const char *message, void *userdata);

@@ -59,7 +59,8 @@ static void write_cell(const json_t *cell, FILE *out) {
                 write_quoted(strna(json_string_value(cell)), out);
 }
 
-static void write_row(const GetOutput *output, const json_t *object, FILE *out) {
+static void write_row(const json_t *object, FILE *out, void *userdata) {
+        const GetOutput *output = userdata;
         cleanup_json json_t *cells = json_array();
         cleanup_free char *labels = NULL;
         const char *separator = "", *extra;
@@ -93,24 +94,18 @@ static void write_row(const GetOutput *output, const json_t *object, FILE *out) 
 }
 
 static int print_table(GetOutput *output, const json_t *objects) {
-        cleanup_free char *text = NULL;
-        size_t length, i;
-        json_t *object;
-        FILE *out = open_memstream(&text, &length);
-        int r;
+        cleanup_free char *headings = NULL;
+        size_t length;
+        FILE *out = open_memstream(&headings, &length);
 
         if (!out)
                 return -ENOMEM;
         if (!output->has_headings && !output->request->options->no_headers)
                 write_headings(output, out);
         output->has_headings = true;
-        json_array_foreach(objects, i, object)
-                write_row(output, object, out);
-        if (!memstream_finish(out, &text))
+        if (!memstream_finish(out, &headings))
                 return -ENOMEM;
-        r = columns_write(&output->columns, text, stdout);
-        fflush(stdout);
-        return r;
+        return print_rows(&output->columns, headings, objects, write_row, output);
 }
 
 /* ---- all formats ---- */

@@ -564,11 +564,13 @@ static bool has_pod_terminated(const DaemonSetSyncPass *pass, const Pod *pod) {
                status->deletion_time == 0;
 }
 
-/* A pod that ends is not desired any more, so that the next one is admitted again. */
-static bool is_pod_terminating(const DaemonSetSyncPass *pass, const Pod *pod) {
+/* A pod that has terminated is replaced, and one that is being deleted is no longer desired, so
+ * that the next one is admitted again. */
+static bool is_pod_ending(const DaemonSetSyncPass *pass, const Pod *pod) {
         const PodStatus *status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
 
-        return status && status->deletion_time > 0;
+        return status && (status->phase == POD_FAILED || status->phase == POD_SUCCEEDED ||
+                          status->deletion_time > 0);
 }
 
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,
@@ -580,7 +582,7 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
                                        "Created pod: %s", pod->metadata.name);
         }
         return is_gone || !state->plan.is_settled || state->history.rollout_since > 0 ||
-               has_pod_terminated(pass, pod) || is_pod_terminating(pass, pod);
+               is_pod_ending(pass, pod);
 }
 
 /* The reason why a desired set does not want one of its pods. */

@@ -99,19 +99,6 @@ char *device_checkpoint_print(const DeviceManager *manager) {
 
 /* ---- parsing ---- */
 
-static int parse_strings(const json_t *array, char ***ret) {
-        const json_t *item;
-        size_t i;
-
-        json_array_foreach(array, i, item) {
-                if (!json_is_string(item))
-                        return -EBADMSG;
-                if (strv_append(ret, json_string_value(item)) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 static int parse_map(json_t *object, StringMap *map) {
         const char *key;
         json_t *value;
@@ -166,7 +153,7 @@ static int parse_edits(json_t *json, DeviceEdits *edits) {
         if (r >= 0)
                 r = parse_map(json_object_get(json, "annotations"), &edits->annotations);
         if (r >= 0)
-                r = parse_strings(json_object_get(json, "cdiDevices"), &edits->cdi_devices);
+                r = json_append_texts(json_object_get(json, "cdiDevices"), &edits->cdi_devices);
         json_array_foreach(json_object_get(json, "mounts"), i, item) {
                 if (r >= 0)
                         r = parse_mount(item, edits);
@@ -193,7 +180,7 @@ static int parse_allocation(DeviceManager *manager, json_t *json, bool is_old) {
         allocation->state = ALLOCATION_DONE;
         allocation->is_saved = true;
         allocation->is_old = is_old || json_is_true(json_object_get(json, "unchecked"));
-        r = parse_strings(ids, &allocation->ids);
+        r = json_append_texts(ids, &allocation->ids);
         return r < 0 ? r : parse_edits(json, &allocation->edits);
 }
 

@@ -73,7 +73,7 @@ void device_manager_unregister(DeviceManager *manager, const char *name, const v
  * USEC_INFINITY: never. */
 uint64_t device_manager_expire(DeviceManager *manager, uint64_t now_boottime_usec);
 
-/* The result of a call that was -EINPROGRESS. One that nobody waits for any longer is ignored. */
+/* The result of a call that was -EINPROGRESS. A result that nobody waits for is ignored. */
 typedef struct DeviceAnswer {
         const char *error; /* NULL: it has succeeded */
         char **ids;        /* of prefer(); taken */

@@ -31,19 +31,6 @@ bool image_digest_is_valid(const char *digest) {
                is_digest_hex(digest + strlen(DIGEST_PREFIX));
 }
 
-static int read_record_strings(const json_t *record, const char *key, char ***ret) {
-        const json_t *array = json_object_get(record, key), *item;
-        size_t i;
-
-        json_array_foreach(array, i, item) {
-                if (!json_is_string(item))
-                        return -EBADMSG;
-                if (strv_append(ret, json_string_value(item)) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 static int read_record_id(const json_t *value, uint32_t *ret) {
         json_int_t number = json_integer_value(value);
 
@@ -118,9 +105,9 @@ static int read_record_image(const json_t *record, Image *image) {
         if (json_integer_value(json_object_get(record, "version")) != RECORD_VERSION)
                 return -EBADMSG;
         for (size_t i = 0; i < N_ELEMENTS(fields); i++) {
-                r = fields[i].string
-                            ? json_copy_text(record, fields[i].key, fields[i].string)
-                            : read_record_strings(record, fields[i].key, fields[i].strings);
+                r = fields[i].string ? json_copy_text(record, fields[i].key, fields[i].string)
+                                     : json_append_texts(json_object_get(record, fields[i].key),
+                                                         fields[i].strings);
                 if (r < 0)
                         return r;
         }

@@ -27,7 +27,7 @@ struct YamlNode {
         uint32_t bytes;  /* of the texts in it, aliases expanded */
         uint32_t height; /* levels in it */
         uint32_t n;      /* items of a sequence, pairs of a mapping */
-        uint32_t source; /* number of its file, where an object is made of several */
+        uint32_t source; /* number of its file, if an object is made of several */
         union {
                 const char *text; /* of a scalar, as it was written */
                 const YamlNode *

@@ -83,7 +83,8 @@ static char *find_interface_address(const struct ifaddrs *addresses, const char 
         return NULL;
 }
 
-/* That of the default route, like in the kubelet; else the first one that is not of a bridge. */
+/* The address of the default route, like in the kubelet, or the first one that is not of a bridge.
+ */
 static char *find_node_address(void) {
         char interface[IF_NAMESIZE];
         struct ifaddrs *addresses;

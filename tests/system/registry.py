@@ -52,7 +52,7 @@ def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1"):
 
 
 def blowfish_hash(password):
-    """The hash that docker-registry accepts. The standard library has no crypt() any longer in Python 3.13."""
+    """The hash that docker-registry accepts. The standard library of Python 3.13 has no crypt()."""
     library = ctypes.CDLL("libcrypt.so.1")
     library.crypt.restype = ctypes.c_char_p
     salt = base64.b64encode(os.urandom(16), b"./").decode().replace("=", "")

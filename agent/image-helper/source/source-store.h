@@ -7,7 +7,7 @@
  *   .../manifests/     the files
  *   .../source.json    where they come from
  *   .../index.json     of a signed index: its bytes
- *   .../images.json    likewise, where it names images: source-images.h
+ *   .../images.json    likewise, if it names images: source-images.h
  *   parts/             downloads that broke off, by digest */
 
 #include "agent/image-helper/pull/document.h"

@@ -143,7 +143,7 @@ static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s does not exist any more", fstab);
 }
 
-/* PreStartContainer, where a plugin asks for it, and what Allocate answered. The answer may come
+/* PreStartContainer, if a plugin requires it, and the response of Allocate. The answer may come
  * later; the container is started then. */
 static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reterr) {
         const PodInstance *pod = c->instance.pod;

@@ -352,7 +352,7 @@ TEST(answer_that_comes_later_admits_the_pod_and_holds_the_device_meanwhile)
         device_manager_answer_take(world.manager, world.provider.call, &answer);
         EXPECT_STREQ(world.changed_pod, "one");
         EXPECT_EQ(admit(&world, first, NULL), 0);
-        /* Nobody waits for it any longer. */
+        /* Nobody waits for it now. */
         device_manager_answer_take(world.manager, world.provider.call, &answer);
         device_manager_answer_take(world.manager, 1000, &answer);
         pod_free(first);
