@@ -41,8 +41,7 @@ struct ClusterIdentity {
         KubeRequest *request;
         sd_event_source *timer;
         KubeBackOff back_off;
-        bool is_awaited;  /* the caller waits for the answer */
-        bool is_doubtful; /* address or authority are others */
+        bool is_awaited; /* the caller waits for the answer: address or authority are others */
         bool is_reported;
 };
 
@@ -192,7 +191,7 @@ static void on_kube_system(const KubeResponse *response, void *userdata) {
                 return;
         }
         why = kube_response_describe_error(response);
-        if (identity->is_doubtful && !identity->is_reported)
+        if (identity->is_awaited && !identity->is_reported)
                 log_warning("Cannot ask the API server %s whether it is of the same cluster as "
                             "before: %s; pods keep running, retrying",
                             identity->asked.server,
@@ -244,7 +243,7 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
         r = name_cluster(kubeconfig, &identity->asked);
         if (r < 0)
                 return r;
-        identity->is_doubtful = identity->is_awaited = are_names_new(cached, &identity->asked);
+        identity->is_awaited = are_names_new(cached, &identity->asked);
         if (!identity->is_awaited && cached->server && cached->uid[0])
                 return 1;
         identity->client = client;
@@ -255,7 +254,7 @@ int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
 void cluster_identity_cancel(ClusterIdentity *identity) {
         identity->request = kube_request_cancel(identity->request);
         identity->client = NULL;
-        identity->is_awaited = identity->is_doubtful = identity->is_reported = false;
+        identity->is_awaited = identity->is_reported = false;
         kube_back_off_reset(&identity->back_off);
 }
 
