@@ -4,6 +4,7 @@
 import gzip
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -167,6 +168,36 @@ def test_the_previous_log_of_a_container_in_back_off_is_that_of_its_last_attempt
     node.wait_waiting("crash", "CrashLoopBackOff")
     latest = node.cli("logs", "crash").stdout
     assert latest and node.cli("logs", "crash", "--previous").stdout == latest
+
+
+def gate_runtime(node):
+    """While the returned FIFO exists, the runtime waits for a line of it before it runs a container, and makes a file ".held"."""
+    gate, path = f"{node.directory}/gate", f"{node.directory}/runtime"
+    runtime = shutil.which("runc", path="/usr/sbin:/usr/bin")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\ncase " $* " in *" run "*) if [ -p {gate} ]; then : >{gate}.held; read line <{gate}; fi;; esac\n'
+                   f'exec {runtime} "$@"\n')
+    os.chmod(path, 0o755)
+    return gate
+
+
+def test_a_container_that_is_started_again_has_the_reason_and_the_log_of_its_last_attempt(make_node):
+    node = make_node(start=False)
+    node.write_config(mainstay={"runtime": f"{node.directory}/runtime"})
+    gate = gate_runtime(node)
+    node.start()
+    node.drop(specs.script_pod("crash", "echo once; exit 1"))
+    node.wait_waiting("crash", "CrashLoopBackOff")
+    os.mkfifo(gate)
+    world.wait(lambda: os.path.exists(gate + ".held"), "the next attempt is being created")
+    status = node.status("crash")
+    assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff", status
+    assert status["state"]["waiting"]["message"].startswith("back-off ")
+    assert node.cli("logs", "crash").stdout == node.cli("logs", "crash", "--previous").stdout == "once\n"
+    with open(gate, "w", encoding="utf-8") as file:
+        os.unlink(gate)
+        file.write("go\n")
+    node.wait_restarts("crash", status["restartCount"] + 1)
 
 
 def test_the_log_of_a_container_whose_image_is_missing_says_so(node):

@@ -88,10 +88,14 @@ static const char *describe_waiting(const ContainerInstance *c) {
         return reason;
 }
 
+/* The log of an attempt that is being created is empty: until it runs, that of the one before. */
 static int choose_latest_attempt(const ContainerInstance *c, unsigned *ret_attempt, Error *reterr) {
         const char *pod = c->pod->pod->metadata.name, *container = c->spec->name;
         int last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod, container);
 
+        if (container_machine_is_creating(c->machine) &&
+            choose_previous_attempt(c, ret_attempt, NULL) == 0)
+                return 0;
         if (last < 0 && has_lost_log(c))
                 return refuse_lost_log(c, reterr);
         if (last < 0)

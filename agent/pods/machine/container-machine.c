@@ -291,8 +291,8 @@ void container_machine_set_state(ContainerMachine *c, ContainerMachineState stat
                 c->driver->disarm_retry(c->userdata);
         if (machine_states[old].uses_hook && old != state)
                 c->driver->cancel_hook(c->userdata);
-        /* While it retries after a failure, the reason stays. */
-        if (state != MACHINE_BACK_OFF && state != MACHINE_PULLING)
+        /* After a failure the reason stays until the container runs. */
+        if (machine_states[state].api_state != STATE_WAITING || state == MACHINE_IDLE)
                 container_machine_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
         c->state = state;

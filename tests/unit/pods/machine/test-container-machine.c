@@ -470,6 +470,34 @@ TEST(a_restarted_agent_adopts_the_containers_state)
         world_done();
 }
 
+TEST(a_container_that_waited_keeps_its_reason_until_it_runs)
+{
+        start_machine(RESTART_POLICY_ALWAYS);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        process_exits(0, 1);
+        container_machine_on_started(world.machine, 1, 2);
+        process_exits(1, 1);
+        container_machine_retry_now(world.machine, /* sandbox_is_ready= */ true);
+        EXPECT(container_machine_is_creating(world.machine));
+        expect_state(STATE_WAITING, "CrashLoopBackOff", 2);
+        container_machine_on_started(world.machine, 2, 3);
+        expect_state(STATE_RUNNING, NULL, 2);
+        world_done();
+
+        start_machine(RESTART_POLICY_ALWAYS);
+        world.image_is_here = false;
+        container_machine_start(world.machine);
+        container_machine_on_image_failed(world.machine, "ImagePullBackOff", "no archive has it");
+        world.image_is_here = true;
+        container_machine_retry_now(world.machine, /* sandbox_is_ready= */ true);
+        EXPECT(container_machine_is_creating(world.machine));
+        expect_state(STATE_WAITING, "ImagePullBackOff", 0);
+        container_machine_on_sandbox_lost(world.machine, 1);
+        expect_state(STATE_WAITING, "ContainerCreating", 0);
+        world_done();
+}
+
 TEST(an_image_that_appears_without_a_sandbox_is_requested_with_the_next_sandbox)
 {
         start_machine(RESTART_POLICY_ALWAYS);
