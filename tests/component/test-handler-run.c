@@ -359,7 +359,7 @@ TEST(an_accepted_connection_passes_a_tcp_probe)
         server_stop(&world.server);
         perform_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
-        EXPECT(strstr(world.message, "connect: Connection refused"));
+        EXPECT(strstr(world.message, "connect: connection refused"));
         world.server = server_start(serve_http);
         world_done(&world);
 }

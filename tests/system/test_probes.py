@@ -169,7 +169,7 @@ def test_network_probes_reach_the_pod(node, handler):
     ({"httpGet": {"port": 18232, "path": "/nothing"}}, "HTTP probe failed with statuscode: 404"),
     ({"httpGet": {"port": 18233}}, "connect"),
     ({"httpGet": {"port": 18232, "scheme": "HTTPS"}}, 'Get "https://'),
-    ({"tcpSocket": {"port": 18233}}, "connect: Connection refused"),
+    ({"tcpSocket": {"port": 18233}}, "connect: connection refused"),
     ({"grpc": {"port": 18232}}, "error: health rpc probe failed"),
 ], ids=["404", "no HTTP", "no TLS", "no port", "no gRPC"])
 def test_failed_probes_have_the_kubelets_message(node, handler, message):

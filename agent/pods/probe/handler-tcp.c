@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -33,8 +34,20 @@ static socklen_t parse_socket_address(const char *host, int64_t port, SocketAddr
         return 0;
 }
 
+enum {
+        SYSTEM_ERROR_SIZE = 64
+};
+
+/* In the words of Go, and so of the kubelet. Returns the buffer. */
+static const char *describe_system_error(int code, char buffer[SYSTEM_ERROR_SIZE]) {
+        (void) snprintf(buffer, SYSTEM_ERROR_SIZE, "%s", strerror(code));
+        buffer[0] = (char) tolower((unsigned char) buffer[0]);
+        return buffer;
+}
+
 static int on_tcp_connected(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         HandlerRun *run = userdata;
+        char text[SYSTEM_ERROR_SIZE];
         int code = 0;
         socklen_t length = sizeof(code);
 
@@ -44,11 +57,12 @@ static int on_tcp_connected(sd_event_source *source, int fd, uint32_t events, vo
                 handler_run_finish(run, HANDLER_SUCCEEDED, "%s", "");
         else
                 handler_run_finish(run, HANDLER_FAILED, "dial tcp %s: connect: %s", run->url,
-                                   strerror(code));
+                                   describe_system_error(code, text));
         return 0;
 }
 
 static void connect_to_address(HandlerRun *run, const SocketAddress *address, socklen_t length) {
+        char text[SYSTEM_ERROR_SIZE];
         int r;
 
         run->fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -59,7 +73,7 @@ static void connect_to_address(HandlerRun *run, const SocketAddress *address, so
         }
         if (connect(run->fd, &address->any, length) < 0 && errno != EINPROGRESS) {
                 handler_run_finish_deferred(run, HANDLER_FAILED, "dial tcp %s: connect: %s",
-                                            run->url, strerror(errno));
+                                            run->url, describe_system_error(errno, text));
                 return;
         }
         r = sd_event_add_io(run->target.event, &run->connection, run->fd, EPOLLOUT,
