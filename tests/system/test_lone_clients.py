@@ -136,6 +136,12 @@ def test_a_change_of_the_node_names_its_configuration(lone):
         assert status == 405 and answer["message"].endswith(lone.node.config)
 
 
+def test_the_node_cannot_be_deleted(lone):
+    status, answer = lone.ask("/api/v1/nodes/node1", method="DELETE")
+    assert status == 405
+    assert answer["message"].endswith(f"it is this machine, and cannot be deleted; to stop pods, remove their files from {lone.node.manifests}")
+
+
 @pytest.mark.parametrize("path", ["/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/replicasets",
                                   "/apis/apps/v1/namespaces/default/statefulsets", "/api/v1/namespaces/default/services",
                                   "/apis/batch/v1/namespaces/default/jobs", "/apis/batch/v1/namespaces/default/cronjobs"])
@@ -167,6 +173,15 @@ def test_the_documents_of_openapi_v3_have_the_fields_of_manifests(lone):
     container = schemas[spec["properties"]["containers"]["items"]["$ref"].rsplit("/", 1)[1]]
     assert container["properties"]["imagePullPolicy"]["enum"] == ["Always", "IfNotPresent", "Never"]
     assert lone.ask("/openapi/v3/apis/none/v1")[0] == 404
+
+
+@pytest.mark.parametrize("version,kind,description", [
+    ("api/v1", "Node", "Made by this node, and in no manifest."), ("apis/apps/v1", "Deployment", "This node runs no object of this kind."),
+    ("api/v1", "Service", "This node runs no object of this kind.")])
+def test_the_documents_say_of_other_kinds_whether_the_node_has_them(lone, version, kind, description):
+    schemas = lone.get(f"/openapi/v3/{version}")["components"]["schemas"].values()
+    assert [schema["description"] for schema in schemas
+            if any(found["kind"] == kind for found in schema.get("x-kubernetes-group-version-kind", []))] == [description]
 
 
 # Objects

@@ -184,8 +184,12 @@ static ApiStepResult refuse_node_change(ApiRequest *request) {
         cleanup_json json_t *body = api_parse_body(request);
         const char *config = strna(request->server->settings.config_file);
 
-        if (is_deletion(request) || !json_object_size(body) ||
-            json_at(body, "spec", "unschedulable"))
+        if (is_deletion(request))
+                return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                  ALONE "it is this machine, and cannot be deleted; to stop pods, "
+                                        "remove their files from %s",
+                                  manifest_directory(request));
+        if (!json_object_size(body) || json_at(body, "spec", "unschedulable"))
                 return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
                                   ALONE "it cannot be cordoned or drained, as nothing else would "
                                         "run its pods; to stop pods, remove their files from %s",

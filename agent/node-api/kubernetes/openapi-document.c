@@ -70,7 +70,8 @@ static void add_resource(const ServedResource *resource, json_t *paths, json_t *
         schema = json_object_get(schemas, name);
         if (!schema) {
                 schema = json_pack("{s:s, s:s}", "type", "object", "description",
-                                   "Made by this node, and in no manifest.");
+                                   resource->agent_path ? "Made by this node, and in no manifest."
+                                                        : "This node runs no object of this kind.");
                 (void) json_object_set_new(schemas, name, schema);
         }
         (void) json_object_set_new(schema, "x-kubernetes-group-version-kind",
