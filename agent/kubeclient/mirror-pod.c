@@ -4,6 +4,7 @@
 
 #include "agent/kubeclient/mirror-pod.h"
 
+#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
@@ -100,6 +101,33 @@ static void strip_pod_spec(json_t *spec) {
         }
 }
 
+/* A pod that a file defines, unlike one of a DaemonSet in a file. */
+static bool is_static_pod_of_file(const json_t *pod) {
+        const json_t *annotations = json_at(pod, "metadata", "annotations");
+
+        return json_object_get(annotations, "kubernetes.io/config.hash") &&
+               streq_ptr(json_text(annotations, "kubernetes.io/config.source"), "file");
+}
+
+/* As the kubelet does: else the cluster would delete the mirror pod for each taint of the node. */
+static int tolerate_no_execute(json_t *spec) {
+        cleanup_json json_t *toleration =
+                json_pack("{s:s, s:s}", "operator", "Exists", "effect", "NoExecute");
+        json_t *list = json_object_get(spec, "tolerations"), *own;
+        size_t i;
+
+        if (!list) {
+                list = json_array();
+                if (json_object_set_new(spec, "tolerations", list) < 0)
+                        return -ENOMEM;
+        }
+        json_array_foreach(list, i, own) {
+                if (json_equal(own, toleration))
+                        return 0;
+        }
+        return json_array_append(list, toleration) < 0 ? -ENOMEM : 0;
+}
+
 static int set_mirror_metadata(json_t *metadata, const char *hash, const char *node_name,
                                const char *node_uid) {
         json_t *owners = json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "v1", "kind",
@@ -124,6 +152,7 @@ char *mirror_pod_build(json_t *pod, const char *hash, const char *node_name, con
         json_t *metadata = json_object_get(pod, "metadata"), *spec = json_object_get(pod, "spec");
 
         if (!json_is_object(metadata) || !json_is_object(spec) ||
+            (is_static_pod_of_file(pod) && tolerate_no_execute(spec) < 0) ||
             set_mirror_metadata(metadata, hash, node_name, node_uid) < 0)
                 return NULL;
         (void) json_object_del(pod, "status");

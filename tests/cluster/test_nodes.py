@@ -146,6 +146,17 @@ def test_drain_leaves_daemons_and_static_pods(node):
     assert is_ready(node.read("pods", f"own-{node.node_name}"))
 
 
+def test_a_taint_that_stops_pods_deletes_no_mirror_pod(node):
+    node.drop(node.static("own"))
+    mirror = node.wait_api_running(f"own-{node.node_name}")
+    node.place("web")
+    node.wait_api_running("web")
+    node.plane.kubectl("taint", "node", node.node_name, "upkeep=now:NoExecute")
+    wait(lambda: "web" not in {pod["metadata"]["name"] for pod in node.api_pods()}, "the other pod is deleted")
+    assert node.read("pods", f"own-{node.node_name}")["metadata"]["uid"] == mirror["metadata"]["uid"]
+    node.plane.kubectl("taint", "node", node.node_name, "upkeep-")
+
+
 def test_kubectl_describes_the_node_and_its_pods(node):
     node.place("web")
     node.wait_api_running("web")

@@ -57,6 +57,7 @@ def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
     annotations = mirror["metadata"]["annotations"]
     assert annotations["kubernetes.io/config.mirror"] == annotations["kubernetes.io/config.hash"]
     assert mirror["metadata"]["ownerReferences"][0]["kind"] == "Node"
+    assert {"operator": "Exists", "effect": "NoExecute"} in mirror["spec"]["tolerations"]
     pid = member.init("own")
 
     member.api.delete("pods", "default", name, grace=0)

@@ -57,6 +57,37 @@ TEST(system_priority_classes_are_kept)
                       "\"spec\":{\"priorityClassName\":\"system-node-critical\"}}");
 }
 
+#define SOURCE(name) "\"kubernetes.io/config.source\":\"" name "\""
+#define HASH         "\"kubernetes.io/config.hash\":\"h\""
+#define TOLERATION   "{\"operator\":\"Exists\",\"effect\":\"NoExecute\"}"
+
+TEST(a_pod_of_a_file_tolerates_all_taints_that_stop_pods)
+{
+        static const struct {
+                const char *annotations, *spec, *expected;
+        } rows[] = {
+                { HASH "," SOURCE("file"), "", "\"tolerations\":[" TOLERATION "]" },
+                { HASH "," SOURCE("file"), "\"tolerations\":[{\"key\":\"a\"}]",
+                  "\"tolerations\":[{\"key\":\"a\"}," TOLERATION "]" },
+                { HASH "," SOURCE("file"), "\"tolerations\":[" TOLERATION "]",
+                  "\"tolerations\":[" TOLERATION "]" },
+                { HASH "," SOURCE("http"), "", "" },
+                { SOURCE("file"), "", "" }, /* of a DaemonSet */
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                cleanup_free char *pod = NULL, *expected = NULL;
+
+                REQUIRE(asprintf(&pod, "{\"metadata\":{\"annotations\":{%s}},\"spec\":{%s}}",
+                                 rows[i].annotations, rows[i].spec) >= 0);
+                REQUIRE(asprintf(&expected,
+                                 "{\"metadata\":{\"annotations\":{%s," MIRROR "}," OWNER
+                                 "},\"spec\":{%s}}",
+                                 rows[i].annotations, rows[i].expected) >= 0);
+                expect_mirror(pod, expected);
+        }
+}
+
 TEST(json_that_is_not_a_pod_gives_no_mirror_pod)
 {
         expect_mirror("[]", NULL);
