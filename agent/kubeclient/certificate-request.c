@@ -381,6 +381,8 @@ static void watch_csr(CertificateRequest *c) {
 
 /* ---- trying the new pair ---- */
 
+/* With the pair of this request, not of the file, which a request with another credential may have
+ * replaced or removed. */
 static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         Kubeconfig trial = { 0 };
 
@@ -390,12 +392,10 @@ static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         trial.key_data = secret_free(trial.key_data);
         trial.token = secret_free(trial.token);
         free(trial.token_file);
-        free(trial.certificate_file);
-        free(trial.key_file);
-        trial.certificate_data = trial.token_file = NULL;
-        trial.certificate_file = pair_file_path(c, c->files->next);
-        trial.key_file = pair_file_path(c, c->files->next);
-        if (trial.certificate_file && trial.key_file) {
+        trial.token_file = NULL;
+        trial.certificate_data = strdup(c->pair);
+        trial.key_data = strdup(c->pair);
+        if (trial.certificate_data && trial.key_data) {
                 *ret = trial;
                 return 0;
         }

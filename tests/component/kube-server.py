@@ -379,15 +379,15 @@ def issue(item, days):
 
 
 async def decide(item):
-    """By the node's name: 'denied' is denied, 'stranger' gets a certificate of another key, 'patient' waits, and the request
-    of 'forgotten' is deleted."""
+    """By the node's name: 'denied' is denied, 'stranger' gets a certificate of another key, 'patient' waits, the request of
+    'forgotten' is deleted, and the certificate of 'early' is not accepted at once."""
     name = item["metadata"]["name"]
     with open(f"{name}.csr", "wb") as pem:
         pem.write(base64.b64decode(item["spec"]["request"]))
     subject = subprocess.run(["openssl", "req", "-in", f"{name}.csr", "-verify", "-noout", "-subject"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().strip()
     if subject not in [f"subject=O = system:nodes, CN = system:node:{node}"
-                       for node in ("new", "denied", "stranger", "patient", "forgotten")]:
+                       for node in ("new", "denied", "stranger", "patient", "forgotten", "early")]:
         item["status"]["conditions"] = [{"type": "Denied", "reason": "Subject", "message": subject}]
     elif subject.endswith("denied"):
         item["status"]["conditions"] = [{"type": "Approved"}, {"type": "Denied", "reason": "No", "message": "not you"}]
@@ -434,8 +434,11 @@ async def signing_requests(request, words):
         await asyncio.sleep(3600)
 
 
-async def node(request, _):
+async def node(request, words):
     peer = request.connection.peer
+    if words[-1] == "early" and not os.path.exists("accepted"):
+        await request.answer(503, failure(503, "ServiceUnavailable"))
+        return
     await request.answer(*((404, failure(404, "NotFound")) if peer else (401, failure(401, "Unauthorized"))))
 
 

@@ -205,6 +205,28 @@ TEST(certificate_for_a_different_key_is_not_installed)
         node_done(&node);
 }
 
+/* A request with the expired certificate and one with a bootstrap token are made at the same time.
+ */
+TEST(request_needs_no_file_that_another_request_has_removed)
+{
+        cleanup_free char *accepted = NULL, *next = NULL, *pending = NULL;
+        Node node;
+
+        node_init(&node);
+        accepted = world_path("accepted");
+        next = path_join(node.directory, "kubelet-client-next.pem");
+        pending = path_join(node.directory, "kubelet-client-pending.pem");
+        world_connect(&node.world);
+        start_tls_bootstrap(&node, "early");
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "503"));
+        REQUIRE(unlink(next) == 0 && unlink(pending) == 0);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, accepted, "", 0, 0600) >= 0);
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        EXPECT_EQ(count_asked(&node, "POST "), 1);
+        expect_peer(&node, "system:node:early");
+        node_done(&node);
+}
+
 /* The connection of the agent: it leads to the server that is there now, and
  * notices it. */
 TEST(request_is_sent_over_the_connection_of_its_owner)
