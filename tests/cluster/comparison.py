@@ -114,9 +114,9 @@ class Run:
     def replica_set(self, *containers, **template):
         self.node.workload("ReplicaSet", self.name, *containers, replicas=1, template=template)
 
-    def job(self, *containers, restart="Never", **fields):
-        self.node.create("Job", self.name, "batch/v1", spec={
-            "template": {"metadata": self.labels(), "spec": self.node.spec(*containers, restartPolicy=restart)}, **fields})
+    def job(self, *containers, restart="Never", volumes=(), **fields):
+        self.node.create("Job", self.name, "batch/v1", spec={"template": {
+            "metadata": self.labels(), "spec": self.node.spec(*containers, restartPolicy=restart, volumes=list(volumes))}, **fields})
 
     def job_is(self, kind):
         job = self.node.read("jobs", self.name)

@@ -140,7 +140,8 @@ def job_that_fails(run):
 
 def job_that_is_restarted(run):
     """Its container runs when the controller gives up."""
-    run.job(container(script="trap 'exit 1' TERM; sleep 4 & wait; exit 1"), restart="OnFailure", backoffLimit=1)
+    run.job(container(script="trap 'exit 1' TERM; [ -e /data/again ] || { touch /data/again; exit 1; }; sleep 100000 & wait", **data()),
+            restart="OnFailure", backoffLimit=1, **empty_dir())
     yield lambda run: run.job_is("Failed") and run.all_deleted()
 
 
