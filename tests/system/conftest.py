@@ -34,6 +34,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: minutes of storms, kills or waiting; run by 'tests/run full' only")
     config.addinivalue_line("markers", "slow: waits for half a minute; starts first where it has not been timed yet")
     failures.add_marker(config)
+    config.addinivalue_line("markers", "cgroup2: about control groups; a machine with version 2 of them (vm suite) runs it, too")
+    config.addinivalue_line("markers", "cgroup2_quick: 'tests/run' runs it there, too; the other ones only 'tests/run full'")
     config.addinivalue_line("markers", "quick: on the main path of every pod; run by 'tests/run quick', too")
 
 

@@ -18,6 +18,8 @@ from world import wait
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "build-test")))
+# Another OCI runtime than the default one of the configuration.
+RUNTIME = os.environ.get("MAINSTAY_RUNTIME")
 NODE_NAME = "node1"
 # A search for leaks takes as long as their work; the suites in C do it.
 ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-plugins", "mainstay-shim")
@@ -90,6 +92,8 @@ class Node:
                     "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
                     # How full the disk of this machine is must not matter.
                     "evictionHard": {"memory.available": "100Mi"}, **fields}
+        if RUNTIME:
+            document["mainstay"] = {"runtime": RUNTIME, **document.get("mainstay", {})}
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(specs.text(document))
 

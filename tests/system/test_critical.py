@@ -4,10 +4,13 @@
 import os
 import subprocess
 
+import pytest
 import harness
 import specs
 from watch_gap import run_while_a_pod_goes
 from world import DEADLINE, wait
+
+pytestmark = pytest.mark.cgroup2
 
 
 def critical(node, name, where="annotations"):

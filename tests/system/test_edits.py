@@ -65,6 +65,7 @@ def hold_runs(node):
     return held
 
 
+@pytest.mark.cgroup2
 @pytest.mark.parametrize("restarts", [False, True], ids=["same", "new"])
 def test_an_edit_of_limits_applies_to_a_container_that_is_being_created(make_node, restarts):
     node = make_node(start=False)
@@ -101,6 +102,7 @@ def writer(node, word, **spec):
         terminationGracePeriodSeconds=20, **spec)
 
 
+@pytest.mark.cgroup2
 @pytest.mark.quick
 def test_edits_without_a_restart_apply_to_running_containers(node):
     pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")), metadata={"labels": {"tier": "one"}})
@@ -123,6 +125,8 @@ def test_edits_without_a_restart_apply_to_running_containers(node):
     assert node.status("web")["restartCount"] == 0
 
 
+@pytest.mark.cgroup2
+@pytest.mark.cgroup2_quick
 def test_limits_shrink_and_go_away_while_their_container_runs(node):
     requests = {"requests": {"cpu": "50m", "memory": "8Mi"}}
     pod = specs.pod("web", specs.container(resources={**limits("400m", "64Mi"), **requests}))
@@ -138,6 +142,7 @@ def test_limits_shrink_and_go_away_while_their_container_runs(node):
     assert identity(node, "web") == before
 
 
+@pytest.mark.cgroup2
 def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
     script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
     pod = specs.pod("web", specs.container(script=script, resources={
@@ -160,6 +165,7 @@ def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
     assert identity(node, "web") == before
 
 
+@pytest.mark.cgroup2
 def test_a_pod_keeps_the_memory_of_a_container_that_was_refused_a_smaller_limit(node):
     def memory(limit):
         return {"limits": {"memory": limit}, "requests": {"memory": "8Mi"}}

@@ -8,6 +8,8 @@ import specs
 import world
 from registry import DockerRegistry
 
+pytestmark = pytest.mark.cgroup2
+
 
 def limit_processes(path, limit):
     """The limit of a group and those below: clone() fails with EAGAIN if there would be more."""

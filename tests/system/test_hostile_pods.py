@@ -8,6 +8,8 @@ import pytest
 import specs
 import world
 
+pytestmark = pytest.mark.cgroup2
+
 READY = "echo ready; " + specs.IDLE
 
 
@@ -137,6 +139,7 @@ def freeze(group, is_frozen=True):
         file.write(value)
 
 
+@pytest.mark.cgroup2_quick
 def test_a_frozen_container_is_stopped(node):
     node.launch(specs.script_pod("frozen", READY))
     init = node.init("frozen")

@@ -9,7 +9,7 @@ import specs
 import world
 
 # All take pages of the one machine.
-pytestmark = pytest.mark.xdist_group("hugepages")
+pytestmark = [pytest.mark.xdist_group("hugepages"), pytest.mark.cgroup2]
 
 COUNT = "/proc/sys/vm/nr_hugepages"
 

@@ -14,6 +14,8 @@ import specs
 import world
 from registry import BadRegistry, Blobs, DockerRegistry
 
+pytestmark = pytest.mark.cgroup2
+
 MIB = 1 << 20
 CRITICAL = 2000000000
 
@@ -66,6 +68,7 @@ def metric(node, line):
     return value
 
 
+@pytest.mark.cgroup2_quick
 def test_the_lowest_priority_pod_that_exceeds_its_requests_is_evicted(make_node):
     node = make_node(config=pods_may_have(120))
     node.launch(eater("modest", 40, request="200Mi"))

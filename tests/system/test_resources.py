@@ -5,6 +5,8 @@ import pytest
 import specs
 import world
 
+pytestmark = pytest.mark.cgroup2
+
 V1 = world.cgroup_version() == 1
 MIB = 1024 * 1024
 
@@ -30,6 +32,7 @@ def unlimited_quota():
     return "-1" if V1 else "max"
 
 
+@pytest.mark.cgroup2_quick
 @pytest.mark.quick
 def test_limits_are_written_to_the_cgroups_of_container_and_pod(node):
     pod = node.launch(specs.pod("limited", specs.container(
@@ -92,6 +95,7 @@ def test_the_pods_cgroup_is_unlimited_where_one_container_is(node):
     assert quota(node.pod_cgroup("half")) == unlimited_quota()
 
 
+@pytest.mark.cgroup2_quick
 @pytest.mark.parametrize("qos,fields,adjust", [
     ("BestEffort", {}, 1000),
     ("Guaranteed", resources(None, {"cpu": "100m", "memory": "32Mi"}), -997),
@@ -114,6 +118,7 @@ def test_an_oom_score_that_cannot_be_lowered_is_logged_once(node):
     assert len(lines) == (0 if may_lower_oom_score() else 1), lines
 
 
+@pytest.mark.cgroup2_quick
 def test_a_process_beyond_its_memory_limit_is_oom_killed(node):
     node.drop(specs.pod("hungry", specs.container(
         script="exec tail /dev/zero", **resources(None, {"memory": "16Mi"})), restartPolicy="Never"))
@@ -131,6 +136,7 @@ def test_a_sigkill_is_not_reported_as_oom_killed(node):
     assert (ended["reason"], ended["exitCode"]) == ("Error", 137)
 
 
+@pytest.mark.cgroup2_quick
 def test_the_number_of_processes_of_a_pod_is_limited(make_node):
     node = make_node(config={"podPidsLimit": 64})
     node.launch(specs.pod("forker"))
@@ -143,6 +149,7 @@ def test_the_shim_is_outside_the_pods_cgroup(node):
     assert world.cgroup_pids(node.container_cgroup("web"))
 
 
+@pytest.mark.cgroup2_quick
 def test_the_burstable_cgroup_has_the_sum_of_requests(node):
     node.launch(specs.pod("one", specs.container(**resources({"cpu": "250m"}))))
     node.launch(specs.pod("two", specs.container(**resources({"cpu": "250m"}))))

@@ -9,6 +9,8 @@ import pytest
 import specs
 import world
 
+pytestmark = pytest.mark.cgroup2
+
 WRITE = "dd if=/dev/zero of={} bs=64k count=64 2>/dev/null; echo written; " + specs.IDLE
 
 

@@ -12,6 +12,8 @@ import specs
 import world
 from harness import is_running
 
+pytestmark = pytest.mark.cgroup2
+
 
 def identities(node, names):
     return {name: (pid, world.start_time(pid)) for name in names for pid in [node.init(name)]}
@@ -33,6 +35,7 @@ def wait_starts(node, *names):
     world.wait(lambda: sorted(starts(node)) == sorted(names), lambda: f"{names} have started; it is {starts(node)}")
 
 
+@pytest.mark.cgroup2_quick
 @pytest.mark.quick
 def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
     names = [f"p{i}" for i in range(5)]
@@ -77,6 +80,7 @@ def test_draining_stops_all_pods_and_keeps_the_manifests(node):
         node.wait_running(name)
 
 
+@pytest.mark.cgroup2_quick
 def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
     node.launch(specs.pod("quits", specs.container(script="until [ -e /v/go ]; do sleep 0.02; done; exit 42",
                                                    volumeMounts=[specs.mount("v", "/v")]),

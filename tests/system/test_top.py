@@ -8,6 +8,8 @@ import specs
 import world
 from world import wait
 
+pytestmark = pytest.mark.cgroup2
+
 SPIN = "trap 'exit 0' TERM; while :; do :; done"
 FILL = "head -c 33554432 /dev/zero > /dev/shm/x; echo full; " + specs.IDLE
 

@@ -12,7 +12,7 @@ import specs
 import world
 from world import wait
 
-pytestmark = pytest.mark.xdist_group("usage")
+pytestmark = [pytest.mark.xdist_group("usage"), pytest.mark.cgroup2]
 
 LISTEN = "nc -ll -p {} -e cat"
 

@@ -68,7 +68,8 @@ def _disk(package, testrun_uid):
         if missing:
             with image.locked_root() as root:
                 busybox = os.path.join(root, "bin", "busybox")
-                files = [package, make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox)]
+                files = [package, make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox),
+                         make_sources(CACHE)]
                 if OLD_PACKAGE:
                     files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
                 image.build(root, CACHE, files)
@@ -108,11 +109,19 @@ def make_large_archives(cache, count, busybox):
     return made
 
 
+def make_sources(cache):
+    """Makes an archive of the system suite; returns its path."""
+    path = os.path.join(cache, "system-suite.tar")
+    files = ["tests/system", *glob.glob("tests/*.py", root_dir=TOP), "tests/make-image"]
+    subprocess.run(["tar", "-C", TOP, "-cf", path, "--exclude=__pycache__", *files], check=True)
+    return path
+
+
 @contextlib.contextmanager
-def machine_of(disk, arguments=""):
+def machine_of(disk, arguments="", memory="1G"):
     """A machine that is not started yet, with additional arguments for its kernel's command line."""
     directory = tempfile.mkdtemp(prefix="mainstay-vm-")
-    machine = Machine(directory, *disk, arguments=arguments)
+    machine = Machine(directory, *disk, memory=memory, arguments=arguments)
     try:
         yield machine
     finally:

@@ -19,10 +19,11 @@ KERNELS = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64
 PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 libwslay1
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
-selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba""".split()
-# Servers that the test of foreign file systems starts itself.
+selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba
+python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
+# Servers that tests start themselves.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
-nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service""".split()
+nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service docker-registry.service""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
 CHANNEL_SERVICE = """[Unit]
@@ -47,6 +48,24 @@ CHANNEL = """#!/bin/bash
 while read -r number command; do
     output=$(bash -c "$(base64 -d <<<"$command")" 2>&1 </dev/null | base64 -w 0; exit "${PIPESTATUS[0]}")
     echo "$number $? $output"
+done
+"""
+
+# PID 1 of a machine without systemd. bash reaps orphans.
+PLAIN_INIT = """#!/bin/bash
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+mount -t cgroup2 -o nsdelegate,memory_recursiveprot cgroup2 /sys/fs/cgroup
+mkdir -p /dev/shm /dev/mqueue
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t mqueue mqueue /dev/mqueue
+busybox ip link set lo up
+hostname machine
+modprobe virtio_console
+until device=$(grep -lx channel /sys/class/virtio-ports/*/name); do sleep 0.1; done
+device=/dev/$(basename "$(dirname "$device")")
+while :; do
+    channel <>"$device" >&0
+    sleep 0.1
 done
 """
 
@@ -101,6 +120,7 @@ def debootstrap(root):
 
 def configure_root(root):
     write(root, "usr/local/sbin/channel", CHANNEL, 0o755)
+    write(root, "usr/local/sbin/plain-init", PLAIN_INIT, 0o755)
     write(root, "etc/systemd/system/channel.service", CHANNEL_SERVICE)
     write(root, "etc/fstab", "/dev/vda / ext4 defaults 0 1\n")
     write(root, "etc/hostname", "machine\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulated machine with systemd as PID 1 and control groups of version 2."""
+"""An emulated machine with control groups of version 2, and systemd as PID 1 unless its command line names another init."""
 
 import base64
 import os
