@@ -27,8 +27,7 @@ enum {
         NAME_MAX_LENGTH = 255,
 };
 
-/* As Go prints an error of gRPC. */
-static char *format_rpc_error(GrpcCode code, const char *text) {
+char *format_rpc_error(GrpcCode code, const char *text) {
         return text_format("rpc error: code = %s desc = %s", grpc_code_name(code), text);
 }
 
@@ -50,10 +49,22 @@ void device_plugin_free(DevicePlugin *plugin) {
         free(plugin);
 }
 
-static void fail_registration(DevicePlugin *plugin, const char *what, const char *why) {
+void device_plugin_refuse(DevicePlugin *plugin, const char *why) {
         if (plugin->registration)
-                grpc_call_fail(plugin->registration, GRPC_UNKNOWN, "%s: %s", what, why);
+                grpc_call_fail(plugin->registration, GRPC_UNKNOWN, "%s", why);
+        if (plugin->adopted_by && !plugin->is_registered)
+                plugin_host_send(plugin->host,
+                                 &(PluginMessage){ .kind = PLUGIN_REFUSED,
+                                                   .call = plugin->adopted_by,
+                                                   .error = (char *) (uintptr_t) why });
         plugin->registration = NULL;
+        plugin->adopted_by = 0;
+}
+
+static void fail_registration(DevicePlugin *plugin, const char *what, const char *why) {
+        cleanup_free char *text = text_format("%s: %s", what, why);
+
+        device_plugin_refuse(plugin, text ? text : what);
         device_plugin_die(plugin);
 }
 
@@ -129,6 +140,7 @@ static void on_options_end(GrpcCode code, const char *text, void *userdata) {
         plugin_host_send(plugin->host, &(PluginMessage){
                                                .kind = PLUGIN_REGISTER,
                                                .connection = plugin->id,
+                                               .call = plugin->adopted_by,
                                                .name = plugin->resource,
                                                .has_preferences = plugin->has_preferences,
                                                .prepares_start = plugin->prepares_start,
@@ -147,9 +159,17 @@ static DevicePlugin *find_plugin(const PluginHost *host, int64_t id) {
         return NULL;
 }
 
+static void ask_options(DevicePlugin *plugin, int *fd) {
+        const GrpcCallHandlers handlers = { on_options, on_options_end, plugin };
+
+        if (grpc_client_new(TAKE_FD(*fd), &plugin->connection) < 0 ||
+            grpc_call_start(plugin->connection, SERVICE "GetDevicePluginOptions", "", 0, false,
+                            plugin->host->now + OPTIONS_USEC, &handlers, NULL) < 0)
+                fail_registration(plugin, "failed to dial device plugin", "out of memory");
+}
+
 void device_plugin_connected(PluginHost *host, const PluginMessage *message, int *fd) {
         DevicePlugin *plugin = find_plugin(host, message->connection);
-        GrpcCallHandlers handlers = { on_options, on_options_end, plugin };
 
         if (!plugin || plugin->connection)
                 return;
@@ -161,10 +181,7 @@ void device_plugin_connected(PluginHost *host, const PluginMessage *message, int
                                           message->error ? message->error : "no connection");
                 return;
         }
-        if (grpc_client_new(TAKE_FD(*fd), &plugin->connection) < 0 ||
-            grpc_call_start(plugin->connection, SERVICE "GetDevicePluginOptions", "", 0, false,
-                            host->now + OPTIONS_USEC, &handlers, NULL) < 0)
-                fail_registration(plugin, "failed to dial device plugin", "out of memory");
+        ask_options(plugin, fd);
 }
 
 /* ---- Register ---- */
@@ -182,20 +199,29 @@ static bool is_endpoint(const char *name) {
                !strchr(name, '/');
 }
 
-static void register_plugin(PluginHost *host, GrpcCall *call, RegisterRequest *request) {
+/* NULL: out of memory. */
+static DevicePlugin *add_plugin(PluginHost *host) {
         DevicePlugin *plugin = calloc(1, sizeof(*plugin));
+
+        if (!plugin)
+                return NULL;
+        plugin->host = host;
+        plugin->id = ++host->last_id;
+        LIST_PREPEND(host->plugins, plugin);
+        return plugin;
+}
+
+static void register_plugin(PluginHost *host, GrpcCall *call, RegisterRequest *request) {
+        DevicePlugin *plugin = add_plugin(host);
 
         if (!plugin) {
                 grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        plugin->host = host;
-        plugin->id = ++host->last_id;
         plugin->resource = TAKE_PTR(request->resource_name);
         plugin->registration = call;
         plugin->connect_deadline = host->now + CONNECT_USEC;
         grpc_call_set_userdata(call, plugin);
-        LIST_PREPEND(host->plugins, plugin);
         plugin->endpoint = TAKE_PTR(request->endpoint);
         ask_connection(plugin);
 }
@@ -249,6 +275,40 @@ void registration_on_gone(GrpcCall *call, void *userdata) {
         plugin->registration = NULL;
         if (!plugin->is_registered)
                 device_plugin_die(plugin);
+}
+
+/* ---- a plugin of plugins_registry ---- */
+
+static void refuse_adoption(PluginHost *host, int64_t call, const char *why) {
+        plugin_host_send(host, &(PluginMessage){ .kind = PLUGIN_REFUSED,
+                                                 .call = call,
+                                                 .error = (char *) (uintptr_t) why });
+}
+
+void device_plugin_adopt(PluginHost *host, const PluginMessage *message, int *fd) {
+        DevicePlugin *plugin;
+
+        if (count_plugins(host) >= PLUGINS_MAX) {
+                refuse_adoption(host, message->call, "there are too many device plugins");
+                return;
+        }
+        plugin = add_plugin(host);
+        if (!plugin) {
+                refuse_adoption(host, message->call, "out of memory");
+                return;
+        }
+        plugin->adopted_by = message->call;
+        plugin->resource = strdup(strna(message->name));
+        if (plugin->resource && *fd >= 0)
+                ask_options(plugin, fd);
+        else
+                fail_registration(plugin, "failed to dial device plugin", "no connection");
+}
+
+void device_plugin_end_adopted(PluginHost *host, int64_t call) {
+        list_foreach(plugin, host->plugins)
+                if (plugin->adopted_by == call)
+                        device_plugin_die(plugin);
 }
 
 /* ---- calls of the agent ---- */

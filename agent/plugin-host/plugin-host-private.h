@@ -17,6 +17,7 @@ typedef struct DevicePlugin {
         char *resource;
         GrpcConnection *connection; /* NULL: the agent has not connected yet */
         GrpcCall *registration;     /* of its Register, which is not answered yet; or NULL */
+        int64_t adopted_by;         /* the call of a registrant; 0: it has registered itself */
         char *endpoint;
         uint64_t connect_deadline;
         uint64_t retry_at; /* of a connection that failed; 0: it is not to be tried again */
@@ -25,6 +26,17 @@ typedef struct DevicePlugin {
         bool is_registered; /* the agent knows it */
         bool is_dead;       /* freed at the end of the turn */
 } DevicePlugin;
+
+/* A plugin that the agent has found in plugins_registry, while it registers. */
+typedef struct Registrant {
+        struct Registrant *next;
+        PluginHost *host;
+        int64_t call; /* the agent's name for it */
+        GrpcConnection *connection;
+        PluginMessage answer; /* to the call that is under way, if its kind is not 0 */
+        bool has_answer;      /* a valid one of the plugin */
+        bool is_dead;         /* freed at the end of the turn */
+} Registrant;
 
 /* A client of one of the two servers. */
 typedef struct PluginClient {
@@ -50,6 +62,7 @@ struct PluginHost {
         int listeners[N_PLUGIN_SERVERS]; /* -EBADF: not yet */
         PluginClient *clients[N_PLUGIN_SERVERS];
         DevicePlugin *plugins;
+        Registrant *registrants;
         PendingList *lists;
         int64_t last_id;
         uint64_t now;        /* of this turn */
@@ -72,9 +85,32 @@ void registration_on_gone(GrpcCall *call, void *userdata);
 void device_plugin_connected(PluginHost *host, const PluginMessage *message, int *fd);
 void device_plugin_request(PluginHost *host, const PluginMessage *message);
 
+/* Takes the descriptor of a plugin's socket, and asks it for its options. */
+void device_plugin_adopt(PluginHost *host, const PluginMessage *message, int *fd);
+
+/* Ends that plugin, whether it has registered or not. */
+void device_plugin_end_adopted(PluginHost *host, int64_t call);
+
 void device_plugin_check_time(DevicePlugin *plugin, uint64_t now);
 void device_plugin_die(DevicePlugin *plugin);
+
+/* Ends its registration, if it has not ended yet. */
+void device_plugin_refuse(DevicePlugin *plugin, const char *why);
+
 void device_plugin_free(DevicePlugin *plugin);
+
+/* As Go prints an error of gRPC. The caller frees it; NULL: out of memory. */
+char *format_rpc_error(GrpcCode code, const char *text);
+
+/* ---- plugins in plugins_registry ---- */
+
+/* Messages of the agent. */
+void registrant_ask(PluginHost *host, const PluginMessage *message, int *fd);
+void registrant_notify(PluginHost *host, const PluginMessage *message);
+void registrant_close(PluginHost *host, const PluginMessage *message);
+
+void registrants_process(PluginHost *host);
+void registrants_done(PluginHost *host);
 
 /* ---- pod resources ---- */
 

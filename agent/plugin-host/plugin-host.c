@@ -49,6 +49,18 @@ static void on_agent_message(PluginMessage *message, int *fd, void *userdata) {
         case PLUGIN_LISTED:
                 pod_resources_listed(host, message);
                 break;
+        case PLUGIN_ASK_INFO:
+                registrant_ask(host, message, fd);
+                break;
+        case PLUGIN_ADOPT:
+                device_plugin_adopt(host, message, fd);
+                break;
+        case PLUGIN_NOTIFY:
+                registrant_notify(host, message);
+                break;
+        case PLUGIN_CLOSE:
+                registrant_close(host, message);
+                break;
         default:
                 break;
         }
@@ -103,10 +115,9 @@ static void process_plugins(PluginHost *host) {
         list_foreach_safe(plugin, host->plugins) {
                 if (!plugin->is_dead)
                         continue;
-                if (plugin->registration)
-                        grpc_call_fail(plugin->registration, GRPC_UNKNOWN,
-                                       "failed to get device plugin options: rpc error: code = "
-                                       "Unavailable desc = the connection is gone");
+                device_plugin_refuse(plugin,
+                                     "failed to get device plugin options: rpc error: code = "
+                                     "Unavailable desc = the connection is gone");
                 LIST_REMOVE(host->plugins, plugin);
                 device_plugin_free(plugin);
         }
@@ -144,6 +155,8 @@ static void collect_fds(const PluginHost *host, PollSet *set) {
         for (PluginServer server = 0; server < N_PLUGIN_SERVERS; server++)
                 list_foreach(client, host->clients[server])
                         poll_connection(set, client->connection);
+        list_foreach(registrant, host->registrants)
+                poll_connection(set, registrant->connection);
         list_foreach(plugin, host->plugins) {
                 if (plugin->connection)
                         poll_connection(set, plugin->connection);
@@ -177,7 +190,7 @@ static int process_channel(PluginHost *host, short events) {
 
 /* Whether it has been idle for long enough. */
 static bool is_idle(PluginHost *host) {
-        if (host->plugins || host->clients[SERVER_REGISTRATION] ||
+        if (host->plugins || host->registrants || host->clients[SERVER_REGISTRATION] ||
             host->clients[SERVER_POD_RESOURCES] || plugin_channel_has_output(&host->channel)) {
                 host->idle_since = 0;
                 return false;
@@ -204,6 +217,7 @@ static int run_turn(PluginHost *host, PollSet *set) {
                 process_clients(host, server);
         }
         process_plugins(host);
+        registrants_process(host);
         return host->error;
 }
 
@@ -220,6 +234,7 @@ static void host_done(PluginHost *host) {
                 plugin->is_dead = true;
                 device_plugin_free(plugin);
         }
+        registrants_done(host);
         list_foreach_safe(list, host->lists)
                 free(list);
         plugin_channel_done(&host->channel);

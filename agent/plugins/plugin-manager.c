@@ -2,6 +2,7 @@
 #include "agent/plugins/plugin-manager.h"
 
 #include "agent/model/names.h"
+#include "agent/plugins/plugin-registry.h"
 #include "common/child.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -55,6 +56,7 @@ typedef struct RegisteredPlugin {
         PluginManager *manager;
         int64_t connection;
         char *resource;
+        bool is_adopted; /* by the registry, not by device-plugins/kubelet.sock */
 } RegisteredPlugin;
 
 struct PluginManager {
@@ -69,6 +71,7 @@ struct PluginManager {
         sd_event_source *expiry_timer;
         uint64_t retry_usec; /* after the next failure */
         RegisteredPlugin *plugins;
+        PluginRegistry *registry;
 };
 
 /* ---- sockets ---- */
@@ -156,18 +159,25 @@ static RegisteredPlugin *find_registered(const PluginManager *manager, int64_t c
         return NULL;
 }
 
-static int send_call(const RegisteredPlugin *plugin, PluginMessage *message, Error *reterr) {
+static int send_to_host(PluginManager *manager, const PluginMessage *message, int fd) {
         int r = -ENOTCONN;
 
+        if (manager->channel.fd >= 0)
+                r = plugin_channel_send(&manager->channel, message, fd);
+        if (r >= 0)
+                (void) sd_event_source_set_io_events(
+                        manager->channel_source,
+                        EPOLLIN | (plugin_channel_has_output(&manager->channel) ? EPOLLOUT : 0));
+        return r;
+}
+
+static int send_call(const RegisteredPlugin *plugin, PluginMessage *message, Error *reterr) {
+        int r;
+
         message->connection = plugin->connection;
-        if (plugin->manager->channel.fd >= 0)
-                r = plugin_channel_send(&plugin->manager->channel, message, -EBADF);
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot reach mainstay-plugins: %s", strerror(-r));
-        (void) sd_event_source_set_io_events(
-                plugin->manager->channel_source,
-                EPOLLIN | (plugin_channel_has_output(&plugin->manager->channel) ? EPOLLOUT : 0));
-        return -EINPROGRESS;
+        r = send_to_host(plugin->manager, message, -EBADF);
+        return r < 0 ? error_setf(reterr, -r, "cannot reach mainstay-plugins: %s", strerror(-r))
+                     : -EINPROGRESS;
 }
 
 static char **borrow_ids(char *const *ids) {
@@ -253,6 +263,7 @@ static int register_resource(PluginManager *manager, const PluginMessage *messag
                 return -ENOMEM;
         plugin->manager = manager;
         plugin->connection = message->connection;
+        plugin->is_adopted = message->call != 0;
         plugin->resource = strdup(message->name);
         LIST_PREPEND(manager->plugins, plugin);
         r = plugin->resource
@@ -265,6 +276,8 @@ static int register_resource(PluginManager *manager, const PluginMessage *messag
                     : -ENOMEM;
         if (r >= 0)
                 log_info("A device plugin has registered for '%s'", plugin->resource);
+        if (r >= 0 && plugin->is_adopted)
+                plugin_registry_on_message(manager->registry, message);
         return r;
 }
 
@@ -298,25 +311,10 @@ static int take_answer(PluginManager *manager, PluginMessage *message) {
 
 /* ---- connections for mainstay-plugins ---- */
 
-/* A link is not followed: containers write to the directory. */
 static int connect_to_plugin(const PluginManager *manager, const char *name) {
-        cleanup_close int fd = -EBADF, path_fd = -EBADF;
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        struct stat st;
-
         if (!name || !name[0] || strchr(name, '/') || name[0] == '.')
                 return -EINVAL;
-        path_fd = openat(manager->directories[SOCKET_REGISTRATION], name,
-                         O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (path_fd < 0 || fstat(path_fd, &st) < 0)
-                return -errno;
-        if (!S_ISSOCK(st.st_mode))
-                return -ENOTSOCK;
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", path_fd);
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return connect_plugin_socket(manager->directories[SOCKET_REGISTRATION], name);
 }
 
 static int answer_connect(PluginManager *manager, const PluginMessage *message) {
@@ -370,6 +368,13 @@ static int handle_message(PluginManager *manager, PluginMessage *message) {
                 return take_answer(manager, message);
         case PLUGIN_LIST:
                 return answer_list(manager, message);
+        case PLUGIN_INFO:
+        case PLUGIN_REFUSED:
+        case PLUGIN_NOTIFIED:
+                if (message->error)
+                        utf8_sanitize(message->error);
+                plugin_registry_on_message(manager->registry, message);
+                return 0;
         default:
                 return -EBADMSG;
         }
@@ -418,8 +423,10 @@ static void retry_host_later(PluginManager *manager) {
 
 /* Plugins that were registered see a new socket, and register again. */
 static void forget_host(PluginManager *manager) {
-        bool had_plugins = manager->plugins;
+        bool had_plugins = false;
 
+        list_foreach(plugin, manager->plugins)
+                had_plugins = had_plugins || !plugin->is_adopted;
         close_channel(manager);
         while (manager->plugins)
                 forget_plugin(manager, manager->plugins);
@@ -435,11 +442,13 @@ static int on_host_retry(sd_event_source *source, uint64_t usec, void *userdata)
 
 static int on_host_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
         PluginManager *manager = userdata;
-        bool was_idle = si->si_code == CLD_EXITED && si->si_status == 0;
+        bool has_succeeded = si->si_code == CLD_EXITED && si->si_status == 0;
+        bool was_idle = has_succeeded && !manager->plugins;
 
         manager->exit_source = sd_event_source_disable_unref(manager->exit_source);
         forget_host(manager);
-        if (was_idle) {
+        plugin_registry_on_host_gone(manager->registry, was_idle);
+        if (has_succeeded) {
                 manager->retry_usec = RETRY_FIRST_USEC;
                 set_listening(manager, SD_EVENT_ON);
                 return 0;
@@ -489,8 +498,8 @@ static int start_host(PluginManager *manager) {
         return r < 0 ? r : send_listeners(manager);
 }
 
-static int on_plugin_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        PluginManager *manager = userdata;
+/* 0, or -errno: it is tried again later. */
+static int ensure_host(PluginManager *manager) {
         int r = 0;
 
         set_listening(manager, SD_EVENT_OFF);
@@ -502,7 +511,28 @@ static int on_plugin_client(sd_event_source *source, int fd, uint32_t events, vo
         close_channel(manager);
         if (!manager->exit_source)
                 retry_host_later(manager);
+        return r;
+}
+
+static int on_plugin_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) ensure_host(userdata);
         return 0;
+}
+
+static bool waits_for_retry(const PluginManager *manager) {
+        int enabled = SD_EVENT_OFF;
+
+        return sd_event_source_get_enabled(manager->retry_timer, &enabled) >= 0 &&
+               enabled != SD_EVENT_OFF;
+}
+
+static int send_for_registry(const PluginMessage *message, int fd, void *userdata) {
+        PluginManager *manager = userdata;
+        int r = 0;
+
+        if (message->kind == PLUGIN_ASK_INFO && !manager->exit_source)
+                r = waits_for_retry(manager) ? -EAGAIN : ensure_host(manager);
+        return r < 0 ? r : send_to_host(manager, message, fd);
 }
 
 /* ---- the manager ---- */
@@ -525,6 +555,12 @@ int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret) {
                                              USEC_PER_SEC, on_provider_expiry, manager);
         for (PluginSocket which = 0; which < N_PLUGIN_SOCKETS && r >= 0; which++)
                 r = open_socket_directory(manager, which);
+        if (r >= 0)
+                r = plugin_registry_new(&(PluginRegistryConfig){ .event = config->event,
+                                                                 .kubelet_dir = config->kubelet_dir,
+                                                                 .send = send_for_registry,
+                                                                 .userdata = manager },
+                                        &manager->registry);
         if (r < 0) {
                 plugin_manager_free(manager);
                 return r;
@@ -536,6 +572,7 @@ int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret) {
 PluginManager *plugin_manager_free(PluginManager *manager) {
         if (!manager)
                 return NULL;
+        plugin_registry_free(manager->registry);
         close_channel(manager);
         while (manager->plugins) {
                 RegisteredPlugin *plugin = manager->plugins;

@@ -67,6 +67,8 @@ static const ProtobufRow plugin_message_fields[] = {
         PROTOBUF_FIELD(13, MESSAGE, PluginMessage, edits, .message = &device_edits_table),
         PROTOBUF_FIELD(14, BYTES, PluginMessage, body),
         PROTOBUF_FIELD(15, NUMBER, PluginMessage, method),
+        PROTOBUF_FIELD(16, TEXT, PluginMessage, type),
+        PROTOBUF_FIELD(17, TEXT, PluginMessage, endpoint),
 };
 const ProtobufMessage plugin_message_table = PROTOBUF_TABLE(PluginMessage, plugin_message_fields);
 
@@ -304,7 +306,8 @@ static size_t frame_length(const Buffer *input) {
 
 /* Which kinds come with one, unless they have an error. */
 static bool has_descriptor(const PluginMessage *message) {
-        return message->kind == PLUGIN_LISTENER ||
+        return message->kind == PLUGIN_LISTENER || message->kind == PLUGIN_ASK_INFO ||
+               message->kind == PLUGIN_ADOPT ||
                (message->kind == PLUGIN_CONNECTED && !message->error);
 }
 

@@ -16,14 +16,24 @@ typedef enum PluginMessageKind {
         PLUGIN_ALLOCATE,     /* 'call', 'connection', 'ids' */
         PLUGIN_PREPARE,      /* likewise, for PreStartContainer */
         PLUGIN_LISTED,       /* 'call', 'error' or 'body', the answer as it is to be sent */
+        PLUGIN_ASK_INFO,     /* 'call', chosen by the agent: GetInfo of the plugin behind the socket
+                                whose descriptor this is */
+        PLUGIN_ADOPT,        /* 'call', 'name' of the resource: that plugin is the device plugin
+                                behind this descriptor */
+        PLUGIN_NOTIFY,       /* 'call', 'error' or none: the end of its registration */
+        PLUGIN_CLOSE,        /* 'call': its connections, also those of its device plugin */
         /* to the agent */
         PLUGIN_CONNECT,  /* 'connection', chosen by mainstay-plugins; 'name' of the socket */
         PLUGIN_REGISTER, /* 'connection', 'name' of the resource, 'has_preferences',
-                            'prepares_start' */
+                            'prepares_start'; 'call' of a plugin that was adopted */
         PLUGIN_DEVICES,  /* 'connection', 'devices' */
         PLUGIN_GONE,     /* 'connection' */
         PLUGIN_ANSWER,   /* 'call', 'error', 'ids', 'edits' */
         PLUGIN_LIST,     /* 'call', 'method', 'name' and 'namespace' of a pod */
+        PLUGIN_INFO,     /* 'call', 'error' or 'type', 'name', 'endpoint', 'ids' its versions */
+        PLUGIN_REFUSED,  /* 'call', 'error': it was not adopted; otherwise PLUGIN_REGISTER has its
+                            'call' */
+        PLUGIN_NOTIFIED, /* 'call', 'error' or none */
         N_PLUGIN_MESSAGE_KINDS,
 } PluginMessageKind;
 
@@ -49,6 +59,7 @@ typedef struct PluginMessage {
         DeviceEdits edits;
         Buffer body;
         int64_t method;
+        char *type, *endpoint; /* of a plugin that is asked for its registration */
 } PluginMessage;
 
 extern const ProtobufMessage plugin_message_table;

@@ -60,6 +60,57 @@ def texts(data, wanted):
     return [value.decode() for number, value in fields(data) if number == wanted]
 
 
+def start_server(path, services, old=None):
+    """Serves {service: {method: handler}} at a socket that is made anew; 'old' ends, which would remove it later."""
+    if old:
+        old.stop(0).wait()
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(name, methods) for name, methods in services.items()])
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    assert server.add_insecure_port(f"unix:{path}")
+    server.start()
+    return server
+
+
+class Registrant:
+    """Serves pluginregistration v1 at a socket of plugins_registry, with other services there if they are given."""
+
+    def __init__(self, node, kind, name, endpoint="", versions=("v1beta1",), socket="plugin-reg.sock", services=None):
+        self.directory = os.path.join(node.directory, "kubelet", "plugins_registry")
+        self.path = os.path.join(self.directory, socket)
+        self.kind, self.name, self.endpoint, self.versions, self.services = kind, name, endpoint, versions, services or {}
+        self.statuses = []  # (registered, error) of each notification
+        self.questions = 0
+        self.notify_error = None
+        self.server = None
+        self.serve()
+
+    def serve(self):
+        handlers = {"GetInfo": grpc.unary_unary_rpc_method_handler(self.info),
+                    "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(self.notify)}
+        self.server = start_server(self.path, {"pluginregistration.Registration": handlers, **self.services}, self.server)
+
+    def info(self, request, context):
+        self.questions += 1
+        return field(1, self.kind) + field(2, self.name) + field(3, self.endpoint) + b"".join(field(4, v) for v in self.versions)
+
+    def notify(self, request, context):
+        found = dict(fields(request))
+        self.statuses.append((bool(found.get(1)), found.get(2, b"").decode()))
+        if self.notify_error:
+            context.abort(grpc.StatusCode.UNKNOWN, self.notify_error)
+        return b""
+
+    def remove(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+    def stop(self):
+        self.server.stop(0).wait()
+        self.remove()
+
+
 class DevicePlugin:
     """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. The test chooses its answers."""
 
@@ -77,18 +128,15 @@ class DevicePlugin:
         self.serve()
 
     def serve(self):
-        handlers = {"GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(self.options),
-                    "ListAndWatch": grpc.unary_stream_rpc_method_handler(self.list_and_watch),
-                    "GetPreferredAllocation": grpc.unary_unary_rpc_method_handler(self.prefer),
-                    "Allocate": grpc.unary_unary_rpc_method_handler(self.allocate),
-                    "PreStartContainer": grpc.unary_unary_rpc_method_handler(self.start_container)}
-        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
-        self.server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", handlers)])
         path = os.path.join(self.directory, self.endpoint)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        assert self.server.add_insecure_port(f"unix:{path}")
-        self.server.start()
+        self.server = start_server(path, {"v1beta1.DevicePlugin": self.handlers()}, self.server)
+
+    def handlers(self):
+        return {"GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(self.options),
+                "ListAndWatch": grpc.unary_stream_rpc_method_handler(self.list_and_watch),
+                "GetPreferredAllocation": grpc.unary_unary_rpc_method_handler(self.prefer),
+                "Allocate": grpc.unary_unary_rpc_method_handler(self.allocate),
+                "PreStartContainer": grpc.unary_unary_rpc_method_handler(self.start_container)}
 
     def check(self, method, context):
         if method in self.errors:

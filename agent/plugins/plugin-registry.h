@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Plugins that register by a socket in plugins_registry (kubelet: pluginmanager): each socket is
+ * asked who is behind it, and told whether it is registered. A refused plugin, and one that does
+ * not answer, is asked again with a back-off for as long as its socket exists. */
+
+#include "agent/plugins/plugin-protocol.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct PluginRegistry PluginRegistry;
+
+typedef struct PluginRegistryConfig { /* all is borrowed */
+        sd_event *event;
+        const char *kubelet_dir;
+        /* To mainstay-plugins, which PLUGIN_ASK_INFO starts. 0 or -errno. */
+        int (*send)(const PluginMessage *message, int fd, void *userdata);
+        void *userdata;
+} PluginRegistryConfig;
+
+/* A directory that cannot be watched is logged. 0 or -ENOMEM. */
+int plugin_registry_new(const PluginRegistryConfig *config, PluginRegistry **ret);
+PluginRegistry *plugin_registry_free(PluginRegistry *registry);
+
+/* PLUGIN_INFO, PLUGIN_REFUSED, PLUGIN_NOTIFIED; PLUGIN_REGISTER of a plugin that was adopted. */
+void plugin_registry_on_message(PluginRegistry *registry, const PluginMessage *message);
+
+/* mainstay-plugins has ended: because it was idle, or by an error. */
+void plugin_registry_on_host_gone(PluginRegistry *registry, bool was_idle);
+
+/* Connects to the socket at a relative path, in which no link is followed: containers write to the
+ * directories of plugins. A descriptor that does not block, or -errno. */
+int connect_plugin_socket(int dir_fd, const char *path);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Watches plugins_registry and the directories below it for sockets (kubelet: pluginwatcher). Names
+ * that begin with a dot, links, and whatever is not a socket are ignored. */
+
+#include "common/error.h"
+
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+typedef struct RegistryWatch RegistryWatch;
+
+/* Tells a socket that was made anew from one that is known. */
+typedef struct SocketIdentity {
+        dev_t device;
+        ino_t inode;
+        struct timespec changed;
+} SocketIdentity;
+
+bool socket_identity_equals(const SocketIdentity *a, const SocketIdentity *b);
+
+/* Whether 'path' is 'root', or below it. */
+bool registry_path_is_within(const char *path, const char *root);
+
+/* Paths are relative to the directory, and borrowed. */
+typedef struct RegistryWatchHandlers {
+        /* A socket is there; it may be known. */
+        void (*on_socket)(const char *path, const SocketIdentity *identity, void *userdata);
+        /* There is nothing of this name any more, nor below it. */
+        void (*on_gone)(const char *path, void *userdata);
+        /* Events were lost: on_socket() follows for all that is there. */
+        void (*on_lost)(void *userdata);
+        void *userdata;
+} RegistryWatchHandlers;
+
+/* 'dir_fd' is borrowed for as long as it exists. Calls back for what is there already. 0 or
+ * -errno. */
+int registry_watch_new(sd_event *event, int dir_fd, const RegistryWatchHandlers *handlers,
+                       RegistryWatch **ret);
+RegistryWatch *registry_watch_free(RegistryWatch *watch);

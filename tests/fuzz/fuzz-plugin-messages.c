@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as the answer of a plugin: they are refused, or become what the agent accepts. The
+ * first byte chooses the method. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/plugin-host/device-plugin-messages.h"
+#include "agent/plugin-host/plugin-info.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+/* The agent receives a decoded answer as it was. */
+static void send_to_agent(PluginMessage *message) {
+        cleanup_buffer Buffer buffer = { 0 };
+        PluginMessage received = { 0 };
+
+        assert(protobuf_encode(&plugin_message_table, message, &buffer, PLUGIN_FRAME_MAX) == 0);
+        assert(protobuf_decode(&plugin_message_table, buffer.data, buffer.length, &received,
+                               NULL) == 0);
+        assert(strv_length(received.ids) == strv_length(message->ids));
+        assert(received.devices.n == message->devices.n);
+        assert(device_edits_normalize(&received.edits) == 0);
+        assert(device_edits_check(&received.edits, NULL) == 0);
+        plugin_message_done(&received);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        const char *answer = (const char *) data + 1;
+        PluginMessage message = { .kind = PLUGIN_ANSWER };
+        int r;
+
+        if (size < 1)
+                return 0;
+        switch (data[0] % 4) {
+        case 0:
+                r = decode_plugin_info(answer, size - 1, &message);
+                break;
+        case 1:
+                r = decode_device_list(answer, size - 1, &message.devices, NULL);
+                break;
+        case 2:
+                r = decode_preferred_answer(answer, size - 1, &message.ids, NULL);
+                break;
+        default:
+                r = decode_allocate_answer(answer, size - 1, &message.edits, NULL);
+                break;
+        }
+        if (r >= 0)
+                send_to_agent(&message);
+        plugin_message_done(&message);
+        return 0;
+}
