@@ -4,8 +4,10 @@
 #include "agent/bundle/huge-pages.h"
 #include "agent/model/containers.h"
 #include "agent/model/match.h"
+#include "agent/model/names.h"
 #include "agent/model/object-identity.h"
 #include "common/cleanup.h"
+#include "common/strv.h"
 
 /* ---- claims ---- */
 
@@ -44,20 +46,16 @@ static int explain_unsupported_volume(const DataObject *object, Error *reterr) {
         const PersistentVolume *volume = &object->volume;
         const char *name = object->metadata.name;
 
-        if (volume->nfs)
-                return error_setf(reterr, EINVAL,
-                                  "no volume plugin matched: persistentvolume \"%s\" is on NFS "
-                                  "(%s:%s), which this node does not mount",
-                                  name, strna(volume->nfs->server), strna(volume->nfs->path));
         if (volume->csi)
                 return error_setf(reterr, EINVAL,
                                   "driver name %s not found in the list of registered CSI drivers: "
                                   "persistentvolume \"%s\" needs it, and this node has none",
                                   strna(volume->csi->driver), name);
-        return error_setf(reterr, EINVAL,
-                          "no volume plugin matched: persistentvolume \"%s\" is neither a hostPath "
-                          "nor a local volume",
-                          name);
+        return error_setf(
+                reterr, EINVAL,
+                "no volume plugin matched: persistentvolume \"%s\" is neither a hostPath, "
+                "nor a local volume, nor on NFS",
+                name);
 }
 
 /* The kubelet's words. */
@@ -130,6 +128,63 @@ int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Vol
         return ret->type == HOST_PATH_OTHER ? explain_unknown_type(reterr) : 0;
 }
 
+/* ---- NFS ---- */
+
+int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                    NfsExport *ret, Error *reterr) {
+        const ClaimVolumeSource *claim = volume->persistent_volume_claim;
+        const DataObject *object;
+        int r;
+
+        if (volume->nfs) {
+                *ret = (NfsExport){ volume->nfs, NULL, volume->nfs->read_only };
+                return 1;
+        }
+        if (!claim && !volume->ephemeral)
+                return 0;
+        r = find_persistent_volume(config, pod, volume, &object, reterr);
+        if (r < 0)
+                return r;
+        if (!object->volume.nfs)
+                return 0;
+        *ret = (NfsExport){ object->volume.nfs, object->volume.mount_options,
+                            object->volume.nfs->read_only || (claim && claim->read_only) };
+        return 1;
+}
+
+/* Those of an API server or an old record are checked here only. */
+static int check_nfs_export(const NfsExport *export, Error *reterr) {
+        int r = check_nfs_server(strna(export->source->server), reterr);
+
+        if (r >= 0)
+                r = check_absolute_path(strna(export->source->path), reterr);
+        strv_foreach(option, export->mount_options)
+                if (r >= 0)
+                        r = check_nfs_option(*option, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "nfs %s:%s", strna(export->source->server),
+                                     strna(export->source->path))
+                     : 0;
+}
+
+static int check_nfs_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                            Error *reterr) {
+        NfsExport export;
+        int r = find_nfs_export(config, pod, volume, &export, reterr);
+
+        return r <= 0 ? r : check_nfs_export(&export, reterr);
+}
+
+static int check_claim_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                              Error *reterr) {
+        HostPathVolumeSource source;
+        NfsExport export;
+        int r = find_nfs_export(config, pod, volume, &export, reterr);
+
+        if (r > 0)
+                return check_nfs_export(&export, reterr);
+        return r < 0 ? r : find_claimed_directory(config, pod, volume, &source, reterr);
+}
+
 /* ---- all kinds ---- */
 
 static int check_projected_sources(const ProjectedVolumeSource *projected, Error *reterr) {
@@ -147,7 +202,6 @@ static int check_projected_sources(const ProjectedVolumeSource *projected, Error
 static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                                      const Volume *volume, Error *reterr) {
         const char *kind = volume_unmountable_kind(volume);
-        HostPathVolumeSource source;
 
         if (kind)
                 return error_setf(reterr, EINVAL,
@@ -155,10 +209,7 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                                   "the kind %s",
                                   kind);
         if (volume->nfs)
-                return error_setf(reterr, EINVAL,
-                                  "no volume plugin matched: this node does not mount NFS (%s:%s); "
-                                  "mount it on the node, and name it by hostPath",
-                                  strna(volume->nfs->server), strna(volume->nfs->path));
+                return check_nfs_volume(config, pod, volume, reterr);
         if (volume->csi)
                 return error_setf(reterr, EINVAL,
                                   "driver name %s not found in the list of registered CSI drivers: "
@@ -170,7 +221,7 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
                 return error_setf(reterr, EINVAL, "hostPath '%.200s' is not an absolute path",
                                   volume->host_path->path);
         if (volume->persistent_volume_claim || volume->ephemeral)
-                return find_claimed_directory(config, pod, volume, &source, reterr);
+                return check_claim_volume(config, pod, volume, reterr);
         if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_OTHER)
                 return error_setf(reterr, EINVAL, "unknown storage medium");
         if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Volumes that only pods of an API server have: persistentVolumeClaim (claimName), which is
- * resolved to a directory of this node, and the kinds that it cannot mount. */
+/* Volumes that are elsewhere: persistentVolumeClaim (claimName), which only pods of an API server
+ * have and which is resolved to a directory of this node or an export of an NFS server; nfs; and
+ * the kinds that this node cannot mount. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -14,6 +15,18 @@ int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Vol
 
 /* The claim of a volume is bound to a local volume, which the pod may write: it gets fsGroup. */
 bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume);
+
+/* An export of an NFS server; all is borrowed. */
+typedef struct NfsExport {
+        const NfsVolumeSource *source;
+        char **mount_options; /* or NULL */
+        bool read_only;
+} NfsExport;
+
+/* 1 if the volume is one, or its claim is bound to one; 0 if it is of another kind; otherwise as
+ * find_claimed_directory(). */
+int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                    NfsExport *ret, Error *reterr);
 
 /* Whether all volumes of the pod can be mounted here. 0, or the first error: MountVolume.SetUp
  * failed for volume "x" : … */

@@ -7,6 +7,8 @@
 #include "agent/bundle/pod-paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -148,11 +150,37 @@ static void put_fs_group_line(FILE *out, const PodSecurityContext *context, cons
                        context->fs_group.value, is_once ? ":root-mismatch" : "", volume->name);
 }
 
+/* Options that "ro" contradicts are mount.nfs's to settle: the last one counts. */
+static void put_nfs_mount(FILE *out, const Volume *volume, const NfsExport *export,
+                          const char *target) {
+        const char *server = export->source->server;
+        bool is_ipv6 = strchr(server, ':') && server[0] != '[';
+        cleanup_free char *source = text_format("%s%s%s:%s", is_ipv6 ? "[" : "", server,
+                                                is_ipv6 ? "]" : "", export->source->path);
+        const char *separator = "";
+
+        if (!source)
+                return; /* ferror() reports it too */
+        put_fstab_field(out, source);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "nfs x-mainstay.volume=%s,x-mainstay.nfs=\"", volume->name);
+        strv_foreach(option, export->mount_options) {
+                (void) fprintf(out, "%s%s", separator, *option);
+                separator = ",";
+        }
+        (void) fprintf(out, "%s\" 0 0\n", !export->read_only ? "" : separator[0] ? ",ro" : "ro");
+}
+
 /* Claims have been resolved once; see check_pod_volumes(). */
 static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
                             const Volume *volume, const char *target) {
         HostPathVolumeSource source;
+        NfsExport export;
 
+        if (find_nfs_export(config, pod, volume, &export, NULL) > 0) {
+                put_nfs_mount(out, volume, &export, target);
+                return;
+        }
         if (find_claimed_directory(config, pod, volume, &source, NULL) < 0)
                 return;
         if (pod->spec.security_context.fs_group.is_set &&
@@ -170,7 +198,7 @@ static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const P
                         continue; /* ferror() also reports a memory stream that is out of memory */
                 if (volume->host_path)
                         put_host_path_mount(out, volume, volume->host_path, target);
-                else if (volume->persistent_volume_claim || volume->ephemeral)
+                else if (volume->nfs || volume->persistent_volume_claim || volume->ephemeral)
                         put_claim_mount(out, config, pod, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
                         put_memory_mount(out, config, &pod->spec, volume, target);

@@ -55,7 +55,7 @@ static int put_relabel_volumes(FILE *out, const RuntimeSpecInput *input) {
                         pod_find_volume(&input->pod->spec, container->volume_mounts.items[i].name);
                 cleanup_free char *label = NULL;
 
-                if (!volume || volume->host_path || volume->image ||
+                if (!volume || volume->host_path || volume->image || volume->nfs ||
                     volume->persistent_volume_claim || volume->ephemeral)
                         continue;
                 r = selinux_shared_label(input->config, input->pod, volume, &label);

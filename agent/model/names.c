@@ -316,6 +316,29 @@ int check_host_path(const char *value, Error *reterr) {
         return 0;
 }
 
+/* Printable, without blanks, quotes and backslashes. */
+static bool is_plain_word(const char *value) {
+        for (const char *p = value; *p; p++)
+                if (*p <= ' ' || *p >= 127 || strchr("\"'\\", *p))
+                        return false;
+        return value[0] && value[0] != '-';
+}
+
+int check_nfs_server(const char *value, Error *reterr) {
+        return is_plain_word(value) && !strpbrk(value, "/,")
+                       ? 0
+                       : refuse_name_value(value, "be a host name or an address", reterr);
+}
+
+int check_nfs_option(const char *value, Error *reterr) {
+        return is_plain_word(value)
+                       ? 0
+                       : refuse_name_value(value,
+                                           "be an option of mount.nfs, without blanks or "
+                                           "quotes",
+                                           reterr);
+}
+
 int check_mount_path(const char *value, Error *reterr) {
         return strchr(value, ':') ? refuse_name_value(value, "not contain ':'", reterr) : 0;
 }

@@ -70,6 +70,12 @@ int check_image(const char *value, Error *reterr);
 int check_absolute_path(const char *value, Error *reterr);
 int check_host_path(const char *value, Error *reterr);
 
+/* The host name or address of an NFS server: nothing that mount.nfs takes for an option. */
+int check_nfs_server(const char *value, Error *reterr);
+
+/* An option of mount.nfs, or several with commas, that needs no quotes. */
+int check_nfs_option(const char *value, Error *reterr);
+
 /* A relative path without "..". */
 int check_descending_path(const char *value, Error *reterr);
 

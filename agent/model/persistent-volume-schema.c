@@ -88,6 +88,7 @@ static const Field volume_spec_fields[] = {
               .schema = &volume_node_affinity_schema),
         FIELD("volumeMode",             ENUM,       PersistentVolume, mode,
               ENUM_NAMES(volume_mode_names), .ignores_other = true),
+        FIELD("mountOptions",           STRINGS,    PersistentVolume, mount_options),
 };
 static const Schema volume_spec_schema = {
         .name = "PersistentVolumeSpec", .size = sizeof(PersistentVolume),

@@ -55,4 +55,5 @@ typedef struct PersistentVolume {
         ClaimReference *claim;
         VolumeNodeAffinity *node_affinity; /* the nodes from which it can be reached; NULL: all */
         VolumeMode mode;
+        char **mount_options; /* or NULL */
 } PersistentVolume;

@@ -440,9 +440,11 @@ static const Schema claim_volume_schema = {
 };
 
 static const Field nfs_volume_fields[] = {
-        FIELD("server",                 STRING,     NfsVolumeSource, server),
-        FIELD("path",                   STRING,     NfsVolumeSource, path),
-        IGNORED("readOnly"),
+        FIELD("server",                 STRING,     NfsVolumeSource, server, REQUIRED,
+              CHECK(check_nfs_server), LENIENT),
+        FIELD("path",                   STRING,     NfsVolumeSource, path, REQUIRED,
+              CHECK(check_absolute_path), LENIENT),
+        FIELD("readOnly",               BOOL,       NfsVolumeSource, read_only),
 };
 const Schema nfs_volume_schema = {
         .name = "NFSVolumeSource", .size = sizeof(NfsVolumeSource),
@@ -469,8 +471,7 @@ static const Field volume_fields[] = {
         PRESENT("awsElasticBlockStore", Volume, unmountable.aws_elastic_block_store, SERVED_BY_CSI),
         PRESENT("gitRepo", Volume, unmountable.git_repo, REMOVED_VOLUME),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
-        FIELD("nfs",                    OPTIONAL,   Volume, nfs, .schema = &nfs_volume_schema,
-              .is_api_only = true, .reason = NOT_OURS),
+        FIELD("nfs",                    OPTIONAL,   Volume, nfs, .schema = &nfs_volume_schema),
         PRESENT("iscsi", Volume, unmountable.iscsi, NOT_OURS),
         PRESENT("glusterfs", Volume, unmountable.glusterfs, REMOVED_VOLUME),
         FIELD("persistentVolumeClaim",  OPTIONAL,   Volume, persistent_volume_claim,

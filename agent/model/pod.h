@@ -368,6 +368,7 @@ typedef struct ClaimVolumeSource {
 typedef struct NfsVolumeSource {
         char *server;
         char *path;
+        bool read_only;
 } NfsVolumeSource;
 
 typedef struct CsiVolumeSource {

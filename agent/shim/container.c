@@ -195,7 +195,7 @@ static int run_container_main(void *userdata, Error *reterr) {
                 return error_setf(reterr, EXDEV, "the bundle '%s' is not below '%s'", job->bundle,
                                   job->shim->options->run_dir);
         FAIL_AT("container.start");
-        r = mounts_apply(fstab, job->bundle, reterr);
+        r = mounts_apply(fstab, job->bundle, -EBADF, reterr);
         if (r >= 0)
                 r = rootfs_check(rootfs, reterr);
         if (r < 0)

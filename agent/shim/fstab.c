@@ -60,6 +60,7 @@ static const struct {
         { "x-mainstay.group=",    offsetof(MountSpec, group)         },
         { "x-mainstay.copy=",     offsetof(MountSpec, copy)          },
         { "x-mainstay.mountpoint=", offsetof(MountSpec, mount_point) },
+        { "x-mainstay.nfs=",      offsetof(MountSpec, nfs)           },
 };
 /* clang-format on */
 
@@ -182,6 +183,8 @@ static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
                                   spec->data);
         if (spec->bind && spec->mode)
                 return error_setf(reterr, EINVAL, "a bind mount has the mode of its source");
+        if (spec->nfs && (spec->bind || spec->data || spec->flags || spec->mode))
+                return error_setf(reterr, EINVAL, "an NFS mount has its options in x-mainstay.nfs");
         if (!spec->bind && (spec->hostpath_type || spec->beneath || spec->idmap))
                 return error_setf(reterr, EINVAL,
                                   "x-mainstay.hostpath, .beneath and .idmap need a bind mount");
@@ -219,6 +222,7 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->group);
         free(spec->copy);
         free(spec->mount_point);
+        free(spec->nfs);
 }
 
 void fstab_done(Fstab *fstab) {

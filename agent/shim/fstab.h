@@ -17,6 +17,9 @@
  *   x-mainstay.label=<label>     the source and everything in it get this SELinux label
  *   x-mainstay.group=<group>     or this group: volume-group.h
  *
+ * A line of type "nfs" with
+ *   x-mainstay.nfs=<options>     is mounted by mount.nfs with these options: nfs-mount.h
+ *
  * Two more lines of kind "none" mount nothing:
  *   x-mainstay.copy=<rootfs>      the target is a directory that gets a copy of the source, a path
  *                                 in that root file system: image-content.h
@@ -46,6 +49,7 @@ typedef struct MountSpec {
         char *group;
         char *copy;
         char *mount_point;
+        char *nfs;
 } MountSpec;
 
 typedef struct Fstab {

@@ -6,6 +6,7 @@
 #include "agent/shim/image-content.h"
 #include "agent/shim/mount-point.h"
 #include "agent/shim/mountinfo.h"
+#include "agent/shim/nfs-mount.h"
 #include "agent/shim/overlay.h"
 #include "agent/shim/subpath.h"
 #include "agent/shim/volume-group.h"
@@ -171,7 +172,13 @@ static int label_mount_source(const MountSpec *spec, Error *reterr) {
         return 0;
 }
 
-static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
+static int mount_nfs(const MountSpec *spec, const char *root, int network_fd, Error *reterr) {
+        cleanup_close int fd = open_mount_target(spec, root, true, reterr);
+
+        return fd < 0 ? fd : nfs_mount(spec->source, spec->target, spec->nfs, network_fd, reterr);
+}
+
+static int apply_mount(const MountSpec *spec, const char *root, int network_fd, Error *reterr) {
         FAIL_AT("mounts.apply");
         if (spec->label)
                 return label_mount_source(spec, reterr);
@@ -181,10 +188,18 @@ static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
                 return image_content_copy(spec->copy, spec->source, spec->target, reterr);
         if (spec->mount_point)
                 return mount_point_make(spec->source, spec->target, spec->mount_point, reterr);
+        if (spec->nfs)
+                return mount_nfs(spec, root, network_fd, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
 }
 
-int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
+static int name_volume(const MountSpec *spec, int r, Error *reterr) {
+        return spec->nfs ? error_prefixf(reterr, r, "MountVolume.SetUp failed for volume \"%s\" ",
+                                         spec->volume)
+                         : error_prefixf(reterr, r, "volume \"%s\"", spec->volume);
+}
+
+int mounts_apply(const char *fstab_path, const char *root, int network_fd, Error *reterr) {
         cleanup_fstab Fstab fstab = { 0 };
         int r = 0;
 
@@ -194,9 +209,9 @@ int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
         for (size_t i = 0; r >= 0 && i < fstab.n; i++) {
                 const MountSpec *spec = &fstab.mounts[i];
 
-                r = apply_mount(spec, root, reterr);
+                r = apply_mount(spec, root, network_fd, reterr);
                 if (r < 0 && spec->volume)
-                        r = error_prefixf(reterr, r, "volume \"%s\"", spec->volume);
+                        r = name_volume(spec, r, reterr);
         }
         if (r < 0)
                 (void) mounts_undo(root);

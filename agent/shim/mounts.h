@@ -9,7 +9,7 @@
 /* Makes the mounts in order. Targets are below 'root'; missing ones are created, and no link is
  * followed. If a mount fails, the earlier ones are undone. A missing file is an empty list. 0 or
  * -errno. */
-int mounts_apply(const char *fstab_path, const char *root, Error *reterr);
+int mounts_apply(const char *fstab_path, const char *root, int network_fd, Error *reterr);
 
 /* Unmounts, lazily, everything that is mounted on 'root' and below. Mounts that have peers
  * elsewhere (a volume's own mounts, shared with the host) stay there. 0 or the first -errno. */

@@ -55,7 +55,7 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
                 r = user_namespace_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
         if (r < 0)
                 return r;
-        r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
+        r = mounts_apply(job->fstab, job->shim->pod_dir, job->shim->host.network_fd, reterr);
         if (r < 0)
                 return r;
         /* Never the node's: a pod without its own UTS namespace has the node's host name. */

@@ -253,4 +253,4 @@ def test_pod_with_a_CSI_volume_is_pending(node):
 
 
 def test_pod_with_an_NFS_volume_is_pending(node):
-    check_waits_for_volume(node, {"nfs": {"server": "203.0.113.9", "path": "/export"}}, "data", "NFS")
+    check_waits_for_volume(node, {"nfs": {"server": "127.0.0.1", "path": "/export"}}, "data", "mount failed", "127.0.0.1:/export")

@@ -42,7 +42,7 @@ def inside(member, name, path):
 
 
 @pytest.mark.parametrize("kind, word", [
-    ({"nfs": {"server": "192.0.2.1", "path": "/export"}}, "192.0.2.1:/export"),
+    ({"nfs": {"server": "-o", "path": "/export"}}, "-o:/export"),
     ({"csi": {"driver": "disk.csi.example.com", "volumeAttributes": {"a": "b"}}}, "disk.csi.example.com"),
     ({"iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}, "iscsi"),
     ({"persistentVolumeClaim": {"claimName": "missing"}}, 'persistentvolumeclaim "missing" not found'),

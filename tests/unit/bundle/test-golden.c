@@ -199,6 +199,25 @@ TEST(blanks_in_a_host_path_are_escaped_for_fstab)
                 "mode=01777,x-mainstay.volume=m,size=1048576 0 0\n");
 }
 
+TEST(nfs_export_keeps_its_options_in_quotes_and_an_address_in_brackets)
+{
+        NfsVolumeSource writable = { (char[]){ "nas" }, (char[]){ "/a b" }, false };
+        NfsVolumeSource readable = { (char[]){ "2001:db8::1" }, (char[]){ "/" }, true };
+        Volume volumes[] = {
+                { .name = (char[]){ "v" }, .nfs = &writable },
+                { .name = (char[]){ "w" }, .nfs = &readable },
+        };
+        Pod pod = { .metadata.uid = (char[]){ "u" },
+                    .spec.host_ipc = true,
+                    .spec.volumes = { volumes, N_ELEMENTS(volumes) } };
+        cleanup_free char *fstab = pod_fstab(&config, &pod);
+
+        EXPECT_STREQ(fstab, "nas:/a\\040b /run/mainstay/pods/u/volumes/v nfs "
+                            "x-mainstay.volume=v,x-mainstay.nfs=\"\" 0 0\n"
+                            "[2001:db8::1]:/ /run/mainstay/pods/u/volumes/w nfs "
+                            "x-mainstay.volume=w,x-mainstay.nfs=\"ro\" 0 0\n");
+}
+
 static char *print_memory_volume(const char *resources, const char *empty_dir,
                                  const BundleConfig *of_node) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };

@@ -519,8 +519,13 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
-                  "web.yaml:6:23: spec.volumes[0].nfs: is not a kind of volume that this agent "
-                  "mounts; mount it on the node, and name it by hostPath" },
+                  "web.yaml:6:28: spec.volumes[0].nfs.server: is required" },
+                { "volumes: [{name: v, nfs: {server: -o, path: /x}}]",
+                  "web.yaml:6:37: spec.volumes[0].nfs.server: must be a host name or an address, "
+                  "not '-o'" },
+                { "volumes: [{name: v, nfs: {server: a, path: x}}]",
+                  "web.yaml:6:46: spec.volumes[0].nfs.path: must be an absolute path, not 'x'" },
+                { "volumes: [{name: v, nfs: {server: a, path: /x, readOnly: true}}]", "" },
                 { "volumes: [{name: v, emptydir: {}}]",
                   "warning: web.yaml:6:23: spec.volumes[0].emptydir: is not a field of Volume; did "
                   "you mean 'emptyDir'?\nweb.yaml:6:13: spec.volumes[0]: has no source, so it is "

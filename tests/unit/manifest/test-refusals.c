@@ -81,7 +81,6 @@ TEST(unsupported_volume_kinds_are_refused_with_a_reason)
                   "is a kind of volume that Kubernetes has removed" },
                 { "scaleIO: {system: s}", "is a kind of volume that Kubernetes has removed" },
                 { "storageos: {volumeName: v}", "is a kind of volume that Kubernetes has removed" },
-                { "nfs: {server: s, path: /}", "is not a kind of volume that this agent mounts; " },
                 { "iscsi: {iqn: i}", "is not a kind of volume that this agent mounts; " },
                 { "fc: {lun: 1}", "is not a kind of volume that this agent mounts; " },
                 { "flexVolume: {driver: d}", "is not a kind of volume that this agent mounts; " },

@@ -91,6 +91,22 @@ TEST(our_own_options_are_removed_from_the_mount_data)
         EXPECT_STREQ(fstab.mounts[2].beneath, "/x");
 }
 
+TEST(options_of_an_nfs_mount_are_not_flags_of_ours)
+{
+        cleanup_fstab Fstab fstab = { 0 };
+
+        EXPECT_EQ(parse_test_fstab(
+                          "nas:/a /x nfs x-mainstay.volume=v,x-mainstay.nfs=\"ro,hard\" 0 0\n"
+                          "nas:/b /y nfs x-mainstay.nfs=\"\" 0 0\n",
+                          &fstab, NULL),
+                  0);
+        EXPECT_STREQ(fstab.mounts[0].nfs, "ro,hard");
+        EXPECT(fstab.mounts[0].flags == 0 && !fstab.mounts[0].data);
+        EXPECT_STREQ(fstab.mounts[1].nfs, "");
+        EXPECT_EQ(parse_test_fstab("nas:/a /x nfs ro,x-mainstay.nfs=\"\" 0 0\n", &fstab, NULL),
+                  -EINVAL);
+}
+
 TEST(an_invalid_line_is_reported_with_its_number)
 {
         static const struct {
