@@ -31,7 +31,7 @@ FOREIGN_PACKAGES=(mmdebstrap arch-test)
 # shellcheck disable=SC2034
 ARM_PACKAGES=(qemu-user-static qemu-system-arm)
 # shellcheck disable=SC2034
-VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm)
+VM_PACKAGES=(debhelper mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm apt-utils gnupg faketime)
 
 # Installs those that are missing, without questions; apt does not run if none is.
 install_packages() {

@@ -57,7 +57,7 @@ def first(what, run):
 
 @pytest.fixture(scope="session", name="package")
 def _package():
-    (package,) = glob.glob(os.path.join(PACKAGE, "mainstay_*.deb"))
+    (package,) = glob.glob(os.path.join(PACKAGE, "apt", "pool", "*", "mainstay_*.deb"))
     return package
 
 

@@ -21,6 +21,8 @@ runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libg
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba
 python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
+# A minimal Debian, on which the offline archive of a release is installed.
+MINIMAL = f"systemd systemd-sysv udev kmod {KERNELS[ARCHITECTURE]} initramfs-tools".split()
 # Servers that tests start themselves.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
 nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service docker-registry.service""".split()
@@ -107,11 +109,11 @@ def write(root, path, text, mode=0o644):
     os.chmod(path, mode)
 
 
-def debootstrap(root):
+def debootstrap(root, packages):
     """From one archive: security updates are of no use there, and are another archive that may be out of order. The
     initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
-                    "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
+                    "--include=" + ",".join(packages), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
                     "--essential-hook=echo MODULES=list >$1/etc/initramfs-tools/conf.d/machine",
                     "--essential-hook=printf 'virtio_pci\\nvirtio_blk\\next4\\n' >$1/etc/initramfs-tools/modules",
@@ -127,7 +129,8 @@ def configure_root(root):
     write(root, "etc/hosts", "127.0.0.1 localhost machine\n")
     write(root, "etc/systemd/journald.conf.d/test.conf", "[Journal]\nStorage=persistent\n")
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "enable", "channel.service"], check=True)
-    os.unlink(os.path.join(root, "etc/systemd/system/multi-user.target.wants/nginx.service"))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(root, "etc/systemd/system/multi-user.target.wants/nginx.service"))
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "mask", "apt-daily.timer", "apt-daily-upgrade.timer",
                     "e2scrub_all.timer", "fstrim.timer", "dpkg-db-backup.timer", "getty.target",
                     "e2scrub_reap.service", *SERVERS], check=True)
@@ -145,44 +148,46 @@ def label(root):
                     f"chroot '{root}' setfiles -F -e /proc -e /sys -e /dev {contexts} /"], check=True)
 
 
-def make_root(root):
-    debootstrap(root)
+def make_root(root, minimal):
+    debootstrap(root, MINIMAL if minimal else PACKAGES)
     configure_root(root)
-    label(root)
+    if not minimal:
+        label(root)
 
 
-def make_root_in_memory(root):
+def make_root_in_memory(root, minimal):
     """32-bit programs that are emulated one by one cannot list the directories of ext4, in which a position has 64
     bits."""
     with tempfile.TemporaryDirectory() as memory:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", memory], check=True)
         try:
             made = os.path.join(memory, "root")
-            make_root(made)
+            make_root(made, minimal)
             subprocess.run(["cp", "-a", made, root], check=True)
         finally:
             subprocess.run(["umount", memory], check=True)
 
 
-def root_path():
+def root_path(prefix):
     """The root directory of the machines, cached outside of the tree: it takes minutes to build and depends on this file only."""
     with open(__file__, "rb") as file:
-        return os.path.join(directory("vm"), f"root-{ARCHITECTURE}-" + hashlib.sha256(file.read()).hexdigest()[:16])
+        return os.path.join(directory("vm"), f"{prefix}-" + hashlib.sha256(file.read()).hexdigest()[:16])
 
 
 @contextlib.contextmanager
-def locked_root():
+def locked_root(minimal=False):
     """Yields the root directory without the package, built once and locked against other runs of the tests."""
-    root = root_path()
-    with open(os.path.join(directory("vm"), f"lock-{ARCHITECTURE}"), "w", encoding="utf-8") as lock:
+    prefix = f"{'minimal' if minimal else 'root'}-{ARCHITECTURE}"
+    root = root_path(prefix)
+    with open(os.path.join(directory("vm"), f"lock-{prefix.removeprefix('root-')}"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(root + ".whole"):
-            for old in glob.glob(os.path.join(directory("vm"), f"root-{ARCHITECTURE}-*")):
+            for old in glob.glob(os.path.join(directory("vm"), f"{prefix}-*")):
                 if old.endswith(".whole"):
                     os.unlink(old)
                 else:
                     shutil.rmtree(old)
-            (make_root_in_memory if ARCHITECTURE == "armhf" else make_root)(root)
+            (make_root_in_memory if ARCHITECTURE == "armhf" else make_root)(root, minimal)
             write(directory("vm"), os.path.basename(root) + ".whole", "")
         yield root
 
