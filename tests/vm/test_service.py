@@ -136,6 +136,7 @@ def test_remove_stops_all_pods_and_purge_leaves_nothing_behind(machine):
     machine.run(f"rm {MANIFESTS}/*.yaml && dpkg --purge mainstay")
     left = machine.run("find / -xdev -name '*mainstay*' -not -path '/opt/test/*' -not -path '/var/log/*' -not -path '/proc/*'")
     assert left == ""
+    assert machine.ask("ls -R /var/lib/kubelet")[0] != 0
     assert machine.ask("getent passwd mainstay-image; getent group mainstay-image")[1] == ""
     machine.wait("! find /sys/fs/cgroup -name '*kubepods*' | grep .", "the slices of pods are gone")
     assert "mainstay" not in machine.run("ip -brief link")
