@@ -187,19 +187,20 @@ static void forget_cluster(ApiServerSync *api, bool is_certain) {
 }
 
 static void drop_trial(ApiServerSync *api) {
-        cluster_identity_cancel(api->cluster);
+        cluster_identity_cancel_trial(api->cluster);
         api->trial = kube_client_free(api->trial);
         kubeconfig_done(&api->next);
 }
 
-/* While the agent runs, its pods and objects are those of one cluster. */
-static void finish_trial(ApiServerSync *api, ClusterVerdict verdict) {
+/* While the agent runs, a change of the kubeconfig does not change the cluster. */
+static void on_trial_decided(ClusterVerdict verdict, void *userdata) {
+        ApiServerSync *api = userdata;
         cleanup_error Error error = ERROR_NULL;
         int r = verdict != CLUSTER_SAME ? -EXDEV
                                         : kube_client_reload(api->client, &api->next, &error);
 
         if (r >= 0)
-                cluster_identity_accept(api->cluster);
+                cluster_identity_accept_trial(api->cluster);
         else if (r == -EXDEV)
                 log_error("The kubeconfig %s is of another cluster now; the last one stays in use "
                           "until mainstayd is restarted",
@@ -210,20 +211,12 @@ static void finish_trial(ApiServerSync *api, ClusterVerdict verdict) {
         drop_trial(api);
 }
 
-static void on_cluster_decided(ClusterVerdict verdict, void *userdata) {
+/* Nothing of the new one was used yet: see cluster_identity_guard(). */
+static void on_other_cluster(ClusterVerdict verdict, void *userdata) {
         ApiServerSync *api = userdata;
-        int r;
 
-        if (api->trial) {
-                finish_trial(api, verdict);
-                return;
-        }
-        if (verdict != CLUSTER_SAME)
-                forget_cluster(api, verdict == CLUSTER_OTHER);
-        cluster_identity_accept(api->cluster);
-        r = start_parts(api);
-        if (r < 0)
-                log_error("Cannot use the API server: %s; restart mainstayd", strerror(-r));
+        forget_cluster(api, verdict == CLUSTER_OTHER);
+        kube_client_discard_versions(api->client);
         schedule_recompute(api);
 }
 
@@ -238,7 +231,7 @@ static int try_kubeconfig(ApiServerSync *api, const Kubeconfig *kubeconfig, Erro
         if (r >= 0)
                 r = kube_client_new(api->config.event, kubeconfig, &api->trial, reterr);
         if (r >= 0)
-                r = cluster_identity_ask(api->cluster, api->trial, kubeconfig);
+                r = cluster_identity_try(api->cluster, api->trial, kubeconfig);
         if (r < 0)
                 drop_trial(api);
         return r;
@@ -251,8 +244,8 @@ static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, E
         if (r < 0)
                 return r;
         kube_client_set_state_callback(api->client, on_client_state_changed, api);
-        r = cluster_identity_ask(api->cluster, api->client, kubeconfig);
-        if (r > 0)
+        r = cluster_identity_guard(api->cluster, api->client, kubeconfig);
+        if (r >= 0)
                 r = start_parts(api);
         if (r < 0)
                 return r;
@@ -395,11 +388,13 @@ static int build_apiserver_parts(ApiServerSync *api) {
         if (r >= 0)
                 r = apiserver_cache_new(config->event, config->run_dir, &api->run_cache);
         if (r >= 0)
-                r = cluster_identity_new(&(ClusterIdentitySpec){ .event = config->event,
-                                                                 .cache = api->cache,
-                                                                 .on_decided = on_cluster_decided,
-                                                                 .userdata = api },
-                                         &api->cluster);
+                r = cluster_identity_new(
+                        &(ClusterIdentitySpec){ .event = config->event,
+                                                .cache = api->cache,
+                                                .on_other_cluster = on_other_cluster,
+                                                .on_trial_decided = on_trial_decided,
+                                                .userdata = api },
+                        &api->cluster);
         if (r < 0)
                 return r;
         r = connection_status_new(

@@ -36,12 +36,14 @@ typedef struct ClusterNames {
 
 struct ClusterIdentity {
         ClusterIdentitySpec spec;
-        ClusterNames cached, asked; /* 'server' of both may be NULL */
-        KubeClient *client;
+        ClusterNames cached; /* no 'server': none yet */
+        ClusterNames used;   /* of the client in use, without a UID */
+
+        ClusterNames asked; /* of the kubeconfig that is tried */
+        KubeClient *client; /* of it; NULL: none */
         KubeRequest *request;
         sd_event_source *timer;
         KubeBackOff back_off;
-        bool is_awaited; /* the caller waits for the answer: address or authority are others */
         bool is_reported;
 };
 
@@ -111,7 +113,7 @@ static int name_cluster(const Kubeconfig *kubeconfig, ClusterNames *ret) {
         return ret->server && ret->authority && ret->uid ? 0 : -ENOMEM;
 }
 
-/* ---- the question ---- */
+/* ---- the answer ---- */
 
 static ClusterVerdict judge_cluster(const ClusterNames *cached, const ClusterNames *asked) {
         if (!cached->server)
@@ -124,35 +126,24 @@ static ClusterVerdict judge_cluster(const ClusterNames *cached, const ClusterNam
                        : CLUSTER_PERHAPS_OTHER;
 }
 
-void cluster_identity_accept(ClusterIdentity *identity) {
-        ClusterNames names = identity->asked;
-
-        if (!names.server)
-                return;
-        /* A UID that the server has stopped showing is still known for the same cluster. */
-        if (!names.uid[0] && identity->cached.uid &&
-            judge_cluster(&identity->cached, &names) == CLUSTER_SAME) {
-                free(names.uid);
-                names.uid = identity->cached.uid;
-                identity->cached.uid = NULL;
-        }
-        identity->asked = (ClusterNames){ 0 };
-        cluster_names_done(&identity->cached);
-        identity->cached = names;
-        store_cluster_identity(identity);
+static bool are_names_new(const ClusterNames *cached, const ClusterNames *now) {
+        return cached->server &&
+               (!streq(cached->server, now->server) || !streq(cached->authority, now->authority));
 }
 
-static void decide_cluster(ClusterIdentity *identity) {
-        bool is_awaited = identity->is_awaited;
-        ClusterVerdict verdict = judge_cluster(&identity->cached, &identity->asked);
+/* The cluster of these names is the one of the cache from now on. */
+static void store_asked_cluster(ClusterIdentity *identity, ClusterNames *names, bool is_same) {
+        ClusterNames *cached = &identity->cached;
 
-        identity->is_awaited = false;
-        identity->client = NULL;
-        kube_back_off_reset(&identity->back_off);
-        if (is_awaited)
-                identity->spec.on_decided(verdict, identity->spec.userdata);
-        else if (verdict == CLUSTER_SAME)
-                cluster_identity_accept(identity);
+        /* A UID that the server has stopped showing is still known for the same cluster. */
+        if (is_same && !names->uid[0] && cached->uid && text_replace(&names->uid, cached->uid) < 0)
+                return;
+        if (cached->server && !are_names_new(cached, names) && streq(cached->uid, names->uid))
+                return;
+        cluster_names_done(cached);
+        *cached = *names;
+        *names = (ClusterNames){ 0 };
+        store_cluster_identity(identity);
 }
 
 /* "" if the server does not have it. -EBADMSG: it is not a list, and does not identify the cluster.
@@ -170,46 +161,88 @@ static int read_cluster_uid(const KubeResponse *response, char **ret) {
         return text_replace(ret, strna(json_string_value(json_object_get(object, "uid"))));
 }
 
-/* A server that does not serve proves nothing. */
-static bool is_answer(const KubeResponse *response) {
+/* A server that does not serve proves nothing: -EAGAIN. */
+static int read_cluster_answer(const KubeResponse *response, ClusterNames *ret) {
         unsigned status = response->status;
 
-        return !response->error && status != 401 && status != 408 && status != 429 && status < 500;
+        if (response->error || status == 401 || status == 408 || status == 429 || status >= 500)
+                return -EAGAIN;
+        return status == 200 ? read_cluster_uid(response, &ret->uid) : 0;
 }
 
-static void on_kube_system(const KubeResponse *response, void *userdata) {
+/* ---- the client in use: other requests wait for the answer ---- */
+
+static int copy_cluster_names(const ClusterNames *names, ClusterNames *ret) {
+        ret->server = strdup(names->server);
+        ret->authority = strdup(names->authority);
+        ret->uid = strdup("");
+        return ret->server && ret->authority && ret->uid ? 0 : -ENOMEM;
+}
+
+static KubeGateVerdict on_guard_response(const KubeResponse *response, void *userdata) {
+        ClusterIdentity *identity = userdata;
+        cleanup_with(cluster_names_done) ClusterNames names = { 0 };
+        ClusterVerdict verdict;
+
+        if (copy_cluster_names(&identity->used, &names) < 0 ||
+            read_cluster_answer(response, &names) < 0)
+                return KUBE_GATE_FAILS;
+        verdict = judge_cluster(&identity->cached, &names);
+        if (verdict != CLUSTER_SAME)
+                identity->spec.on_other_cluster(verdict, identity->spec.userdata);
+        store_asked_cluster(identity, &names, verdict == CLUSTER_SAME);
+        return verdict == CLUSTER_SAME ? KUBE_GATE_PASSES : KUBE_GATE_REJECTS;
+}
+
+int cluster_identity_guard(ClusterIdentity *identity, KubeClient *client,
+                           const Kubeconfig *kubeconfig) {
+        int r = name_cluster(kubeconfig, &identity->used);
+
+        return r < 0 ? r
+                     : kube_client_set_gate(client, &(KubeGate){ .path = KUBE_SYSTEM,
+                                                                 .on_response = on_guard_response,
+                                                                 .userdata = identity });
+}
+
+/* ---- another kubeconfig ---- */
+
+static void decide_trial(ClusterIdentity *identity) {
+        ClusterVerdict verdict = judge_cluster(&identity->cached, &identity->asked);
+
+        identity->client = NULL;
+        kube_back_off_reset(&identity->back_off);
+        identity->spec.on_trial_decided(verdict, identity->spec.userdata);
+}
+
+static void on_trial_response(const KubeResponse *response, void *userdata) {
         ClusterIdentity *identity = userdata;
         cleanup_free char *why = NULL;
-        uint64_t delay;
-        int r = 0;
+        int r = read_cluster_answer(response, &identity->asked);
 
         identity->request = NULL;
-        if (is_answer(response))
-                r = response->status == 200 ? read_cluster_uid(response, &identity->asked.uid) : 0;
-        if (is_answer(response) && r >= 0) {
-                decide_cluster(identity);
+        if (r >= 0) {
+                decide_trial(identity);
                 return;
         }
         why = kube_response_describe_error(response);
-        if (identity->is_awaited && !identity->is_reported)
+        if (!identity->is_reported)
                 log_warning("Cannot ask the API server %s whether it is of the same cluster as "
                             "before: %s; pods keep running, retrying",
                             identity->asked.server,
-                            r == -EBADMSG ? "it does not reply with a list" : strna(why));
+                            r == -EAGAIN ? strna(why) : "it does not reply with a list");
         identity->is_reported = true;
-        delay = kube_back_off_next(
-                &identity->back_off,
-                identity->is_awaited ? kube_back_off_limits_for_status(response->status)
-                                     : &kube_back_off_slow,
-                now_boottime_usec(), response->retry_after_usec, back_off_random());
-        (void) event_timer_arm(identity->timer, delay);
+        (void) event_timer_arm(identity->timer,
+                               kube_back_off_next(&identity->back_off,
+                                                  kube_back_off_limits_for_status(response->status),
+                                                  now_boottime_usec(), response->retry_after_usec,
+                                                  back_off_random()));
 }
 
 static int ask_for_kube_system(ClusterIdentity *identity) {
         return kube_client_start_request(identity->client,
                                          &(KubeRequestSpec){ .method = "GET",
                                                              .path = KUBE_SYSTEM,
-                                                             .on_done = on_kube_system,
+                                                             .on_done = on_trial_response,
                                                              .userdata = identity },
                                          &identity->request, NULL);
 }
@@ -222,11 +255,6 @@ static int on_question_due(sd_event_source *source, uint64_t usec, void *userdat
         return 0;
 }
 
-static bool are_names_new(const ClusterNames *cached, const ClusterNames *now) {
-        return cached->server &&
-               (!streq(cached->server, now->server) || !streq(cached->authority, now->authority));
-}
-
 int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig) {
         cleanup_with(cluster_names_done) ClusterNames now = { 0 };
         int r = name_cluster(kubeconfig, &now);
@@ -234,39 +262,42 @@ int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconf
         return r < 0 ? r : are_names_new(&identity->cached, &now);
 }
 
-int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
+int cluster_identity_try(ClusterIdentity *identity, KubeClient *client,
                          const Kubeconfig *kubeconfig) {
-        const ClusterNames *cached = &identity->cached;
         int r;
 
-        cluster_identity_cancel(identity);
+        cluster_identity_cancel_trial(identity);
         r = name_cluster(kubeconfig, &identity->asked);
         if (r < 0)
                 return r;
-        identity->is_awaited = are_names_new(cached, &identity->asked);
-        if (!identity->is_awaited && cached->server && cached->uid[0])
-                return 1;
         identity->client = client;
-        (void) event_timer_arm(identity->timer, 0);
-        return !identity->is_awaited;
+        return event_timer_arm(identity->timer, 0);
 }
 
-void cluster_identity_cancel(ClusterIdentity *identity) {
+void cluster_identity_accept_trial(ClusterIdentity *identity) {
+        cleanup_with(cluster_names_done) ClusterNames names = { 0 };
+
+        if (copy_cluster_names(&identity->asked, &names) < 0)
+                return;
+        cluster_names_done(&identity->used);
+        identity->used = names;
+        names = (ClusterNames){ 0 };
+        store_asked_cluster(identity, &identity->asked, /* is_same= */ true);
+}
+
+void cluster_identity_cancel_trial(ClusterIdentity *identity) {
         identity->request = kube_request_cancel(identity->request);
         identity->client = NULL;
-        identity->is_awaited = identity->is_reported = false;
+        identity->is_reported = false;
         kube_back_off_reset(&identity->back_off);
 }
 
 void cluster_identity_dump(const ClusterIdentity *identity, FILE *out) {
         const ClusterNames *cached = &identity->cached;
 
-        dump_line(out, 1, "cache of cluster: %s, server %s%s",
+        dump_line(out, 1, "cache of cluster: %s, server %s",
                   cached->uid && cached->uid[0] ? cached->uid : "not known",
-                  cached->server ? cached->server : "none",
-                  identity->is_awaited
-                          ? ", nothing of the new server is used before it has answered"
-                          : "");
+                  cached->server ? cached->server : "none");
         dump_timer(out, 2, "asked for its UID", identity->timer);
 }
 
@@ -294,9 +325,10 @@ int cluster_identity_new(const ClusterIdentitySpec *spec, ClusterIdentity **ret)
 ClusterIdentity *cluster_identity_free(ClusterIdentity *identity) {
         if (!identity)
                 return NULL;
-        cluster_identity_cancel(identity);
+        cluster_identity_cancel_trial(identity);
         sd_event_source_disable_unref(identity->timer);
         cluster_names_done(&identity->cached);
+        cluster_names_done(&identity->used);
         cluster_names_done(&identity->asked);
         free(identity);
         return NULL;

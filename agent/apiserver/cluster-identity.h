@@ -2,9 +2,10 @@
 #pragma once
 
 /* Whether an API server belongs to the cluster of the cache: by the UID of the namespace
- * kube-system, if the node may list it. The UID is learned once, and compared again only if the
- * kubeconfig has another address or another certificate authority than the last one: a node must
- * use its cache at once while the server cannot be reached. */
+ * kube-system, if the node may list it, else by address and certificate authority. The cache is
+ * used at once. Nothing is sent to a server before it has answered, and nothing of it is used: it
+ * may be of a cluster that was created anew with the address and the authority of the one before.
+ */
 
 #include "agent/apiserver/cache.h"
 #include "agent/kubeclient/kube-client.h"
@@ -21,28 +22,33 @@ typedef enum ClusterVerdict {
 typedef struct ClusterIdentitySpec {
         sd_event *event;
         ApiServerCache *cache;
-        /* Once after cluster_identity_ask() has given 0. */
-        void (*on_decided)(ClusterVerdict verdict, void *userdata);
+        /* The client in use has reached another cluster. Its requests that wait fail afterwards. */
+        void (*on_other_cluster)(ClusterVerdict verdict, void *userdata);
+        /* Once after cluster_identity_try(). */
+        void (*on_trial_decided)(ClusterVerdict verdict, void *userdata);
         void *userdata;
 } ClusterIdentitySpec;
 
 int cluster_identity_new(const ClusterIdentitySpec *spec, ClusterIdentity **ret);
 ClusterIdentity *cluster_identity_free(ClusterIdentity *identity);
 
+/* To be called once, before the first request of the client in use: sets its gate. 0 or -errno. */
+int cluster_identity_guard(ClusterIdentity *identity, KubeClient *client,
+                           const Kubeconfig *kubeconfig);
+
 /* Its address or its authority are not those of the last one: 1, 0 or -ENOMEM. */
 int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig);
 
-/* 1: the server of this kubeconfig may be used immediately, and its UID is learned in the
- * background. 0: its server is queried by this client, which is borrowed until it is decided, for
- * as long as there is no response. -ENOMEM. An earlier question is given up. */
-int cluster_identity_ask(ClusterIdentity *identity, KubeClient *client,
+/* Queries the server of another kubeconfig until it responds, with this client, which is borrowed
+ * for as long. An earlier trial is given up. 0 or -errno. */
+int cluster_identity_try(ClusterIdentity *identity, KubeClient *client,
                          const Kubeconfig *kubeconfig);
 
-/* The cluster that was decided about last is the one of the cache from now on. */
-void cluster_identity_accept(ClusterIdentity *identity);
+/* The client in use has changed to the kubeconfig of the trial, which is of the same cluster. */
+void cluster_identity_accept_trial(ClusterIdentity *identity);
+
+/* The client of the trial is about to go. */
+void cluster_identity_cancel_trial(ClusterIdentity *identity);
 
 /* Prints them for `mainstay debug dump`. */
 void cluster_identity_dump(const ClusterIdentity *identity, FILE *out);
-
-/* The borrowed client is about to go. */
-void cluster_identity_cancel(ClusterIdentity *identity);

@@ -117,7 +117,8 @@ static void start_queued_request(KubeRequest *request) {
 /* A request that is to be freed or started; the list may change after each. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         list_foreach(request, connections->requests)
-                if (!request->is_finishing && (request->is_cancelled || !request->is_started))
+                if (!request->is_finishing &&
+                    (request->is_cancelled || (!request->is_started && !kube_gate_holds(request))))
                         return request;
         return NULL;
 }

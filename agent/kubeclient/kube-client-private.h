@@ -35,6 +35,19 @@ struct KubeConnections {
         sd_event_source *quiet_timer; /* while it is draining */
 };
 
+/* See KubeGate. */
+typedef struct KubeGateState {
+        KubeGate gate; /* no path: there is none */
+        bool is_open;
+        KubeRequest *request;      /* in flight */
+        sd_event_source *decided;  /* enabled when waiting requests are to be sent, or to fail */
+        bool has_failed;           /* then they fail: */
+        bool opens;                /* and later ones are sent */
+        char *error;               /* for this reason, or NULL: */
+        unsigned status;           /* with this status */
+        uint64_t retry_after_usec; /* of that response */
+} KubeGateState;
+
 struct KubeClient {
         sd_event *event;
         KubeServerAddress address;
@@ -67,6 +80,7 @@ struct KubeClient {
         bool is_reconnected;   /* then all listeners are notified */
         KubeReconnectListener *listeners;
         KubeReconnectListener *next_listener; /* notified next */
+        KubeGateState gate;
 };
 
 struct KubeRequest {
@@ -79,6 +93,9 @@ struct KubeRequest {
         bool is_finishing; /* kube_request_finish() frees it */
         bool is_cancelled; /* or done: no callback is called */
         bool is_complete;  /* libcurl has ended it */
+        bool is_gate;      /* others wait for it */
+        bool is_refused;   /* by the gate */
+        bool is_premature; /* it would have opened a connection while the gate was closed */
         bool has_response;
         const char *abort_reason; /* why we ended it; static */
         Buffer body;
@@ -123,6 +140,23 @@ void kube_request_move_to(KubeRequest *request, KubeConnections *connections);
 
 /* Reports the end of the request and frees it. 'code' is libcurl's. */
 void kube_request_finish(KubeRequest *request, CURLcode code);
+
+/* The same for a request that has not started, with this response. */
+void kube_request_refuse(KubeRequest *request, const KubeResponse *response);
+
+/* Like kube_client_start_request(), without a question before. */
+int kube_request_start(KubeClient *client, const KubeRequestSpec *spec, bool is_gate,
+                       KubeRequest **ret, Error *reterr);
+
+/* Sends the question of the gate if it is closed and none is in flight. 0, or -errno with a
+ * message. */
+int kube_gate_ask(KubeClient *client, Error *reterr);
+
+/* Asks again, because the question in flight went to another server. */
+void kube_gate_ask_again(KubeClient *client);
+bool kube_gate_holds(const KubeRequest *request);
+void kube_gate_close(KubeClient *client);
+void kube_gate_done(KubeGateState *state);
 void kube_request_free(KubeRequest *request);
 
 /* A description of the request, for the log and for dumps. Borrowed from libcurl: there is one copy

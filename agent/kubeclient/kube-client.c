@@ -70,6 +70,7 @@ void kube_client_mark_reachable(KubeClient *client) {
 }
 
 void kube_client_mark_unreachable(KubeClient *client, const char *error) {
+        kube_gate_close(client);
         if (!client->is_reached && client->last_error && streq_ptr(client->last_error, error))
                 return;
         if (client->is_reached || client->since == 0)
@@ -232,12 +233,21 @@ void kube_client_remove_connections(KubeClient *client, const KubeConnections *c
                 *at = connections->next;
 }
 
+/* Requests that the gate holds are sent by the current generation. */
+static void move_waiting_requests(KubeConnections *from, KubeConnections *to) {
+        list_foreach_safe(request, from->requests)
+                if (!request->is_started && !request->is_cancelled && kube_gate_holds(request))
+                        kube_request_move_to(request, to);
+}
+
 static void replace_connections(KubeClient *client, KubeConnections *connections) {
         KubeConnections *old = client->connections;
 
         client->connections = connections;
         if (!old)
                 return;
+        kube_gate_close(client); /* its connection may be to another server */
+        move_waiting_requests(old, connections);
         LIST_PREPEND(client->draining, old);
         kube_connections_drain(old, false);
 }
@@ -329,6 +339,7 @@ KubeClient *kube_client_free(KubeClient *client) {
         if (!client)
                 return NULL;
         clock_watch_free(client->clock_watch);
+        kube_gate_done(&client->gate);
         while (client->draining) {
                 KubeConnections *connections = client->draining;
 
@@ -410,7 +421,9 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
                 return r;
         if (connections)
                 replace_connections(client, connections);
-        if (is_another)
+        if (is_another) {
                 client->next_attempt_at = 0;
+                kube_gate_ask_again(client);
+        }
         return is_another || !streq_ptr(token, client->token);
 }

@@ -72,6 +72,25 @@ DEFINE_CLEANUP(KubeClient *, kube_client_free)
  * message. */
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
+typedef enum KubeGateVerdict {
+        KUBE_GATE_PASSES, /* requests are sent until the server is unreachable again */
+        KUBE_GATE_FAILS,  /* this was no answer: waiting requests fail like it, the next one asks */
+        KUBE_GATE_REJECTS, /* waiting requests fail, because they belong to another server; later
+                            * ones are sent */
+} KubeGateVerdict;
+
+/* A request that is sent before any other: at first, and again when the server may have been
+ * replaced because a connection to it has failed. The others wait for its response; if there is
+ * none, they fail for the same reason. */
+typedef struct KubeGate {
+        const char *path; /* of a GET; static */
+        KubeGateVerdict (*on_response)(const KubeResponse *response, void *userdata);
+        void *userdata;
+} KubeGate;
+
+/* Must be called before the first request, and once. The callback must not free the client. */
+int kube_client_set_gate(KubeClient *client, const KubeGate *gate);
+
 /* Starts a request; the memory that 'spec' points to may be freed after the call. 0, or -errno with
  * a message. */
 int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,

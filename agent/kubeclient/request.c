@@ -119,7 +119,11 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
 
         if (get_response_status(request) == 401)
                 kube_client_refresh_token(client, true);
-        if (code == CURLE_OK || request->has_response || connections->is_failing)
+        if ((code != CURLE_OK && !request->abort_reason) ||
+            (request->spec.is_mostly_idle && !connections->is_multiplexed))
+                kube_gate_close(client);
+        if (code == CURLE_OK || request->has_response || request->is_premature ||
+            connections->is_failing)
                 return;
         if (code == CURLE_OPERATION_TIMEDOUT && connections->received_at >= request->started_at)
                 return; /* other responses arrive: the server is slow, its connection is not dead */
@@ -159,6 +163,14 @@ static void log_request_end(const KubeRequest *request, const KubeResponse *resp
         else
                 log_debug("API server request %s %s: status %u after %llu ms", name.method,
                           name.path, response->status, (unsigned long long) msec);
+}
+
+void kube_request_refuse(KubeRequest *request, const KubeResponse *response) {
+        request->is_finishing = request->is_cancelled = true;
+        log_request_end(request, response);
+        if (request->spec.on_done)
+                request->spec.on_done(response, request->spec.userdata);
+        kube_request_free(request);
 }
 
 void kube_request_finish(KubeRequest *request, CURLcode code) {
@@ -254,10 +266,13 @@ KubeRequest *kube_request_cancel(KubeRequest *request) {
 static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeRequest *request = userdata;
         KubeConnections *connections = request->connections;
-        uint64_t due = request->has_response || request->spec.response_timeout_usec == 0
-                               ? request->received_at + request->spec.idle_timeout_usec
-                               : request->started_at + request->spec.response_timeout_usec;
+        uint64_t due;
 
+        if (!request->is_started) /* what it waits for has a limit of its own */
+                request->started_at = request->received_at = usec;
+        due = request->has_response || request->spec.response_timeout_usec == 0
+                      ? request->received_at + request->spec.idle_timeout_usec
+                      : request->started_at + request->spec.response_timeout_usec;
         if (usec < due) {
                 int r = sd_event_source_set_time(source, due);
 
@@ -286,8 +301,18 @@ static int start_idle_timer(KubeRequest *request) {
 
 /* ---- the start of a request ---- */
 
+/* With HTTP/2 all requests share it, so that the next one may be to another server. */
+static int on_socket_closed(void *userdata, curl_socket_t fd) {
+        const KubeConnections *connections = userdata;
+
+        if (connections->client && connections->is_multiplexed)
+                kube_gate_close(connections->client);
+        return close(fd);
+}
+
 /* The kernel detects a lost server, without wake-ups of the agent. */
 static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype purpose) {
+        KubeRequest *request = userdata;
         static const struct {
                 int level, option, value;
         } options[] = {
@@ -297,6 +322,12 @@ static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype pur
                 { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MSEC },
         };
 
+        /* Its connection was closed in the instant in which it started. */
+        if (kube_gate_holds(request)) {
+                request->is_premature = true;
+                request->abort_reason = "the connection was closed";
+                return CURL_SOCKOPT_ERROR;
+        }
         for (size_t i = 0; i < N_ELEMENTS(options); i++)
                 (void) setsockopt(fd, options[i].level, options[i].option, &options[i].value,
                                   sizeof(options[i].value));
@@ -312,6 +343,9 @@ static void set_connection_options(KubeRequest *request) {
         curl->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
         curl->easy_setopt(easy, CURLOPT_PIPEWAIT, (long) !connections->client->is_plain);
         curl->easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, set_socket_options);
+        curl->easy_setopt(easy, CURLOPT_SOCKOPTDATA, request);
+        curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_socket_closed);
+        curl->easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, connections);
         if (connections->connect_to)
                 curl->easy_setopt(easy, CURLOPT_CONNECT_TO, connections->connect_to);
 }
@@ -453,15 +487,15 @@ static int begin_kube_request(KubeRequest *request, const KubeRequestSpec *spec)
         if (r < 0)
                 return r;
         r = start_idle_timer(request);
-        if (r < 0 || kube_connections_are_held(request->connections))
-                return r; /* starts when the generation is not held any more */
+        if (r < 0 || kube_connections_are_held(request->connections) || kube_gate_holds(request))
+                return r; /* starts when nothing holds it any more */
         r = kube_connections_start_request(request);
         request->is_started = r >= 0;
         return r;
 }
 
-int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
-                              Error *reterr) {
+int kube_request_start(KubeClient *client, const KubeRequestSpec *spec, bool is_gate,
+                       KubeRequest **ret, Error *reterr) {
         KubeRequest *request;
         int r = check_request_spec(spec, reterr);
 
@@ -472,6 +506,7 @@ int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, K
                 return -ENOMEM;
         kube_client_refresh_token(client, false);
         request->spec = *spec;
+        request->is_gate = is_gate;
         link_kube_request(request, client->connections);
         r = begin_kube_request(request, spec);
         if (r < 0) {
@@ -482,4 +517,11 @@ int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, K
         if (ret)
                 *ret = request;
         return 0;
+}
+
+int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
+                              Error *reterr) {
+        int r = kube_gate_ask(client, reterr);
+
+        return r < 0 ? r : kube_request_start(client, spec, /* is_gate= */ false, ret, reterr);
 }

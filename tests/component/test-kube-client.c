@@ -451,6 +451,137 @@ TEST(callback_may_free_the_client)
         }
 }
 
+/* ---- the gate ---- */
+
+typedef struct Gatekeeper {
+        KubeGateVerdict verdict;
+        unsigned n_asked;
+        unsigned status; /* of the last answer */
+} Gatekeeper;
+
+static KubeGateVerdict decide(const KubeResponse *response, void *userdata) {
+        Gatekeeper *keeper = userdata;
+
+        keeper->n_asked++;
+        keeper->status = response->status;
+        return response->error || response->status >= 500 ? KUBE_GATE_FAILS : keeper->verdict;
+}
+
+static void guard(World *world, Gatekeeper *keeper, const char *path) {
+        REQUIRE(kube_client_set_gate(world->client, &(KubeGate){ .path = path,
+                                                                 .on_response = decide,
+                                                                 .userdata = keeper }) >= 0);
+}
+
+static void expect_log(World *world, const char *expected) {
+        cleanup_answer Answer answer = { 0 };
+
+        ask(world, &(KubeRequestSpec){ .path = "/log" }, &answer);
+        EXPECT_STREQ(answer.body, expected);
+}
+
+static void begin(World *world, const char *path, Answer *answer) {
+        REQUIRE(kube_client_start_request(world->client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = path,
+                                                              .on_done = answer_keep,
+                                                              .userdata = answer },
+                                          NULL, NULL) >= 0);
+}
+
+static void expect_order_of_gate(const char *option) {
+        Answer answers[3] = { 0 };
+        Gatekeeper keeper = { .verdict = KUBE_GATE_PASSES };
+        World world;
+
+        world_init(&world, option);
+        world_connect(&world);
+        guard(&world, &keeper, "/status/403");
+        for (size_t i = 0; i < N_ELEMENTS(answers); i++)
+                begin(&world, "/echo", &answers[i]);
+        for (size_t i = 0; i < N_ELEMENTS(answers); i++) {
+                WAIT_UNTIL(&world, answers[i].is_done);
+                EXPECT_EQ(answers[i].status, 200);
+                answer_done(&answers[i]);
+        }
+        EXPECT_EQ(keeper.n_asked, 1);
+        EXPECT_EQ(keeper.status, 403);
+        expect_log(&world, "GET /status/403\nGET /echo\nGET /echo\nGET /echo");
+        world_done(&world);
+}
+
+TEST(requests_wait_for_the_answer_to_the_gates)
+{ expect_order_of_gate(NULL); }
+
+TEST(requests_wait_for_the_answer_to_the_gates_over_http_1)
+{ expect_order_of_gate("--http1"); }
+
+TEST(requests_fail_like_the_gates_until_it_is_answered)
+{
+        cleanup_answer Answer answer = { 0 };
+        Gatekeeper keeper = { .verdict = KUBE_GATE_PASSES };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        guard(&world, &keeper, "/once/a/2");
+        for (unsigned i = 1; i <= 2; i++) {
+                ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+                EXPECT_EQ(answer.status, 503);
+                EXPECT_STREQ(answer.body, "");
+                EXPECT_EQ(keeper.n_asked, i);
+        }
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT_EQ(answer.status, 200);
+        world_kill(&world);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT(answer.error != NULL);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT(answer.error && strncmp(answer.error, world.url, strlen(world.url)) == 0);
+        EXPECT(keeper.n_asked > 3);
+        EXPECT(!kube_client_state(world.client).is_reached);
+        world_done(&world);
+}
+
+TEST(requests_that_waited_for_another_server_are_not_sent)
+{
+        cleanup_answer Answer answer = { 0 };
+        Gatekeeper keeper = { .verdict = KUBE_GATE_REJECTS };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        guard(&world, &keeper, "/status/404");
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT(answer.error && strstr(answer.error, "another one"));
+        expect_log(&world, "GET /status/404");
+        EXPECT_EQ(keeper.n_asked, 1);
+        world_done(&world);
+}
+
+TEST(request_that_waits_may_be_cancelled)
+{
+        cleanup_answer Answer answer = { 0 };
+        Gatekeeper keeper = { .verdict = KUBE_GATE_PASSES };
+        KubeRequest *request = NULL;
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        guard(&world, &keeper, "/status/403");
+        begin(&world, "/echo", &answer);
+        REQUIRE(kube_client_start_request(world.client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = "/never",
+                                                              .on_done = answer_keep,
+                                                              .userdata = &answer },
+                                          &request, NULL) >= 0);
+        EXPECT(!kube_request_cancel(request));
+        WAIT_UNTIL(&world, answer.is_done);
+        expect_log(&world, "GET /status/403\nGET /echo");
+        world_done(&world);
+}
+
 /* ---- certificates ---- */
 
 static void use_certificate(World *world, const char *name) {

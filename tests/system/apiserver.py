@@ -183,6 +183,14 @@ class ApiServer:
         self.listener.server_close()
         self.listener = None
 
+    def make_anew(self, fill=lambda: None):
+        """A cluster that has nothing of this one but what 'fill' puts in, at the same address and with the same certificates."""
+        self.stop()
+        self.api = Api(self.authority)
+        self.store, self.api.tokens = self.api.store, self.tokens
+        fill()
+        self.start()
+
     def drop_connections(self):
         self.listener.close_connections()
 

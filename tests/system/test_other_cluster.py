@@ -79,15 +79,96 @@ def test_cache_of_another_cluster_is_not_used(make_member, other, readable):
     member.wait_gone("later")
 
 
+def wait_for_its_own(member, pid, before):
+    wait(lambda: words(member) == ["one", "two"], lambda: f"its pod has its own Secret: {words(member)}\n{member.said()[-3000:]}")
+    wait(lambda: not world.is_alive(pid), "the pod of the cluster before is stopped")
+    wait(lambda: identity(member)[2] not in ("", before[2]), lambda: f"the cluster is known: {identity(member)}")
+    assert identity(member)[:2] == before[:2]
+    assert "of another cluster than before" in member.said()
+
+
+@pytest.mark.parametrize("name", ["web", "later"])
+def test_cluster_that_was_made_anew_at_the_same_address_is_another_one(make_member, name):
+    """With the certificates and the node's name of the one before, and perhaps with a pod of the same name."""
+    member = run_first(make_member, True)
+    pid, before = member.init("web"), identity(member)
+    member.stop()
+    member.api.make_anew()
+    fill(member.api, "two", True)
+    bind(member, member.api, name)
+    member.start()
+    wait_for_its_own(member, pid, before)
+    member.api.delete("pods", "default", name, grace=1)
+    member.wait_gone(name)
+
+
+@pytest.mark.parametrize("name", ["web", "later"])
+def test_cluster_that_is_made_anew_while_the_agent_runs_is_another_one(make_member, name):
+    member = run_first(make_member, True)
+    pid, before = member.init("web"), identity(member)
+
+    def refill():
+        fill(member.api, "two", True)
+        bind(member, member.api, name)
+    member.api.make_anew(refill)
+    wait_for_its_own(member, pid, before)
+    member.api.delete("pods", "default", name, grace=1)
+    member.wait_gone(name)
+
+
+def test_nothing_is_sent_to_a_cluster_before_it_has_answered(make_member):
+    """Not even the status of a pod of the cluster before, or a request for its token."""
+    member = run_first(make_member, True)
+    member.stop()
+    member.api.make_anew()
+    member.api.api.grant("system:nodes", "namespaces", "list", "watch")
+    fault = member.api.misbehave(plural="namespaces", status=503)
+    del member.api.requests[:]
+    member.start()
+    wait(lambda: len([one for one in list(member.api.requests) if one.fault]) > 2, "it has asked several times")
+    sent = [(one.verb, one.kind and one.kind.plural) for one in list(member.api.requests) if one.user.name == f"system:node:{NODE_NAME}"]
+    assert {plural for _, plural in sent} == {"namespaces"}, sent
+    member.api.faults.remove(fault)
+    wait(lambda: "of another cluster than before" in member.said(), "it has noticed")
+
+
+def test_cached_pods_start_at_once_without_a_server_that_answers(make_member):
+    member = run_first(make_member, True)
+    before, pid = identity(member), member.init("web")
+    member.stop()
+    member.api.stop()
+    os.kill(pid, 9)
+    member.start()
+    wait(lambda: words(member) == ["one", "one"], lambda: f"it starts with what is cached: {words(member)}")
+    member.api.start()
+    member.wait_reported_phase("web", "Running")
+    assert identity(member) == before and "of another cluster" not in member.said()
+
+
+@pytest.mark.parametrize("answer", [b"", b"{", b"[]", b'{"kind": "Status"}'])
+def test_answer_that_is_no_list_of_namespaces_proves_nothing(make_member, answer):
+    member = run_first(make_member, True)
+    pid, before = member.init("web"), identity(member)
+    member.stop()
+    member.api.misbehave(plural="namespaces", change=lambda _: answer)
+    member.start()
+    wait(lambda: [request for request in member.api.requests if request.fault], "it has requested the namespace")
+    assert member.init("web") == pid and identity(member) == before
+    member.api.behave()
+    wait(lambda: member.reported("web")["status"]["phase"] == "Running", "the same cluster is used")
+    assert member.init("web") == pid and "of another cluster" not in member.said()
+
+
 def change_both(member, api):
     """Another address and another bundle of the same authority."""
-    api.kubeconfig(member.kubeconfig, node=NODE_NAME, host="localhost")
-    bundle = os.path.join(member.directory, "renewed.pem")
+    bundle, changed = os.path.join(member.directory, "renewed.pem"), os.path.join(member.directory, "changed")
     with open(bundle, "w", encoding="utf-8") as file:
         file.write(world.read(api.authority.cert) + "\n")
-    text = world.read(member.kubeconfig).replace(api.authority.cert, bundle)
-    with open(member.kubeconfig, "w", encoding="utf-8") as file:
+    api.kubeconfig(changed, node=NODE_NAME, host="localhost")
+    text = world.read(changed).replace(api.authority.cert, bundle)
+    with open(changed, "w", encoding="utf-8") as file:
         file.write(text)
+    os.rename(changed, member.kubeconfig)
 
 
 @pytest.mark.parametrize("readable", [True, False], ids=["readable", "unreadable"])
@@ -117,7 +198,7 @@ def test_unreachable_server_of_another_address_stops_no_pod(make_member, other):
     other.kubeconfig(member.kubeconfig, node=NODE_NAME)
     other.stop()
     member.start()
-    wait(lambda: "whether it is of the same cluster as before" in member.said(), lambda: f"it says so: {member.said()[-3000:]}")
+    wait(lambda: "Cannot reach the API server" in member.said(), lambda: f"it says so: {member.said()[-3000:]}")
     assert member.init("web") == pid
     os.kill(pid, 9)
     wait(lambda: words(member) == ["one", "one"], lambda: f"it starts again with what is cached: {words(member)}")
