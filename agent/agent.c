@@ -245,6 +245,7 @@ static void fill_shared_configs(Agent *agent) {
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
                 .shim_path = agent->paths.shim,
+                .connect_path = agent->paths.connector,
                 .runtime_path = agent->config.mainstay.runtime,
                 .run_dir = agent->paths.run_dir,
                 .shim_cgroup = agent->paths.shim_cgroup,

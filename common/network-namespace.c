@@ -92,18 +92,15 @@ int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ip
 
 /* ---- usage of interfaces ---- */
 
-/* As a socket, the file belongs to the namespace that it was opened in. */
-static int open_interface_table(int namespace_fd) {
-        cleanup_close int home = enter_network_namespace(namespace_fd);
+/* The kernel shows it for each process, to everybody. */
+static int open_interface_table(pid_t pid) {
+        char path[64] = "/proc/thread-self/net/dev";
         int fd;
 
-        if (home < 0 && namespace_fd >= 0)
-                return home;
-        fd = open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                fd = -errno;
-        leave_network_namespace(home);
-        return fd;
+        if (pid > 0)
+                (void) snprintf(path, sizeof(path), "/proc/%d/net/dev", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 /* " eth0: bytes packets errs drop fifo frame compressed multicast" and the same for sent data, with
@@ -129,8 +126,8 @@ static bool parse_interface_line(const char *line, NetworkInterfaceUsage *ret) {
         return true;
 }
 
-int network_usage(int namespace_fd, NetworkInterfaceUsage *ret) {
-        cleanup_close int fd = open_interface_table(namespace_fd);
+int network_usage(pid_t pid, NetworkInterfaceUsage *ret) {
+        cleanup_close int fd = open_interface_table(pid);
         cleanup_free char *text = NULL;
         char *rest;
         int n = 0;

@@ -49,6 +49,7 @@ OF_MODULES = {
     "cli": COMMANDS,
     "image-helper": [*IMAGES, *SOURCES],
     "kubelet": ["kubelet"],
+    "launch": ["launched_programs", "unit_privileges"],
     "node-api": NODE_API,
     "manifest": ALL, "metrics": ALL, "model": ALL, "node": ALL, "pods": ALL, "bundle": ALL, "sandbox": ALL,
     "desired": ALL, "shim": ALL, "pause": ALL, "agent": ALL,
@@ -72,7 +73,7 @@ OF_PATHS = [
     ("packaging/man/*", {"unit": ALL, "system": ["programs"]}),
     ("packaging/completion/*", {"unit": ["cli"], "vm": ["package", "service"]}),
     ("packaging/*", {"vm": ALL}),
-    ("systemd/*", {"vm": ALL, "system": ["kubelet", "service_manager"]}),
+    ("systemd/*", {"vm": ALL, "system": ["kubelet", "service_manager", "unit_privileges"]}),
     ("*CMakeLists.txt", {"unit": ALL, "component": ALL, "fuzz": ALL, "system": ALL, "vm": ALL}),
 ]
 

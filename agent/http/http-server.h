@@ -127,8 +127,8 @@ typedef struct HttpServerHandlers {
         int (*check_pod)(void *userdata, const char *namespace, const char *pod, const char *uid,
                          Error *reterr);
 
-        /* The same, and connects to a TCP port of the pod's loopback address, for port-forward. A
-         * descriptor or -errno. */
+        /* The same, and requests a connection to a TCP port of the pod's loopback address, for
+         * port-forward. The socket over which it comes, or -errno. */
         int (*connect_to_port)(void *userdata, const char *namespace, const char *pod,
                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 

@@ -31,6 +31,7 @@ void agent_paths_done(AgentPaths *paths) {
         free(paths->socket);
         close_fd(paths->lock_fd);
         free(paths->shim);
+        free(paths->connector);
         free(paths->image_helper);
         free(paths->node_api);
         free(paths->plugin_host);
@@ -226,13 +227,18 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
 }
 
 /* For example a file system in a user's process does not have them; an overlayfs then refuses its
- * files. */
+ * files. An agent that may not set those of overlayfs tries its own. */
 static bool lacks_extended_attributes(const char *path) {
-        static const char name[] = "trusted.mainstay.test";
+        static const char *const names[] = { "trusted.mainstay.test", "user.mainstay.test" };
 
-        if (setxattr(path, name, "", 0, 0) < 0)
-                return errno == EOPNOTSUPP;
-        (void) removexattr(path, name);
+        for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+                if (setxattr(path, names[i], "", 0, 0) >= 0) {
+                        (void) removexattr(path, names[i]);
+                        return false;
+                }
+                if (errno != EPERM)
+                        return errno == EOPNOTSUPP;
+        }
         return false;
 }
 
@@ -287,17 +293,23 @@ static int find_program(const char *name, char **ret) {
 }
 
 int agent_paths_find_programs(AgentPaths *paths) {
+        bool is_launched = getenv("MAINSTAY_LAUNCH_SOCKET");
         int r = find_program("mainstay-shim", &paths->shim);
 
         if (r < 0)
                 return r;
-        r = find_program("mainstay-image", &paths->image_helper);
+        r = find_program(is_launched ? "launch/mainstay-shim" : "mainstay-shim", &paths->connector);
         if (r < 0)
                 return r;
-        r = find_program("mainstay-plugins", &paths->plugin_host);
+        r = find_program(is_launched ? "launch/mainstay-image" : "mainstay-image",
+                         &paths->image_helper);
         if (r < 0)
                 return r;
-        return find_program("mainstay-api", &paths->node_api);
+        r = find_program(is_launched ? "launch/mainstay-plugins" : "mainstay-plugins",
+                         &paths->plugin_host);
+        if (r < 0)
+                return r;
+        return find_program(is_launched ? "launch/mainstay-api" : "mainstay-api", &paths->node_api);
 }
 
 uint64_t node_creation_time(const char *state_dir) {

@@ -28,6 +28,7 @@ typedef struct AgentPaths {
         int lock_fd;  /* -EBADF: not locked */
 
         char *shim;
+        char *connector; /* mainstay-shim, for connections in network namespaces of pods */
         char *image_helper;
         char *node_api;
         char *plugin_host; /* mainstay-plugins */
@@ -70,5 +71,6 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr);
 void agent_paths_check_state(const AgentPaths *paths);
 
 /* Finds the other programs of Mainstay: next to this one in a build directory, else at the
- * installed path. 0 or -ENOMEM. */
+ * installed path. If the environment names the socket of mainstay-launch, programs that need more
+ * privileges than the agent has are its clients. 0 or -ENOMEM. */
 int agent_paths_find_programs(AgentPaths *paths);

@@ -9,6 +9,7 @@
 typedef struct SandboxConfig {
         struct sd_event *event;
         const char *shim_path;         /* the mainstay-shim program */
+        const char *connect_path;      /* mainstay-shim again, with the right to enter namespaces */
         const char *runtime_path;      /* runc or crun: a path, or a name to look up in PATH */
         const char *run_dir;           /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
         const char *shim_cgroup;       /* cgroup below which each shim has its own, named by UID */

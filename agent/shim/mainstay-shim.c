@@ -5,6 +5,7 @@
 #include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/net-devices.h"
+#include "agent/shim/port-connection.h"
 #include "agent/shim/root-guard.h"
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
@@ -53,6 +54,7 @@ static const char help[] =
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [--seconds N] [DIR]...\n"
         "       mainstay-shim guard <STATE\n"
         "       mainstay-shim net-devices <STATE\n"
+        "       mainstay-shim connect PORT [--ipv6] <SOCKET\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
         "writes their logs. The agent starts it; it outlives the agent.\n"
@@ -69,6 +71,8 @@ static const char help[] =
         "            its working directory, before the runtime does\n"
         "  net-devices  a hook of the OCI runtime: move network devices of the node into the\n"
         "            network namespace of a container\n"
+        "  connect   connect to a port of the loopback address of the network namespace that the\n"
+        "            socket receives, and send the connection back\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -242,6 +246,21 @@ static int run_net_devices_verb(int argc, char **argv) {
         return report_shim_error(net_devices_move(STDIN_FILENO, &error), &error);
 }
 
+static int run_connect_verb(int argc, char **argv) {
+        Error error = ERROR_NULL;
+        unsigned long port = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
+        bool is_ipv6 = argc == 3 && streq(argv[2], "--ipv6");
+        int r;
+
+        if (port < 1 || port > UINT16_MAX || argc > 2 + is_ipv6)
+                return fail_shim_usage("Expected a port");
+        r = port_connection_serve(STDIN_FILENO, (unsigned) port, is_ipv6);
+        if (r < 0)
+                (void) error_setf(&error, -r, "cannot pass on a connection to port %lu: %s", port,
+                                  strerror(-r));
+        return report_shim_error(r, &error);
+}
+
 static int set_shim_option(ShimOptions *options, int option) {
         switch (option) {
         case OPTION_POD:
@@ -307,6 +326,7 @@ int main(int argc, char **argv) {
                 { "sandbox", run_sandbox_verb }, { "prepare", run_prepare_verb },
                 { "cleanup", run_cleanup_verb }, { "usage", run_usage_verb },
                 { "guard", run_guard_verb },     { "net-devices", run_net_devices_verb },
+                { "connect", run_connect_verb },
         };
         const char *verb = argc > 1 ? argv[1] : "";
 

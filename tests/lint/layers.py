@@ -30,6 +30,7 @@ PROGRAMS = {
     "pause": [],
     "shim": ["agent/sandbox/protocol.h"],
     "image-helper": ["agent/model/source-index.h"],
+    "launch": [],
     "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/hidden-value.h", "agent/model/table-kinds.h",
                  "agent/model/json-path.h", "agent/model/own-keys.h", "agent/model/pod-summary.h", "agent/model/system-class.h",
                  "agent/model/api-user.h", "agent/model/client-ticket.h", "agent/model/request-attributes.h", "agent/model/review-cache.h",

@@ -552,6 +552,21 @@ def test_ports_are_forwarded(served, is_tunnel):
         assert client.data[error] == b""
 
 
+def test_bytes_of_a_forwarded_port_do_not_pass_the_agent(served):
+    """It may stand still meanwhile."""
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
+    client = node_api.SpdyClient(stream)
+    _, data = forward(client, served.port, 0)
+    client.until(lambda: client.data[data] == b"hello")
+    os.kill(served.node.agent.pid, signal.SIGSTOP)
+    try:
+        client.send(data, b" again")
+        client.until(lambda: client.data[data] == b"hello again")
+    finally:
+        os.kill(served.node.agent.pid, signal.SIGCONT)
+    stream.close()
+
+
 @pytest.mark.parametrize("protocol", [None, "v4.channel.k8s.io", "v4.base64.channel.k8s.io"])
 def test_ports_are_forwarded_over_the_channels_of_a_websocket(served, protocol):
     path = f"/portForward/default/{served.pod}?port={served.port},1&port={served.port}"

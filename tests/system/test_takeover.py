@@ -236,7 +236,7 @@ def run_helper(*words, **options):
                           **options).stdout
 
 
-# Like the agent's unit starts it: without CAP_SYS_CHROOT, in a system of which it may write only its own directories.
+# As with systemd: without chroot(), in a system of which it may write its own directories only.
 IN_UNIT = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """mount --bind "$1" "$1"
 mount -o remount,bind,ro /
 shift

@@ -23,6 +23,29 @@ def test_installed_package_runs_pods_without_further_configuration(machine):
     assert len(processes(machine).splitlines()) == 1
 
 
+def test_images_are_handled_outside_of_the_agents_unit(machine):
+    """By programs with the privileges that this takes, in the file system as the agent sees it."""
+    status = machine.run(f"cat /proc/{agent(machine)}/status")
+    assert "CapBnd:\t000000000000003b\n" in status, status  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL
+    assert show(machine, "mainstay-launch.service", "ActiveState")["ActiveState"] == "active"
+    keeper = "/sys/fs/cgroup/system.slice/mainstay-launch.service/cgroup.procs"
+    client = ("env MAINSTAY_LAUNCH_SOCKET=/run/mainstay-launch.sock nsenter --mount --target $(systemctl show -P MainPID mainstay) "
+              "/usr/libexec/mainstay/launch/mainstay-image")
+    status, said = machine.ask(f"{client} --version")
+    assert status == 75 and "mainstay-image" not in said, f"a process of root outside of the agent's unit had a program started: {said}"
+    machine.run("mkfifo /run/waiting; (echo $BASHPID >/sys/fs/cgroup/system.slice/mainstay.service/cgroup.procs; "
+                f"exec {client} pull --store=/var/lib/mainstay/images docker.io/library/none:1 <>/run/waiting >/dev/null 2>&1 & "
+                "echo $! >/run/client)")
+    machine.wait(f"grep -qx mainstay-image $(sed 's,.*,/proc/&/comm,' {keeper})", "the program runs in the other unit")
+    namespaces = machine.run(f"for pid in $(cat {keeper}) {agent(machine)}; do [ $(cat /proc/$pid/comm) = mainstay-launch ] || "
+                             "readlink /proc/$pid/ns/mnt; done | sort -u")
+    assert len(namespaces.split()) == 1, namespaces
+    machine.run("kill -KILL $(cat /run/client)")
+    machine.wait(f"! grep -qx mainstay-image $(sed 's,.*,/proc/&/comm,' {keeper})", "it has ended with its client")
+    said = machine.ask("mainstay images pull 127.0.0.1:1/none:1")[1]
+    assert "Failed to connect to 127.0.0.1 port 1" in said, said
+
+
 def test_the_unit_s_filter_of_system_calls_kills_no_process_of_the_agent(machine):
     machine.run("systemctl restart mainstay")
     assert machine.ask("journalctl --sync; journalctl -b --no-pager -o cat | grep 'SECCOMP.*mainstay'")[0] != 0

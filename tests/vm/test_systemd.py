@@ -135,7 +135,7 @@ def test_pod_of_the_other_cgroup_driver_continues_and_is_removed_completely(mach
 
 def test_sandboxing_of_the_service_does_not_apply_to_containers(machine):
     output = machine.run("systemd-analyze security --no-pager mainstay.service | tail -n 1")
-    assert float(output.split(":")[1].split()[0]) <= 3.5, output
+    assert float(output.split(":")[1].split()[0]) <= 3.0, output
     pod = specs.pod("free", {**specs.container(script=SCRIPT), "securityContext": {"privileged": True}})
     machine.write(f"{MANIFESTS}/free.yaml", specs.text(pod))
     wait_asleep(machine, "free")

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The agent does not wait for the connection, so that it may fail later: then IPv6 is tried. */
+/* The agent replies with a socket, over which a process of its own passes the connection: neither
+ * of them waits for it, so that it may fail later: then IPv6 is tried. */
 
 #include "agent/node-api/session/forwarded-port.h"
 
 #include "agent/node-api/process/agent-request.h"
 #include "common/cleanup.h"
+#include "common/packet.h"
 #include "common/text.h"
+
+#include <sys/epoll.h>
+
+enum {
+        MESSAGE_MAX = 512
+};
 
 struct ForwardedPort {
         sd_event *event;
         const ForwardedPortHandlers *handlers;
         void *userdata;
         char *agent_socket, *agent_path, *credential;
-        AgentRequest *request; /* for a socket; NULL: 'socket' is it */
-        ByteQueue early;       /* until the socket is there */
+        AgentRequest *request; /* for a socket */
+        int handover_fd;       /* over which it comes; -EBADF: it is not awaited */
+        sd_event_source *handover_source;
+        ByteQueue early; /* until the socket is there */
         int fd;
         StreamSocket *socket;
         bool is_ended; /* by us */
@@ -24,7 +34,7 @@ struct ForwardedPort {
 };
 
 static bool has_port_socket(const ForwardedPort *port) {
-        return port->socket && !port->request;
+        return port->socket && !port->request && port->handover_fd < 0;
 }
 
 static void on_port_data(const char *data, size_t length, void *userdata) {
@@ -92,13 +102,42 @@ static int use_port_socket(ForwardedPort *port, int fd) {
         return 0;
 }
 
+static void end_handover(ForwardedPort *port) {
+        port->handover_source = sd_event_source_disable_unref(port->handover_source);
+        port->handover_fd = close_fd(port->handover_fd);
+}
+
+/* The connection, or a message why there is none. */
+static int on_handover(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        ForwardedPort *port = userdata;
+        char message[MESSAGE_MAX] = "";
+        int connection = -EBADF, r = 0;
+        ssize_t n = packet_receive(fd, message, sizeof(message) - 1, &connection);
+
+        if (n == -EAGAIN || n == -EINTR)
+                return 0;
+        end_handover(port);
+        if (connection >= 0)
+                r = use_port_socket(port, connection);
+        else if (n <= 0)
+                r = n < 0 ? (int) n : -ECONNRESET;
+        if (r < 0 || connection < 0)
+                port->handlers->on_failed(port, r < 0 ? strerror(-r) : message, port->userdata);
+        return 0;
+}
+
+static int await_handover(ForwardedPort *port, int fd) {
+        port->handover_fd = fd;
+        return sd_event_add_io(port->event, &port->handover_source, fd, EPOLLIN, on_handover, port);
+}
+
 static void on_port_reply(const AgentReply *reply, void *userdata) {
         ForwardedPort *port = userdata;
         int r = reply->error;
 
         port->request = NULL;
         if (r >= 0 && reply->fd >= 0)
-                r = use_port_socket(port, reply->fd);
+                r = await_handover(port, reply->fd);
         if (r < 0 || reply->fd < 0)
                 port->handlers->on_failed(port, r < 0 ? strerror(-r) : reply->body, port->userdata);
 }
@@ -128,7 +167,7 @@ int forwarded_port_new(sd_event *event, const char *agent_socket, const char *ag
         port->event = sd_event_ref(event);
         port->handlers = handlers;
         port->userdata = userdata;
-        port->fd = -EBADF;
+        port->fd = port->handover_fd = -EBADF;
         port->agent_socket = strdup(agent_socket);
         port->agent_path = strdup(agent_path);
         port->credential = strdup(strna(credential));
@@ -147,6 +186,7 @@ ForwardedPort *forwarded_port_free(ForwardedPort *port) {
         if (!port)
                 return NULL;
         agent_request_cancel(port->request);
+        end_handover(port);
         stream_socket_free(port->socket);
         close_fd(port->fd);
         byte_queue_done(&port->early);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One connection to a port of a pod: requested from the agent, then a socket. Data that the client
- * sends before it is connected waits. */
+/* One connection to a port of a pod: requested from the agent, then a socket, whose bytes the agent
+ * does not see. What the client sends before it is connected waits. */
 
 #include "agent/node-api/http/stream-socket.h"
 

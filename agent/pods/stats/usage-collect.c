@@ -161,7 +161,7 @@ static void report_node_usage(const UsageWalk *walk) {
         UsageSample sample = { .cgroup = "/",
                                .started_at = now_realtime_usec() - now_boottime_usec(),
                                .interfaces = interfaces };
-        int n = walk->visitor->has_network ? network_usage(-EBADF, interfaces) : 0;
+        int n = walk->visitor->has_network ? network_usage(0, interfaces) : 0;
 
         sample.n_interfaces = (size_t) MAX(n, 0);
         if (read_sample(walk, &sample) < 0)

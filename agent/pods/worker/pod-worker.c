@@ -15,10 +15,10 @@
 #include "agent/pods/pod/slices.h"
 #include "agent/pods/status/eviction-candidate.h"
 #include "agent/pods/worker/pod-worker-private.h"
+#include "agent/sandbox/port-connection.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/message-ids.h"
-#include "common/network-namespace.h"
 
 /* How much longer than its grace period the shim of a terminating pod may take. */
 #define SHIM_TEARDOWN_USEC (60 * USEC_PER_SEC)
@@ -485,28 +485,22 @@ int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *r
 int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
                                Error *reterr) {
         cleanup_close int namespace_fd = -EBADF;
-        int fd, r = pod_worker_check_instance(worker, uid, reterr);
+        int r = pod_worker_check_instance(worker, uid, reterr);
 
         if (r < 0)
                 return r;
         namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
         if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
                 return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
-        fd = connect_to_loopback_of_namespace(namespace_fd, port, is_ipv6);
-        return fd < 0 ? error_setf(reterr, -fd, "cannot connect to localhost:%u in the pod: %s",
-                                   port, strerror(-fd))
-                      : fd;
+        return port_connection_request(worker->instance.context->sandbox, namespace_fd, port,
+                                       is_ipv6, reterr);
 }
 
 int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret) {
         const Sandbox *sandbox = worker->instance.sandbox;
-        cleanup_close int namespace_fd = sandbox && sandbox_is_connected(sandbox)
-                                                 ? sandbox_open_network_namespace(sandbox)
-                                                 : -ENOENT;
+        pid_t pid = sandbox && sandbox_has_network(sandbox) ? sandbox_pid(sandbox) : 0;
 
-        if (namespace_fd < 0)
-                return namespace_fd == -ENOENT ? 0 : namespace_fd;
-        return network_usage(namespace_fd, ret);
+        return pid > 0 ? network_usage(pid, ret) : 0;
 }
 
 Sandbox *pod_worker_sandbox(const PodWorker *worker) {

@@ -150,8 +150,8 @@ int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *
  * message. */
 int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr);
 
-/* The same, and connects to a TCP port of the loopback address in the pod's network; does not wait.
- * A descriptor, or -errno with a message. */
+/* The same, and requests a connection to a TCP port of the loopback address in the pod's network.
+ * The socket over which it comes, see port_connection_request(), or -errno with a message. */
 int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
                                Error *reterr);
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/launch/launch-client.h"
+
+#include "agent/launch/launch-request.h"
+#include "agent/launch/launch.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+
+static int connect_to_server(const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return -errno;
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        if (connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int write_strings(int fd, char *const *strings, uint32_t *ret_n) {
+        uint32_t n = 0;
+
+        for (; strings[n]; n++) {
+                int r = write_all(fd, strings[n], strlen(strings[n]) + 1);
+
+                if (r < 0)
+                        return r;
+        }
+        if (ret_n)
+                *ret_n = n;
+        return 0;
+}
+
+/* A file, because arguments may be larger than a packet. */
+static int make_strings_file(char *const *argv, uint32_t *ret_n_arguments) {
+        cleanup_close int fd = memfd_create("launch", MFD_CLOEXEC);
+        int r = fd < 0 ? -errno : write_strings(fd, argv, ret_n_arguments);
+
+        if (r < 0)
+                return r;
+        r = write_strings(fd, environ, NULL);
+        if (r < 0)
+                return r;
+        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
+}
+
+static int send_own_request(int socket_fd, const char *program, char *const *argv) {
+        LaunchRequest request = { .version = LAUNCH_VERSION };
+        cleanup_close int strings = make_strings_file(argv, &request.n_arguments);
+        cleanup_close int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        const int fds[LAUNCH_FDS] = { strings, mounts, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+
+        if (strings < 0)
+                return strings;
+        if (mounts < 0)
+                return -errno;
+        if (strlen(program) >= sizeof(request.program))
+                return -ENAMETOOLONG;
+        memcpy(request.program, program, strlen(program) + 1);
+        return launch_request_send(socket_fd, &request, fds);
+}
+
+static int receive_result(int socket_fd, LaunchResult *ret) {
+        ssize_t n;
+
+        do
+                n = recv(socket_fd, ret, sizeof(*ret), 0);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return -errno;
+        return n == sizeof(*ret) ? 0 : -ECONNRESET;
+}
+
+/* Whoever started this process is told what happened to the program. */
+static int end_like(const LaunchResult *result) {
+        static const struct rlimit none = { 0, 0 };
+
+        if (result->code == CLD_EXITED)
+                return result->status;
+        (void) setrlimit(RLIMIT_CORE, &none);
+        (void) signal(result->status, SIG_DFL);
+        (void) raise(result->status);
+        return EX_TEMPFAIL;
+}
+
+int launch_client(const char *program, char *const *argv) {
+        const char *given = getenv(LAUNCH_SOCKET_VARIABLE), *path = given ? given : LAUNCH_SOCKET;
+        cleanup_close int fd = -EBADF;
+        LaunchResult result;
+        int r;
+
+        /* The server notices the end of this process, and kills the program. */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fd = connect_to_server(path);
+        r = fd < 0 ? fd : send_own_request(fd, program, argv);
+        if (r < 0) {
+                (void) fprintf(stderr,
+                               "cannot start %s by %s: %s; mainstay-launch.socket must be active\n",
+                               program, path, strerror(-r));
+                return EX_TEMPFAIL;
+        }
+        r = receive_result(fd, &result);
+        if (r < 0) {
+                (void) fprintf(stderr, "%s was stopped with mainstay-launch.service\n", program);
+                return EX_TEMPFAIL;
+        }
+        return end_like(&result);
+}
