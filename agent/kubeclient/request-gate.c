@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gate of a client: which requests wait for the answer to another one. They are in the list of
- * the current generation, not started. What becomes of them is done in a separate turn of the loop,
+ * the current generation, not started. They are sent, or fail, in a separate turn of the loop,
  * because callbacks of requests may start and cancel others, and replace the generation. */
 
 #include "agent/kubeclient/kube-client-private.h"
