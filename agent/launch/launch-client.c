@@ -85,7 +85,7 @@ static int receive_result(int socket_fd, LaunchResult *ret) {
         return n == sizeof(*ret) ? 0 : -ECONNRESET;
 }
 
-/* Whoever started this process is told what happened to the program. */
+/* The parent of this process sees how the program has ended. */
 static int end_like(const LaunchResult *result) {
         static const struct rlimit none = { 0, 0 };
 

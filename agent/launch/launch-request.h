@@ -33,7 +33,7 @@ typedef struct LaunchResult {
         int32_t status;
 } LaunchResult;
 
-/* What a keeper has received. */
+/* A request that a keeper has received. */
 typedef struct Launch {
         LaunchRequest request;
         int fds[LAUNCH_FDS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the server listens: the socket unit of that name, unless the variable names another one. */
+/* The socket of the server: that of the socket unit, unless the variable names another one. */
 
 #define LAUNCH_SOCKET          "/run/mainstay-launch.sock"
 #define LAUNCH_SOCKET_VARIABLE "MAINSTAY_LAUNCH_SOCKET"

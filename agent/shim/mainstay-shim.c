@@ -5,7 +5,7 @@
 #include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/net-devices.h"
-#include "agent/shim/port-connection.h"
+#include "agent/shim/port-connector.h"
 #include "agent/shim/root-guard.h"
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
@@ -254,7 +254,7 @@ static int run_connect_verb(int argc, char **argv) {
 
         if (port < 1 || port > UINT16_MAX || argc > 2 + is_ipv6)
                 return fail_shim_usage("Expected a port");
-        r = port_connection_serve(STDIN_FILENO, (unsigned) port, is_ipv6);
+        r = port_connector_serve(STDIN_FILENO, (unsigned) port, is_ipv6);
         if (r < 0)
                 (void) error_setf(&error, -r, "cannot pass on a connection to port %lu: %s", port,
                                   strerror(-r));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/shim/port-connection.h"
+#include "agent/shim/port-connector.h"
 
 #include "common/cleanup.h"
 #include "common/network-namespace.h"
 #include "common/packet.h"
 
-int port_connection_serve(int socket_fd, unsigned port, bool is_ipv6) {
+int port_connector_serve(int socket_fd, unsigned port, bool is_ipv6) {
         cleanup_close int namespace_fd = -EBADF, fd = -EBADF;
         char byte, message[128];
         ssize_t n = packet_receive(socket_fd, &byte, sizeof(byte), &namespace_fd);

@@ -8,4 +8,4 @@
 
 /* Receives the network namespace on the socket, connects there, and sends the connection back, or
  * a message why there is none. 0 or -errno. */
-int port_connection_serve(int socket_fd, unsigned port, bool is_ipv6);
+int port_connector_serve(int socket_fd, unsigned port, bool is_ipv6);

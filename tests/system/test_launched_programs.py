@@ -58,7 +58,7 @@ def fixture_reader(server):
     shutil.rmtree(os.path.join(server.directory, "store"), ignore_errors=True)
 
 
-# What the client's parent sees
+# The parent of a client
 
 def test_a_program_has_the_streams_the_arguments_and_the_exit_status_of_its_client(server):
     done = server.client("mainstay-image", "--version", stdout=subprocess.PIPE, text=True)

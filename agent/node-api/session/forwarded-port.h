@@ -2,7 +2,7 @@
 #pragma once
 
 /* One connection to a port of a pod: requested from the agent, then a socket, whose bytes the agent
- * does not see. What the client sends before it is connected waits. */
+ * does not see. Data that the client sends before it is connected waits. */
 
 #include "agent/node-api/http/stream-socket.h"
 
