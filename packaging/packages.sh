@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
-    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
+    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev nettle-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
     libnghttp2-dev zlib1g-dev libisal-dev go-md2man
 )
 # libcurl3-gnutls: loaded at the first request, by the agent when the first pod is probed, so no
@@ -17,7 +17,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 TEST_PACKAGES=(
     clang clang-tidy clang-format cppcheck shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
     python3-grpcio python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
-    vim-tiny nano rsync ansible-core exfat-fuse exfatprogs
+    vim-tiny nano rsync ansible-core exfat-fuse exfatprogs age
 )
 # Packages for the kubelet node of the cluster suite.
 # shellcheck disable=SC2034

@@ -81,6 +81,7 @@ LIBRARIES = {
                         "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
     "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls/tls-credentials.[ch]", "agent/node-api/tls/client-certificate.h", "agent/node-api/tls/handshake-*.[ch]", "agent/node-api/tls/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],
+    "nettle/": ["common/age-file.c"],
     "nghttp2/": ["common/grpc.c"],
     "wslay/": ["agent/node-api/wire/websocket.c", "common/wslay-library.h"],
     "zlib.h": ["agent/node-api/wire/spdy-headers.c"],

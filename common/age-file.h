@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Files of age (age-encryption.org/v1) for X25519 recipients, binary or armored. Untrusted files
+ * are decrypted in a confined process only; encrypting, and counting recipients, needs no key. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+#define AGE_ARMOR_BEGIN "-----BEGIN AGE ENCRYPTED FILE-----"
+#define AGE_ARMOR_END   "-----END AGE ENCRYPTED FILE-----"
+
+enum {
+        AGE_KEY_SIZE = 32,
+        AGE_RECIPIENT_SIZE = 63,       /* "age1…" and a NUL */
+        AGE_IDENTITY_SIZE = 75,        /* "AGE-SECRET-KEY-1…" and a NUL */
+        AGE_HEADER_MAX = 256 * 1024,   /* bytes */
+        AGE_RECIPIENTS_MAX = 1024,     /* of one file */
+        AGE_FILE_MAX = 2 * 1024 * 1024 /* bytes */
+};
+
+/* An X25519 key: of a recipient, which is public, or an identity, which is secret. */
+typedef struct AgeKey {
+        uint8_t bytes[AGE_KEY_SIZE];
+} AgeKey;
+
+/* "age1…". 0 or -EINVAL. */
+int age_recipient_parse(const char *text, AgeKey *ret);
+void age_recipient_format(const AgeKey *recipient, char ret[AGE_RECIPIENT_SIZE]);
+
+/* "AGE-SECRET-KEY-1…", as age-keygen prints it. 0 or -EINVAL. */
+int age_identity_parse(const char *text, AgeKey *ret);
+void age_identity_format(const AgeKey *identity, char ret[AGE_IDENTITY_SIZE]);
+
+/* A new identity; and the recipient of one. 0 or -errno. */
+int age_identity_make(AgeKey *ret);
+void age_identity_recipient(const AgeKey *identity, AgeKey *ret);
+
+/* The bytes start like a file of age. */
+bool age_is_file(const void *data, size_t length);
+
+/* How many X25519 recipients the header names: which ones, nobody can see. >= 0, -EBADMSG with a
+ * message, or -ENOMEM. */
+int age_count_recipients(const void *data, size_t length, Error *reterr);
+
+/* Decrypts into memory that the caller erases and frees, with an additional NUL. 0; -ENOKEY: it is
+ * for none of the identities; -EBADMSG: it is damaged, or not such a file; both with a message. */
+int age_decrypt(const void *data, size_t length, const AgeKey *identities, size_t n, char **ret,
+                size_t *ret_length, Error *reterr);
+
+/* Encrypts into armored text, which the caller frees. 0, -EINVAL without recipients, -errno. */
+int age_encrypt(const void *data, size_t length, const AgeKey *recipients, size_t n, char **ret);
