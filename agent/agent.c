@@ -136,6 +136,57 @@ static int build_cdi_registry(Agent *agent) {
         return r;
 }
 
+/* ---- encrypted Secrets ---- */
+
+static void on_secret_opened(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->pod_manager)
+                pod_manager_on_objects_changed(agent->pod_manager, /* concerns= */ NULL, NULL);
+}
+
+static void on_identity_changed(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->secrets)
+                secret_opener_retry(agent->secrets);
+}
+
+static int open_secret(const DataObject *object, const DataObject **ret, Error *reterr,
+                       void *userdata) {
+        return secret_opener_open(userdata, object, ret, reterr);
+}
+
+static int build_secret_opener(Agent *agent) {
+        bool is_kept_clear = agent->config.mainstay.secrets_at_rest == SECRETS_CLEAR;
+        int r = node_identity_new(&(NodeIdentityConfig){ .event = agent->event,
+                                                         .state_dir = agent->paths.state_dir,
+                                                         .is_kept_clear = is_kept_clear,
+                                                         .on_changed = on_identity_changed,
+                                                         .userdata = agent },
+                                  &agent->identity);
+
+        if (r >= 0)
+                r = secret_opener_new(
+                        &(SecretOpenerConfig){ .event = agent->event,
+                                               .helper_path = agent->paths.image_helper,
+                                               .identity = agent->identity,
+                                               .on_opened = on_secret_opened,
+                                               .userdata = agent },
+                        &agent->secrets);
+        agent->resolvers.open_secret = open_secret;
+        agent->resolvers.secrets = agent->secrets;
+        return r;
+}
+
+static const DataObject *find_secret_of_manifest(const ObjectKey *key, void *userdata) {
+        return manifest_directory_find_object(((const Agent *) userdata)->manifests, key);
+}
+
+static void sweep_opened_secrets(Agent *agent) {
+        secret_opener_sweep(agent->secrets, find_secret_of_manifest, agent);
+}
+
 static void on_network_changed(void *userdata) {
         Agent *agent = userdata;
 
@@ -307,8 +358,9 @@ static int build_daemonset_controller(Agent *agent) {
 }
 
 static void on_desired_pods_recomputed(void *userdata) {
-        const Agent *agent = userdata;
+        Agent *agent = userdata;
 
+        sweep_opened_secrets(agent);
         if (agent->http_server)
                 http_server_notify_objects(agent->http_server, HTTP_DATA_OBJECTS);
         agent_schedule_status_update(userdata);
@@ -411,6 +463,9 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         if (!agent->events)
                 return -ENOMEM;
         r = build_cdi_registry(agent);
+        if (r < 0)
+                return r;
+        r = build_secret_opener(agent);
         if (r < 0)
                 return r;
         r = open_image_store(agent, reterr);
@@ -633,6 +688,8 @@ static void agent_done(Agent *agent) {
         manual_pulls_done(&agent->manual_pulls);
         image_store_free(agent->images);
         cdi_registry_free(agent->cdi);
+        secret_opener_free(agent->secrets);
+        node_identity_free(agent->identity);
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
         agent_free_node_api(agent);

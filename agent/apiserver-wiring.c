@@ -121,7 +121,9 @@ void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {
                                         .restore_daemonset = apiserver_restore_daemonset,
                                         .userdata = api };
         agent->resolvers.apiserver_objects =
-                (ObjectLookup){ apiserver_find_object, apiserver_is_object_pending, api };
+                (ObjectLookup){ .find = apiserver_find_object,
+                                .is_awaited = apiserver_is_object_pending,
+                                .userdata = api };
         agent->resolvers.apiserver_services =
                 (ServiceLookup){ .add_variables = apiserver_add_service_variables,
                                  .userdata = api };

@@ -29,6 +29,7 @@ static void dump_modules(const Agent *agent, FILE *out) {
         pod_manager_dump(agent->pod_manager, out);
         image_store_dump(agent->images, out);
         cdi_registry_dump(agent->cdi, out);
+        secret_opener_dump(agent->secrets, out);
         daemonset_controller_dump(agent->daemonset_controller, out);
         eviction_manager_dump(agent->eviction_manager, out);
         if (agent->apiserver)

@@ -230,7 +230,22 @@ static int agent_prune_images(void *userdata, const char *image, Error *reterr) 
         return image_store_prune(((Agent *) userdata)->images);
 }
 
+/* ---- the identity ---- */
+
+static char *agent_get_identity(void *userdata) {
+        return node_identity_to_json(((Agent *) userdata)->identity);
+}
+
+static int agent_change_identity(void *userdata, const char *action, Error *reterr) {
+        for (IdentityAction i = 0; i < N_IDENTITY_ACTIONS; i++)
+                if (streq(action, identity_action_names[i]))
+                        return node_identity_change(((Agent *) userdata)->identity, i, reterr);
+        return error_setf(reterr, EINVAL, "the action must be make, rotate or remove-old");
+}
+
 const HttpServerHandlers agent_http_handlers = {
+        .identity = agent_get_identity,
+        .change_identity = agent_change_identity,
         .next_pod = agent_get_next_pod,
         .next_event = agent_get_next_event,
         .next_object = agent_get_next_object,

@@ -39,6 +39,7 @@
 #include "agent/pods/stats/stats-provider.h"
 #include "agent/report/status-report.h"
 #include "agent/sandbox/systemd-client.h"
+#include "agent/secrets/secret-opener.h"
 
 typedef struct Agent {
         AgentPaths paths;
@@ -51,6 +52,8 @@ typedef struct Agent {
         CdiRegistry *cdi;
         BundleConfig bundle_config;
         Resolvers resolvers; /* of 'bundle_config' */
+        NodeIdentity *identity;
+        SecretOpener *secrets;
         SandboxConfig sandbox_config;
         CniSettings cni_settings;
         NetworkReadiness *network_readiness; /* NULL: pods can always get a network */

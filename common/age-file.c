@@ -191,7 +191,7 @@ static int decode_line(const char *line, size_t length, uint8_t *ret, size_t siz
 }
 
 /* The next line, without its newline; NULL: the header ends. */
-static const char *next_line(const char **text, const char *end, size_t *ret_length) {
+static const char *next_header_line(const char **text, const char *end, size_t *ret_length) {
         const char *line = *text, *newline = memchr(line, '\n', (size_t) (end - line));
 
         if (!newline)
@@ -213,11 +213,11 @@ static int read_stanza(AgeHeader *header, const char *line, size_t length, const
         if (is_ours &&
             decode_line(line + argument, length - argument, stanza.share, sizeof(stanza.share)) < 0)
                 return damaged_header(reterr, "the share of an X25519 recipient");
-        body = next_line(text, end, &n);
+        body = next_header_line(text, end, &n);
         if (is_ours && (!body || decode_line(body, n, stanza.body, sizeof(stanza.body)) < 0))
                 return damaged_header(reterr, "the key of an X25519 recipient");
         while (body && n == LINE_COLUMNS)
-                body = next_line(text, end, &n);
+                body = next_header_line(text, end, &n);
         if (!body || n > LINE_COLUMNS)
                 return damaged_header(reterr, "a recipient does not end");
         if (is_ours && header->n_stanzas == AGE_RECIPIENTS_MAX)
@@ -252,7 +252,7 @@ static int read_header(const char *data, size_t length, AgeHeader *header, Error
         if (length < version || memcmp(data, VERSION_LINE, version) != 0)
                 return damaged_header(reterr, "it is of another version");
         text += version;
-        while ((line = next_line(&text, end, &n))) {
+        while ((line = next_header_line(&text, end, &n))) {
                 if (n >= mac && memcmp(line, MAC_PREFIX, mac) == 0) {
                         header->length = (size_t) (text - data);
                         return read_mac(header, line, n, reterr);

@@ -109,7 +109,8 @@ void bech32_encode(const char *prefix, const uint8_t *data, size_t size, char *r
         unsigned n_bits = 0;
 
         assert(size <= BECH32_DATA_MAX);
-        ret = stpcpy(ret, prefix);
+        for (; *prefix; prefix++)
+                *ret++ = *prefix;
         *ret++ = '1';
         for (size_t i = 0; i < size || n_bits > 0;) {
                 unsigned digit;

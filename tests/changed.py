@@ -46,6 +46,7 @@ OF_MODULES = {
     "image": IMAGES,
     "report": ["report", "flash"],
     "source": SOURCES,
+    "secrets": ["secrets*", "object_sources", "index_source"],
     "cli": COMMANDS,
     "image-helper": [*IMAGES, *SOURCES],
     "kubelet": ["kubelet"],

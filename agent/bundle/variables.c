@@ -47,6 +47,8 @@ static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char 
         if (r == -ENOENT || r == -EAGAIN)
                 return error_setf(v->reterr, r == -EAGAIN ? BUNDLE_AWAITED : BUNDLE_CONFIG_ERROR,
                                   "%s", error_message(&error, r));
+        if (r < 0 && r != -ENOMEM)
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR, "%s", error_message(&error, r));
         return r < 0 ? r : 1;
 }
 

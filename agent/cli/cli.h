@@ -91,6 +91,11 @@ typedef struct Options {
         const char *deltas;
         bool no_images;
         bool check;
+        bool rotate; /* of the identity of `source` */
+        bool remove_old;
+        OptionValues recipients; /* of `secret` */
+        OptionValues recipient_files;
+        const char *type;
 
         char *const *words; /* the arguments that are not options; NULL-terminated */
         size_t n_words;
@@ -132,6 +137,7 @@ int run_exec(const Options *options);
 int run_images(const Options *options);
 int run_logs(const Options *options);
 int run_rollout(const Options *options);
+int run_secret(const Options *options);
 int run_source(const Options *options);
 int run_top(const Options *options);
 int run_match(const Options *options);

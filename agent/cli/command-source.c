@@ -13,6 +13,7 @@
 #include "agent/model/age.h"
 #include "agent/model/node-status.h"
 #include "agent/model/source-index.h"
+#include "common/age-file.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -33,6 +34,11 @@
 #define DAY_USEC              (24 * (3600 * USEC_PER_SEC))
 #define EXPIRES_DAYS_DEFAULT  90
 #define EXPIRES_DAYS_MAX      36500
+#define IDENTITY_DELAY_USEC   (20 * USEC_PER_MSEC)
+
+enum {
+        IDENTITY_ASKED_MAX = 3000 /* times */
+};
 
 /* ---- sign ---- */
 
@@ -63,12 +69,47 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 
+/* Which nodes can open a value is not in it, only how many recipients it has. */
+static int explain_encrypted_value(const DataObject *secret, const ObjectValue *value,
+                                   Error *reterr) {
+        int n = value->seal == OBJECT_VALUE_AGE
+                        ? age_count_recipients(value->bytes, value->length, reterr)
+                        : 0;
+
+        if (n < 0)
+                return error_prefixf(reterr, n, "Secret %s/%s: %s", secret->metadata.namespace,
+                                     secret->metadata.name, value->key);
+        if (value->seal == OBJECT_VALUE_AGE)
+                printf("Secret %s/%s: %s is encrypted for %d recipients\n",
+                       secret->metadata.namespace, secret->metadata.name, value->key, n);
+        else if (value->seal == OBJECT_VALUE_CREDENTIAL)
+                printf("Secret %s/%s: %s is sealed for a single machine\n",
+                       secret->metadata.namespace, secret->metadata.name, value->key);
+        return 0;
+}
+
+static int explain_encrypted_secrets(const ManifestObjects *objects, Error *reterr) {
+        for (size_t i = 0; i < objects->data.n; i++) {
+                const DataObject *object = objects->data.items[i];
+
+                for (size_t k = 0; k < object->values.n; k++) {
+                        int r = explain_encrypted_value(object, &object->values.items[k], reterr);
+
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
 /* Manifests that a node would refuse are not signed. */
 static int read_manifest_to_sign(const char *name, const char *data, size_t length,
                                  IndexImagesMaker *images, Error *reterr) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         int r = manifest_parse(name, data, length, "node", &objects, reterr);
 
+        if (r >= 0)
+                r = explain_encrypted_secrets(&objects, reterr);
         return r < 0 || !images ? r : index_images_maker_add(images, &objects);
 }
 
@@ -471,14 +512,78 @@ static int show_source_status(const Options *options) {
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
+/* ---- identity ---- */
+
+/* How often the agent is asked for the end of a change. */
+static int wait_for_identity(const Options *options, json_t **ret, Error *reterr) {
+        for (int i = 0; i < IDENTITY_ASKED_MAX; i++) {
+                int r = client_get_json(options->socket, "/identity", ret, reterr);
+
+                if (r < 0 || !json_is_true(json_object_get(*ret, "isBusy")))
+                        return r;
+                json_decref(*ret);
+                *ret = NULL;
+                (void) usleep(IDENTITY_DELAY_USEC);
+        }
+        return error_setf(reterr, ETIMEDOUT, "the agent has not answered in time");
+}
+
+static int ignore_identity_reply(const char *data, size_t length, void *userdata) {
+        return 0;
+}
+
+/* The recipient alone is on standard output, so that it can be appended to a file. */
+static int print_recipients(const json_t *identity) {
+        const json_t *recipients = json_object_get(identity, "recipients");
+        const char *problem = json_text(identity, "error");
+        json_t *recipient;
+        size_t i;
+
+        if (problem) {
+                cleanup_error Error error = ERROR_NULL;
+
+                return fail_with_error(error_setf(&error, EIO, "%s", problem), &error);
+        }
+        json_array_foreach(recipients, i, recipient) {
+                if (i == 0)
+                        puts(strna(json_string_value(recipient)));
+                else
+                        fprintf(stderr,
+                                "%s also opens what was encrypted for it, until 'mainstay source "
+                                "identity --remove-old'\n",
+                                strna(json_string_value(recipient)));
+        }
+        if (!json_is_true(json_object_get(identity, "isSealed")))
+                fputs("The identity is not sealed on disk, as secretsAtRest permits\n", stderr);
+        return STATUS_OK;
+}
+
+static int show_identity(const Options *options) {
+        const char *path = options->rotate       ? "/identity?action=rotate"
+                           : options->remove_old ? "/identity?action=remove-old"
+                                                 : "/identity?action=make";
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *identity = NULL;
+        int r;
+
+        if (options->rotate && options->remove_old)
+                return fail_usage("--rotate and --remove-old exclude each other");
+        r = client_request(options->socket, "POST", path, ignore_identity_reply, NULL, &error);
+        if (r >= 0)
+                r = wait_for_identity(options, &identity, &error);
+        return r < 0 ? fail_with_error(r, &error) : print_recipients(identity);
+}
+
 int run_source(const Options *options) {
-        static const char *const verbs[] = { "sign", "verify", "status" };
+        static const char *const verbs[] = { "sign", "verify", "status", "identity" };
         const char *verb = options->n_words > 0 ? options->words[0] : "status";
 
         if (streq(verb, "sign"))
                 return sign_source(options);
         if (streq(verb, "verify"))
                 return verify_source(options);
+        if (streq(verb, "identity") && options->n_words == 1)
+                return show_identity(options);
         if (streq(verb, "status") && options->n_words <= 1)
                 return show_source_status(options);
         return fail_unknown("command", verb, verbs, N_ELEMENTS(verbs));

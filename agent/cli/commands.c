@@ -135,7 +135,16 @@ static const Option source_options[] = {
         OPTION("deltas",    0, "NUMBER",  "sign: from the images of how many indexes deltas are made (default: 3)", deltas),
         OPTION("no-images", 0, NULL,      "sign: name no images: nodes pull them from registries", no_images),
         OPTION("check",     0, NULL,      "sign: only show what would be signed and fetched", check),
+        OPTION("rotate",    0, NULL,      "identity: make a new one; the others still open what was encrypted for them", rotate),
+        OPTION("remove-old", 0, NULL,     "identity: remove all but the newest one", remove_old),
         OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
+};
+
+static const Option secret_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "namespace of the Secret (default: default)", namespace),
+        OPTION("type",      0,   "TYPE",      "type of the Secret (default: Opaque)", type),
+        LIST_OPTION("recipient", 'r', "RECIPIENT", "encrypt: a recipient of age; may be repeated", recipients),
+        LIST_OPTION("recipients-file", 'R', "FILE", "encrypt: a file with a recipient on each line; may be repeated", recipient_files),
 };
 
 const Command commands[] = {
@@ -171,8 +180,11 @@ const Command commands[] = {
         { "debug", "dump | log-level [error|warning|info|debug] | POD --image IMAGE [-- COMMAND...]",
           "print the state of the agent, print or set its log level, or add an ephemeral container to a pod",
           debug_options, N_ELEMENTS(debug_options), run_debug },
-        { "source", "[status | sign MANIFESTS DIRECTORY | verify DIRECTORY]",
-          "show sources of manifests, or make and check a signed index of manifests",
+        { "secret", "encrypt|seal NAME KEY=FILE...",
+          "print a Secret whose values are encrypted for nodes, or sealed for this machine; '-' is standard input; needs no agent",
+          secret_options, N_ELEMENTS(secret_options), run_secret },
+        { "source", "[status | identity | sign MANIFESTS DIRECTORY | verify DIRECTORY]",
+          "show sources of manifests or this node's identity, or make and check a signed index of manifests",
           source_options, N_ELEMENTS(source_options), run_source },
         { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has joined no API server",
           kubeconfig_options, N_ELEMENTS(kubeconfig_options), run_kubeconfig },

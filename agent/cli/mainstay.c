@@ -13,7 +13,7 @@
 /* Finds the command, parses its options by its table, runs it. */
 
 enum {
-        OPTIONS_MAX = 16,
+        OPTIONS_MAX = 24,
         FIRST_LONG = 256 /* getopt's value of an option: this plus its row */
 };
 

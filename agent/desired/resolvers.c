@@ -40,6 +40,15 @@ static bool is_data_object_pending(const ObjectKey *key, void *userdata) {
                apiserver->is_awaited(&visible, apiserver->userdata);
 }
 
+static int open_data_object(const DataObject *object, const DataObject **ret, Error *reterr,
+                            void *userdata) {
+        const Resolvers *resolvers = userdata;
+
+        if (!resolvers->open_secret)
+                return error_setf(reterr, EKEYREJECTED, "is encrypted");
+        return resolvers->open_secret(object, ret, reterr, resolvers->secrets);
+}
+
 static int resolve_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
                          Error *reterr, void *userdata) {
         const TokenLookup *apiserver = &((const Resolvers *) userdata)->apiserver_tokens;
@@ -63,6 +72,7 @@ static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr,
 void set_bundle_resolvers(Resolvers *resolvers, BundleConfig *config) {
         config->objects = (ObjectLookup){ .find = resolve_data_object,
                                           .is_awaited = is_data_object_pending,
+                                          .open = open_data_object,
                                           .userdata = resolvers };
         config->services = (ServiceLookup){ .add_variables = resolve_service_variables,
                                             .userdata = resolvers };

@@ -106,6 +106,10 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
                                            const char *rest);
 enum MHD_Result http_handle_make_kubeconfig(HttpServer *server, struct MHD_Connection *http,
                                             const char *rest);
+enum MHD_Result http_handle_get_identity(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest);
+enum MHD_Result http_handle_change_identity(HttpServer *server, struct MHD_Connection *http,
+                                            const char *rest);
 enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *http,
                                      const char *rest);
 enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,

@@ -151,6 +151,11 @@ typedef struct HttpServerHandlers {
          * message if the node has joined an API server. */
         int (*make_kubeconfig)(void *userdata, char **ret_json, Error *reterr);
 
+        /* The identity of the node for encrypted Secrets, as JSON that the server frees, or NULL;
+         * and the start of a change, by its name: -EINVAL (400), -EBUSY (503), with a message. */
+        char *(*identity)(void *userdata);
+        int (*change_identity)(void *userdata, const char *action, Error *reterr);
+
         /* Decides about a client's request, and calls http_access_done() once, before or after it
          * returns, unless cancel_access() is called with '*ret_check'. 0 or -ENOMEM. */
         int (*check_access)(void *userdata, const HttpAccessQuestion *question, HttpAccess *access,

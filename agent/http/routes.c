@@ -132,6 +132,8 @@ static const struct {
         { "DELETE", "/api/v1/namespaces/",  true,  ROUTE_ALONE,   http_handle_delete_pod              },
         { "POST",   "/api/v1/namespaces/",  true,  ROUTE_ALONE,   http_handle_add_ephemeral_container },
         { "POST",   "/kubeconfig",          false, ROUTE_LOCAL,   http_handle_make_kubeconfig         },
+        { "GET",    "/identity",            false, ROUTE_LOCAL,   http_handle_get_identity            },
+        { "POST",   "/identity",            false, ROUTE_LOCAL,   http_handle_change_identity         },
         { "GET",    "/debug/dump",          false, ROUTE_LOCAL,   http_handle_get_dump                },
         { "GET",    "/debug/loglevel",      false, ROUTE_LOCAL,   http_handle_get_log_level           },
         { "PUT",    "/debug/loglevel",      false, ROUTE_LOCAL,   http_handle_set_log_level           },

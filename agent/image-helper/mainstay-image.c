@@ -446,7 +446,7 @@ static _Noreturn void verb_report(void) {
 
 static _Noreturn void verb_secret(void) {
         cleanup_error Error error = ERROR_NULL;
-        int r = open_secret(STDIN_FILENO, STDOUT_FILENO, &error);
+        int r = decrypt_secret(STDIN_FILENO, STDOUT_FILENO, &error);
 
         _exit(report_outcome(r, &error));
 }

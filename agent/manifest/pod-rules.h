@@ -76,6 +76,10 @@ int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePat
 int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,
                       Error *reterr);
 
+/* Marks the values that the annotation mainstay.dev/encrypted-keys names as encrypted. Likewise. */
+int secret_mark_encrypted(DataObject *secret, const char **ret_map, const char **ret_key,
+                          Error *reterr);
+
 /* Sets the identity of a static pod: name "<name>-<node>", spec.nodeName, UID, the kubelet's
  * annotations with its config source ("file" or "http"). The UID is computed from node, namespace,
  * name and spec; file name, comments and labels do not change it. 0 or -ENOMEM. */

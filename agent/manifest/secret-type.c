@@ -38,7 +38,7 @@ static int check_promise(const DataObject *secret, const SecretType *type, const
                 return error_setf(reterr, EINVAL, "must have '%s'%s%s%s in a Secret of type %s",
                                   type->key, type->other ? " or '" : "", strna(type->other),
                                   type->other ? "'" : "", secret->type);
-        if (!value || !type->is_json)
+        if (!value || !type->is_json || value->seal != OBJECT_VALUE_CLEAR)
                 return 0;
         r = is_json_object(value->bytes, value->length);
         if (r != 0)

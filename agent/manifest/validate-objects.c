@@ -160,9 +160,13 @@ static int fill_object_values(ObjectPosition *map_position, DataObject *object) 
         return check_object_size(map_position, object);
 }
 
-static int check_secret_type(ObjectPosition *map_position, const DataObject *object) {
-        int r = secret_check_type(object, &map_position->map, &map_position->key,
-                                  map_position->decoder->reterr);
+static int check_secret(ObjectPosition *map_position, DataObject *object) {
+        int r = secret_mark_encrypted(object, &map_position->map, &map_position->key,
+                                      map_position->decoder->reterr);
+
+        if (r >= 0)
+                r = secret_check_type(object, &map_position->map, &map_position->key,
+                                      map_position->decoder->reterr);
 
         return r < 0 ? object_error_at(map_position, r) : 0;
 }
@@ -227,7 +231,7 @@ int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *
                 return r;
         /* An API server has checked it, and only a confined process parses what users wrote. */
         if (kind == OBJECT_SECRET && decoder->mode != DECODE_API)
-                r = check_secret_type(&map_position, object);
+                r = check_secret(&map_position, object);
         if (r < 0)
                 return r;
         drop_maps(object);

@@ -485,6 +485,11 @@ static int check_daemonset_namespace(const char *value, Error *reterr) {
 }
 
 /* Ours alone, so that a name without a meaning is a mistake, and a restriction that does not hold. */
+static const char *const secrets_at_rest_names[N_SECRETS_AT_REST] = {
+        [SECRETS_SEALED] = "sealed",
+        [SECRETS_CLEAR] = "clear",
+};
+
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("builtInNetwork", OPTIONAL_BOOL, MainstayConfig, built_in_network),
@@ -511,6 +516,7 @@ static const Field mainstay_fields[] = {
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
+        FIELD("secretsAtRest", ENUM, MainstayConfig, secrets_at_rest, ENUM_NAMES(secrets_at_rest_names)),
         FIELD("sharedObjects", LIST, MainstayConfig, shared_objects, .schema = &shared_object_schema),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields, .is_strict = true);

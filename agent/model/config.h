@@ -141,6 +141,14 @@ typedef LIST_OF(SharedObject) SharedObjects;
 /* The ObjectKind, or -EINVAL for one that cannot be shared. */
 int shared_object_kind(const char *name);
 
+/* secretsAtRest: how secrets that the agent keeps are protected on disk. */
+typedef enum SecretsAtRest {
+        SECRETS_AT_REST_UNSET, /* sealed */
+        SECRETS_SEALED, /* by systemd's credentials; if that is not possible, they are not kept */
+        SECRETS_CLEAR,  /* in files that only root can read */
+        N_SECRETS_AT_REST,
+} SecretsAtRest;
+
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
@@ -165,6 +173,7 @@ typedef struct MainstayConfig {
         char *signature_policy_file;    /* NULL: /etc/containers/policy.json, if it exists */
         bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
+        SecretsAtRest secrets_at_rest;
         SourceConfig *source;  /* NULL: none */
         ReportConfig *report;  /* NULL: none */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */

@@ -98,6 +98,7 @@ DataObject *data_object_free(DataObject *object) {
                 free(value->key);
         }
         free(object->values.items);
+        free(object->sealed_digest);
         schema_done(object_schemas[object->kind], object);
         free(object);
         return NULL;
@@ -146,6 +147,52 @@ int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind 
         if (!object)
                 return error_setf(reterr, ENOENT, "%s \"%s\" not found", object_kind_words[kind],
                                   name);
+        if (object->sealed_digest) {
+                int r = lookup->open ? lookup->open(object, &object, reterr, lookup->userdata)
+                                     : error_setf(reterr, EKEYREJECTED, "is encrypted");
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "%s \"%s\"", object_kind_words[kind], name);
+        }
         *ret = object;
+        return 0;
+}
+
+char *secret_credential_name(const char *namespace, const char *name, const char *key) {
+        return text_format("mainstay.%s.%s.%s", namespace, name, key);
+}
+
+static int copy_object_values(const DataObject *from, DataObject *to) {
+        to->values.items = calloc(from->values.n + 1, sizeof(*to->values.items));
+        if (!to->values.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < from->values.n; i++) {
+                const ObjectValue *value = &from->values.items[i];
+                ObjectValue *copy = &to->values.items[to->values.n++];
+
+                *copy = *value;
+                copy->key = strdup(value->key);
+                copy->bytes = calloc(1, value->length + 1);
+                if (!copy->key || !copy->bytes)
+                        return -ENOMEM;
+                memcpy(copy->bytes, value->bytes, value->length);
+        }
+        return 0;
+}
+
+int data_object_copy_secret(const DataObject *object, DataObject **ret) {
+        cleanup_with(data_object_freep) DataObject *copy = calloc(1, sizeof(*copy));
+
+        if (!copy)
+                return -ENOMEM;
+        copy->kind = object->kind;
+        copy->metadata.source = object->metadata.source;
+        if (text_replace(&copy->metadata.name, object->metadata.name) < 0 ||
+            text_replace(&copy->metadata.namespace, object->metadata.namespace) < 0 ||
+            text_replace(&copy->type, object->type) < 0 ||
+            text_replace(&copy->sealed_digest, object->sealed_digest) < 0 ||
+            copy_object_values(object, copy) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(copy);
         return 0;
 }

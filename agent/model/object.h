@@ -36,12 +36,20 @@ bool object_kind_is_api_only(ObjectKind kind);
 /* True for kinds without a namespace: it is "" then. */
 bool object_kind_is_cluster_wide(ObjectKind kind);
 
+/* How a value of a Secret is encrypted. */
+typedef enum ObjectValueSeal {
+        OBJECT_VALUE_CLEAR,
+        OBJECT_VALUE_AGE,        /* a file of age, for an identity of the node */
+        OBJECT_VALUE_CREDENTIAL, /* a credential of systemd, for this machine */
+} ObjectValueSeal;
+
 typedef struct ObjectValue {
         char *key;
         char *bytes; /* followed by a NUL that is not counted */
         size_t length;
         bool is_later;  /* from the second of its object's maps */
         bool is_binary; /* from binaryData of a ConfigMap: only a file, never a variable */
+        ObjectValueSeal seal;
 } ObjectValue;
 
 /* An object as its manifest has it, and its decoded values. */
@@ -54,7 +62,8 @@ typedef struct DataObject {
         StringMap binary_data; /* of a ConfigMap, base64 */
         StringMap string_data; /* of a Secret */
         LIST_OF(ObjectValue)
-        values; /* sorted by key; set when the maps have been decoded and emptied */
+        values;              /* sorted by key; set when the maps have been decoded and emptied */
+        char *sealed_digest; /* of all values, in hex, if one of them is encrypted; or NULL */
         PriorityClass priority;
         RuntimeClass runtime;
         VolumeClaim claim;
@@ -67,6 +76,16 @@ extern const Schema priority_class_schema;
 extern const Schema runtime_class_schema;
 extern const Schema persistent_volume_claim_schema;
 extern const Schema persistent_volume_schema;
+
+/* A copy of a Secret: its name, source, type and values. 0 or -ENOMEM. */
+int data_object_copy_secret(const DataObject *object, DataObject **ret);
+
+/* The name of the credential of systemd that a value must be: "mainstay.<namespace>.<name>.<key>",
+ * of at most SECRET_CREDENTIAL_NAME_MAX characters. The caller frees it; NULL: out of memory. */
+enum {
+        SECRET_CREDENTIAL_NAME_MAX = 255
+};
+char *secret_credential_name(const char *namespace, const char *name, const char *key);
 
 DataObject *data_object_free(DataObject *object);
 DEFINE_CLEANUP(DataObject *, data_object_free)
@@ -97,10 +116,15 @@ typedef struct ObjectLookup {
         const DataObject *(*find)(const ObjectKey *key, void *userdata);
         /* Whether the existence of the object is not known yet. Or NULL. */
         bool (*is_awaited)(const ObjectKey *key, void *userdata);
+        /* Opens a Secret that has encrypted values: the same with its values in clear. 0; -EAGAIN:
+         * later; or -errno; with a message. Or NULL. */
+        int (*open)(const DataObject *object, const DataObject **ret, Error *reterr,
+                    void *userdata);
         void *userdata;
 } ObjectLookup;
 
 /* Looks up the objects to which a pod refers. -ENOENT with the kubelet's message: configmap "x" not
- * found; -EAGAIN with a message if it is not known yet. */
+ * found; -EAGAIN with a message if it is not known, or not decrypted yet; -EKEYREJECTED with one if
+ * it cannot be decrypted. */
 int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
                   const char *name, const DataObject **ret, Error *reterr);

@@ -30,8 +30,8 @@ _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
-    local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug source kubeconfig version help'
-    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout --name --config --change --from --cache --deltas --platform '
+    local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug secret source kubeconfig version help'
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout --name --config --change --from --cache --deltas --platform --type -r --recipient -R --recipients-file '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
@@ -57,7 +57,8 @@ _mainstay() {
     wait) options='--bootstrap --critical --timeout' ;;
     images) options='--output --no-headers --name --config --change' ;;
     debug) options='--image --target --container --namespace --stdin --tty --profile' ;;
-    source) options='--key --fleet --number --expires --next-keys --progress-deadline-seconds --platform --from --cache --deltas --no-images --check --keys' ;;
+    secret) options='--namespace --type --recipient --recipients-file' ;;
+    source) options='--key --fleet --number --expires --next-keys --progress-deadline-seconds --platform --from --cache --deltas --no-images --check --rotate --remove-old --keys' ;;
     kubeconfig) options='--server' ;;
     esac
 

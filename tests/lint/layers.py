@@ -16,7 +16,7 @@ import tree
 LAYERS = {
     "common": 0,
     "model": 1,
-    "manifest": 2, "source": 2, "daemonset/rules": 2, "devices": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
+    "manifest": 2, "source": 2, "secrets": 2, "daemonset/rules": 2, "devices": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "access": 2, "metrics": 2,
     "cdi": 3, "node": 3, "plugins": 3, "eviction": 3,
     "pods/machine": 3, "pods/probe": 3, "pods/pod": 3.1, "pods/container": 3.2, "pods/status": 3.3, "pods/worker": 3.4,
@@ -43,7 +43,7 @@ PROGRAMS = {
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
-                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/secrets/node-identity.h", "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/index-images.h", "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",

@@ -68,7 +68,7 @@ static int read_secret_request(int from, SecretRequest *request, Error *reterr) 
         return r < 0 ? r : read_identities(request, reterr);
 }
 
-static int append_value(Buffer *results, const char *data, size_t length) {
+static int append_opened_value(Buffer *results, const char *data, size_t length) {
         char line[SIZE_LINE_SIZE];
         int n = snprintf(line, sizeof(line), "%zu\n", length);
         int r = buffer_append(results, line, (size_t) n, SIZE_MAX);
@@ -87,7 +87,7 @@ static int open_value(const SecretRequest *request, const json_t *value, Buffer 
                                 &opened_length, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", strna(document_string(value, "name")));
-        r = append_value(results, opened, opened_length);
+        r = append_opened_value(results, opened, opened_length);
         explicit_bzero(opened, opened_length);
         return r;
 }
@@ -105,7 +105,7 @@ static int open_values(const SecretRequest *request, Buffer *results, Error *ret
         return 0;
 }
 
-int open_secret(int from, int to, Error *reterr) {
+int decrypt_secret(int from, int to, Error *reterr) {
         cleanup_with(secret_request_done) SecretRequest request = { 0 };
         cleanup_with(buffer_erase) Buffer results = { 0 };
         int r = confine_secret_opener(reterr);

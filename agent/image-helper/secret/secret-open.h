@@ -9,4 +9,4 @@
 /* Reads {"identities": […], "values": [{"name": …, "data": …}]}, in base64. Writes, for each value,
  * the number of its bytes, a newline and the bytes; nothing if one of them cannot be opened: then
  * the message names it. 0 or -errno. */
-int open_secret(int from, int to, Error *reterr);
+int decrypt_secret(int from, int to, Error *reterr);

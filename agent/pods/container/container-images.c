@@ -98,6 +98,7 @@ static int find_container_pull_secrets(ContainerImages *images, PullSecrets *ret
         const ContainerInstance *c = images->container;
         int r = pull_secrets_find(&c->pod->context->bundle->objects, c->pod->pod, ret);
 
+        images->awaits_secrets = r == -EAGAIN;
         if (r < 0)
                 return r;
         free(images->secret_problems);
@@ -177,6 +178,8 @@ static void request_container_image(ContainerImages *images) {
         images->asked_at = now_boottime_usec();
         images->is_pulling = false;
         r = find_container_pull_secrets(images, &secrets);
+        if (r == -EAGAIN)
+                return;
         if (r >= 0)
                 r = image_store_request(
                         c->pod->context->images,
@@ -295,7 +298,7 @@ static void request_volume_images_from(ContainerImages *images, size_t from) {
                 if (!container_needs_volume_image(c->spec, &spec->volumes.items[i]))
                         continue;
                 r = request_volume_image(images, i, &error);
-                if (r < 0)
+                if (r < 0 && !images->awaits_secrets)
                         report_volume_image_failure(images, &spec->volumes.items[i], r, &error);
                 if (r <= 0)
                         return;
@@ -327,7 +330,13 @@ void container_images_request(ContainerImages *images) {
                                           strerror(ENOMEM));
 }
 
+void container_images_on_objects_changed(ContainerImages *images) {
+        if (images->awaits_secrets)
+                container_images_request(images);
+}
+
 void container_images_cancel(ContainerImages *images) {
+        images->awaits_secrets = false;
         images->request = image_request_cancel(images->request);
 }
 

@@ -18,10 +18,14 @@ typedef struct ContainerImages {
         Image **volumes;       /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volumes;
         size_t pending_volume; /* the one that is being requested */
+        bool awaits_secrets;   /* an imagePullSecret is being decrypted */
 } ContainerImages;
 
 /* The result goes to the container's machine: container_machine_on_image_ready() or …_failed(). */
 void container_images_request(ContainerImages *images);
+
+/* Objects have changed: requests them again if a Secret was awaited. */
+void container_images_on_objects_changed(ContainerImages *images);
 void container_images_cancel(ContainerImages *images);
 
 /* The message of a waiting container about its pull, which the caller frees; NULL: no pull. */

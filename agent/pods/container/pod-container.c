@@ -471,6 +471,11 @@ void pod_container_on_new_sandbox(PodContainer *c) {
                 container_machine_reset(c->instance.machine);
 }
 
+void pod_container_on_objects_changed(PodContainer *c, bool sandbox_is_ready) {
+        container_machine_retry_references(c->instance.machine, sandbox_is_ready);
+        container_images_on_objects_changed(&c->images);
+}
+
 void pod_container_shorten_grace(PodContainer *c) {
         if (container_machine_is_stopping(c->instance.machine))
                 driver_shorten_grace(c);

@@ -82,6 +82,9 @@ unsigned pod_container_generation(const PodContainer *container);
 /* The container is being stopped, and the pod's grace period is shorter now. */
 void pod_container_shorten_grace(PodContainer *container);
 
+/* Objects to which the pod refers have changed. */
+void pod_container_on_objects_changed(PodContainer *container, bool sandbox_is_ready);
+
 /* ---- edits ---- */
 
 /* The pod was edited: 'spec' is the container's place in it. The plan follows. */

@@ -126,7 +126,7 @@ static void request_preflight_image(Preflight *preflight, size_t i) {
                                                                         preflight->pod) },
                                         on_preflight_image, image, &preflight->images[i],
                                         &image->request, &error);
-        if (r < 0)
+        if (r < 0 && r != -EAGAIN) /* a Secret is being decrypted */
                 set_image_error(image, r, &error);
 }
 

@@ -13,7 +13,8 @@ typedef struct PullSecrets {
         char *problems; /* the same Secrets, with the reasons */
 } PullSecrets;
 
-/* Like the kubelet, the caller continues without the Secrets that cannot be used. 0 or -ENOMEM. */
+/* Like the kubelet, the caller continues without the Secrets that cannot be used. 0; -EAGAIN: one
+ * is being decrypted, and objects change when it is; or -ENOMEM. */
 int pull_secrets_find(const ObjectLookup *objects, const Pod *pod, PullSecrets *ret);
 
 void pull_secrets_done(PullSecrets *secrets);

@@ -720,8 +720,7 @@ void pod_worker_on_objects_changed(PodWorker *worker) {
         for (size_t i = 0; i < worker->containers.n; i++) {
                 PodContainer *container = worker->containers.items[i];
 
-                container_machine_retry_references(pod_container_machine(container),
-                                                   may_start_container(container, worker));
+                pod_container_on_objects_changed(container, may_start_container(container, worker));
         }
 }
 

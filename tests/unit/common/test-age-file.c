@@ -166,6 +166,6 @@ TEST(payload_without_its_last_chunk_is_refused)
         /* Cut after some lines of 48 bytes, at whatever place of a chunk that is. */
         line = file + strlen(file) - 2000;
         line = strchr(line, '\n') + 1;
-        strcpy(line, AGE_ARMOR_END);
+        memcpy(line, AGE_ARMOR_END, sizeof(AGE_ARMOR_END));
         EXPECT_EQ(age_decrypt(file, strlen(file), &identity, 1, &text, &length, NULL), -EBADMSG);
 }

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay secret`: prints Secrets whose values are encrypted, mainstay-secrets(7). */
+
+#include "agent/cli/cli.h"
+
+#include "agent/cli/output.h"
+#include "agent/cli/words.h"
+#include "agent/model/names.h"
+#include "agent/model/object.h"
+#include "agent/model/own-keys.h"
+#include "common/age-file.h"
+#include "common/buffer.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RECIPIENTS_BYTES_MAX (1 * MIB)
+#define CREDENTIAL_PROGRAM   "systemd-creds"
+
+extern char **environ;
+
+typedef struct SecretPrinter {
+        const Options *options;
+        const char *namespace, *name;
+        bool is_sealed; /* for this machine; otherwise for recipients */
+        AgeKey *recipients;
+        size_t n_recipients;
+        Buffer text; /* nothing is printed before all values are encrypted */
+} SecretPrinter;
+
+static void secret_printer_done(SecretPrinter *printer) {
+        free(printer->recipients);
+        buffer_done(&printer->text);
+}
+
+/* ---- recipients ---- */
+
+static int add_recipient(SecretPrinter *printer, const char *text, Error *reterr) {
+        if (printer->n_recipients == AGE_RECIPIENTS_MAX)
+                return error_setf(reterr, EINVAL, "there are more than %d recipients",
+                                  AGE_RECIPIENTS_MAX);
+        if (age_recipient_parse(text, &printer->recipients[printer->n_recipients]) < 0)
+                return error_setf(
+                        reterr, EINVAL,
+                        "'%.80s' is not an X25519 recipient of age, 'age1…', as 'mainstay "
+                        "source identity' prints it",
+                        text);
+        printer->n_recipients++;
+        return 0;
+}
+
+/* As age reads it: a recipient on each line; empty lines and lines that start with # count not. */
+static int add_recipients_of_file(SecretPrinter *printer, const char *path, Error *reterr) {
+        cleanup_free char *text = NULL;
+        char *rest, *line;
+        size_t length;
+        int r = read_file_at(AT_FDCWD, path, RECIPIENTS_BYTES_MAX, &text, &length);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", path);
+        rest = text;
+        while ((line = strsep(&rest, "\n"))) {
+                line[strcspn(line, "\r")] = '\0';
+                if (!*line || *line == '#')
+                        continue;
+                r = add_recipient(printer, line, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "%s", path);
+        }
+        return 0;
+}
+
+static int collect_recipients(SecretPrinter *printer, Error *reterr) {
+        const Options *options = printer->options;
+        int r = 0;
+
+        printer->recipients = calloc(AGE_RECIPIENTS_MAX, sizeof(AgeKey));
+        if (!printer->recipients)
+                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < options->recipients.n; i++)
+                r = add_recipient(printer, options->recipients.values[i], reterr);
+        for (size_t i = 0; r >= 0 && i < options->recipient_files.n; i++)
+                r = add_recipients_of_file(printer, options->recipient_files.values[i], reterr);
+        if (r >= 0 && printer->n_recipients == 0)
+                return error_setf(reterr, EINVAL,
+                                  "encrypt needs recipients: --recipient or --recipients-file");
+        return r;
+}
+
+/* ---- systemd-creds ---- */
+
+static int run_systemd_creds(const char *name, int input, int output, Error *reterr) {
+        cleanup_free char *option = NULL;
+        char program[] = CREDENTIAL_PROGRAM, verb[] = "encrypt", standard[] = "-";
+        posix_spawn_file_actions_t actions;
+        int r, status;
+        pid_t pid;
+
+        if (asprintf(&option, "--name=%s", name) < 0)
+                return -ENOMEM;
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        r = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawnp(&pid, program, &actions, NULL,
+                                 (char *[]){ program, verb, option, standard, standard, NULL },
+                                 environ);
+        (void) posix_spawn_file_actions_destroy(&actions);
+        if (r != 0)
+                return error_setf(reterr, r, CREDENTIAL_PROGRAM ": %s", strerror(r));
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0
+                       ? 0
+                       : error_setf(reterr, EIO, CREDENTIAL_PROGRAM " failed");
+}
+
+static int seal_value(const SecretPrinter *printer, const char *key, const char *data,
+                      size_t length, char **ret, Error *reterr) {
+        cleanup_free char *name = secret_credential_name(printer->namespace, printer->name, key);
+        cleanup_close int input = memfd_create("value", MFD_CLOEXEC),
+                          output = memfd_create("sealed", MFD_CLOEXEC);
+        size_t sealed_length;
+        int r;
+
+        if (input < 0 || output < 0 || !name)
+                return -ENOMEM;
+        if (strlen(name) > SECRET_CREDENTIAL_NAME_MAX)
+                return error_setf(reterr, EINVAL,
+                                  "the namespace, the name and the key are too long for the name "
+                                  "of a credential");
+        r = write_all(input, data, length);
+        if (r >= 0 && lseek(input, 0, SEEK_SET) < 0)
+                r = -errno;
+        if (r >= 0)
+                r = run_systemd_creds(name, input, output, reterr);
+        if (r >= 0 && lseek(output, 0, SEEK_SET) < 0)
+                r = -errno;
+        return r < 0 ? r : read_stream(output, 2 * OBJECT_BYTES_MAX, ret, &sealed_length);
+}
+
+/* ---- the manifest ---- */
+
+static int append(SecretPrinter *printer, const char *text) {
+        return buffer_append(&printer->text, text, strlen(text), SIZE_MAX);
+}
+
+/* As a block of YAML, with the lines indented. */
+static int append_block(SecretPrinter *printer, const char *key, char *text) {
+        char *line;
+        int r = append(printer, "  ");
+
+        if (r >= 0)
+                r = append(printer, key);
+        if (r >= 0)
+                r = append(printer, ": |\n");
+        while (r >= 0 && (line = strsep(&text, "\n"))) {
+                if (!*line)
+                        continue;
+                r = append(printer, "    ");
+                if (r >= 0)
+                        r = append(printer, line);
+                if (r >= 0)
+                        r = append(printer, "\n");
+        }
+        return r;
+}
+
+static int read_value(const char *path, char **ret, size_t *ret_length, Error *reterr) {
+        int r = streq(path, "-") ? read_stream(STDIN_FILENO, OBJECT_BYTES_MAX, ret, ret_length)
+                                 : read_file_at(AT_FDCWD, path, OBJECT_BYTES_MAX, ret, ret_length);
+
+        return r < 0 ? error_prefixf(reterr, r, "%s", path) : 0;
+}
+
+static int append_value(SecretPrinter *printer, const char *word, Error *reterr) {
+        const char *equals = strchr(word, '=');
+        cleanup_free char *key = NULL, *data = NULL, *text = NULL;
+        size_t length = 0;
+        int r;
+
+        if (!equals)
+                return error_setf(reterr, EINVAL, "'%s' must be KEY=FILE", word);
+        key = strndup(word, (size_t) (equals - word));
+        if (!key)
+                return -ENOMEM;
+        r = check_data_key(key, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "'%s'", key);
+        r = read_value(equals + 1, &data, &length, reterr);
+        if (r < 0)
+                return r;
+        r = printer->is_sealed
+                    ? seal_value(printer, key, data, length, &text, reterr)
+                    : age_encrypt(data, length, printer->recipients, printer->n_recipients, &text);
+        explicit_bzero(data, length);
+        return r < 0 ? error_prefixf(reterr, r, "%s", key) : append_block(printer, key, text);
+}
+
+/* In quotes, so that a name such as "true" or "1" stays text. */
+static int append_member(SecretPrinter *printer, const char *name, const char *value,
+                         const char *end) {
+        int r = append(printer, name);
+
+        if (r >= 0)
+                r = append(printer, ": \"");
+        if (r >= 0)
+                r = append(printer, value);
+        return r < 0 ? r : append(printer, end);
+}
+
+static int append_head(SecretPrinter *printer) {
+        const Options *options = printer->options;
+        int r = append(printer, "apiVersion: v1\nkind: Secret\nmetadata:\n");
+
+        if (r >= 0)
+                r = append_member(printer, "  name", printer->name, "\"\n");
+        if (r >= 0)
+                r = append_member(printer, "  namespace", printer->namespace, "\"\n");
+        if (r >= 0)
+                r = append(printer, "  annotations:\n    ");
+        if (r >= 0)
+                r = append_member(printer, own_key_name(OWN_KEY_ENCRYPTED_KEYS), "", "");
+        for (size_t i = 2; r >= 0 && i < options->n_words; i++) {
+                cleanup_free char *key =
+                        strndup(options->words[i], strcspn(options->words[i], "="));
+
+                r = key ? append(printer, i > 2 ? "," : "") : -ENOMEM;
+                if (r >= 0)
+                        r = append(printer, key);
+        }
+        if (r >= 0)
+                r = append(printer, "\"\n");
+        if (r >= 0)
+                r = append_member(printer, "type", options->type ? options->type : "Opaque",
+                                  "\"\n");
+        return r < 0 ? r : append(printer, "stringData:\n");
+}
+
+static int check_names(const SecretPrinter *printer, Error *reterr) {
+        const char *type = printer->options->type;
+        int r = check_dns_subdomain(printer->name, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "NAME");
+        r = check_dns_label(printer->namespace, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "--namespace");
+        for (const char *p = type; p && *p; p++)
+                if (!isalnum((unsigned char) *p) && !strchr("./-_", *p))
+                        return error_setf(reterr, EINVAL, "--type: must be a type of Secrets");
+        return 0;
+}
+
+static int make_secret(SecretPrinter *printer, Error *reterr) {
+        const Options *options = printer->options;
+        int r = check_names(printer, reterr);
+
+        if (r >= 0 && !printer->is_sealed)
+                r = collect_recipients(printer, reterr);
+        if (r >= 0)
+                r = append_head(printer);
+        for (size_t i = 2; r >= 0 && i < options->n_words; i++)
+                r = append_value(printer, options->words[i], reterr);
+        return r;
+}
+
+int run_secret(const Options *options) {
+        static const char *const verbs[] = { "encrypt", "seal" };
+        const char *verb = options->n_words > 0 ? options->words[0] : "";
+        cleanup_with(secret_printer_done) SecretPrinter printer = {
+                .options = options,
+                .namespace = options->namespace ? options->namespace : "default",
+                .is_sealed = streq(verb, "seal"),
+        };
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!printer.is_sealed && !streq(verb, "encrypt"))
+                return fail_unknown("command", verb, verbs, N_ELEMENTS(verbs));
+        if (options->n_words < 3)
+                return fail_usage("needs the name of the Secret, and its values as KEY=FILE");
+        printer.name = options->words[1];
+        r = make_secret(&printer, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        (void) fwrite(printer.text.data, 1, printer.text.length, stdout);
+        return STATUS_OK;
+}

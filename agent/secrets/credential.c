@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/secrets/credential.h"
+
+#include "agent/model/object.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#define CREDENTIAL_TIMEOUT_USEC (60 * USEC_PER_SEC)
+#define CREDENTIAL_BYTES_MAX    (2 * OBJECT_BYTES_MAX)
+
+enum {
+        KEY_ID_SIZE = 16
+};
+
+/* CRED_AES256_GCM_BY_TPM2_ABSENT of systemd: the key is public. */
+static const uint8_t public_key_id[KEY_ID_SIZE] = {
+        0x05, 0x84, 0x69, 0xda, 0xf6, 0xf5, 0x43, 0x24,
+        0x80, 0x05, 0x49, 0xda, 0x0f, 0x8e, 0xa2, 0xfb
+};
+
+static int open_input(const char *data, size_t length) {
+        cleanup_close int fd = memfd_create("credential", MFD_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, data, length);
+        if (r < 0)
+                return r;
+        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
+}
+
+static int start_systemd_creds(sd_event *event, char *verb, const char *name, const char *data,
+                               size_t length, child_done_t done, void *userdata, Child **ret,
+                               Error *reterr) {
+        cleanup_free char *option = text_format("--name=%s", name);
+        cleanup_close int input = open_input(data, length);
+        char program[] = CREDENTIAL_PROGRAM, standard[] = "-";
+        int r;
+
+        if (input < 0 || !option)
+                return input < 0 ? input : -ENOMEM;
+        r = child_spawn(
+                event,
+                &(ChildSpec){ .argv = (char *[]){ program, verb, option, standard, standard, NULL },
+                              .output_max = CREDENTIAL_BYTES_MAX,
+                              .timeout_usec = CREDENTIAL_TIMEOUT_USEC,
+                              .input_fd = input },
+                done, userdata, ret, NULL);
+        return r == -ENOENT ? error_setf(reterr, EKEYREJECTED,
+                                         CREDENTIAL_PROGRAM " of systemd is not installed")
+               : r < 0      ? error_prefixf(reterr, r, CREDENTIAL_PROGRAM)
+                            : 0;
+}
+
+int credential_seal_start(sd_event *event, const char *name, const char *data, child_done_t done,
+                          void *userdata, Child **ret, Error *reterr) {
+        char verb[] = "encrypt";
+
+        return start_systemd_creds(event, verb, name, data, strlen(data), done, userdata, ret,
+                                   reterr);
+}
+
+int credential_open_start(sd_event *event, const char *name, const char *data, size_t length,
+                          child_done_t done, void *userdata, Child **ret, Error *reterr) {
+        char verb[] = "decrypt";
+
+        return start_systemd_creds(event, verb, name, data, length, done, userdata, ret, reterr);
+}
+
+int credential_check_opened(const ChildResult *result, Error *reterr) {
+        int r = child_explain(result, CREDENTIAL_PROGRAM, reterr);
+
+        if (r >= 0 && result->output_length >= CREDENTIAL_BYTES_MAX)
+                r = error_setf(reterr, EFBIG, "is longer than %zu bytes", CREDENTIAL_BYTES_MAX);
+        if (r < 0)
+                (void) error_prefixf(reterr, r, CREDENTIAL_PROGRAM);
+        return r < 0 ? -EKEYREJECTED : 0;
+}
+
+int credential_check_sealed(const ChildResult *result, Error *reterr) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+        int r = credential_check_opened(result, reterr);
+
+        if (r < 0)
+                return r;
+        r = base64_decode(result->output, &data, &length);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 || length < KEY_ID_SIZE)
+                return error_setf(reterr, EKEYREJECTED,
+                                  CREDENTIAL_PROGRAM " returned no credential");
+        if (memcmp(data, public_key_id, KEY_ID_SIZE) == 0)
+                return error_setf(reterr, EKEYREJECTED,
+                                  "this machine has neither a TPM2 nor a key in "
+                                  "/var/lib/systemd/credential.secret");
+        return 0;
+}

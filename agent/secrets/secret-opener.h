@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The header of the module: Secrets of manifests whose values are encrypted, opened when a pod
+ * needs one: by `mainstay-image secret` (age) or systemd-creds (credentials of systemd), in a
+ * child. Opened values stay in memory only, for as long as the manifest has the Secret. */
+
+#include "agent/model/object.h"
+#include "agent/secrets/node-identity.h"
+
+#include <stdio.h>
+
+typedef struct SecretOpener SecretOpener;
+
+typedef struct SecretOpenerConfig {
+        sd_event *event;
+        const char *helper_path;           /* mainstay-image; borrowed */
+        NodeIdentity *identity;            /* borrowed */
+        void (*on_opened)(void *userdata); /* from the loop: one was opened, or cannot be */
+        void *userdata;
+} SecretOpenerConfig;
+
+int secret_opener_new(const SecretOpenerConfig *config, SecretOpener **ret);
+SecretOpener *secret_opener_free(SecretOpener *opener);
+DEFINE_CLEANUP(SecretOpener *, secret_opener_free)
+
+/* The Secret with opened values, borrowed until manifests change. 0; -EAGAIN: it is being opened,
+ * and on_opened() follows; -EKEYREJECTED: it cannot be; with a message that names the key and the
+ * cause. */
+int secret_opener_open(SecretOpener *opener, const DataObject *secret, const DataObject **ret,
+                       Error *reterr);
+
+/* The identities are different: what could not be opened is tried again. */
+void secret_opener_retry(SecretOpener *opener);
+
+/* Forgets Secrets that manifests do not have any more. */
+void secret_opener_sweep(SecretOpener *opener,
+                         const DataObject *(*find)(const ObjectKey *key, void *userdata),
+                         void *userdata);
+
+/* Names and states, no values, for `mainstay debug dump`. */
+void secret_opener_dump(const SecretOpener *opener, FILE *out);

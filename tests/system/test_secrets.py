@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets whose values are encrypted for the node (age) or sealed for the machine (systemd-creds), mainstay-secrets(7)."""
+
+import base64
+import json
+import os
+import stat
+import subprocess
+
+import harness
+import pytest
+import specs
+from index_source import Index, Key, settings
+from world import wait
+
+ANNOTATION = "mainstay.dev/encrypted-keys"
+CANARY = "canary-8f1d22-value"
+
+
+def encodings(word):
+    """How a value may be written somewhere: as it is, in base64 at each of the three alignments, and in UTF-16."""
+    found = {word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be"), word.encode().hex().encode()}
+    for shift in range(3):
+        text = base64.b64encode(b"x" * shift + word.encode())
+        found.add(text[4 if shift else 0:-4])
+    return found
+
+
+def tool(*command, text=b""):
+    ran = subprocess.run(command, input=text, capture_output=True, check=False, timeout=60)
+    assert ran.returncode == 0, (command, ran.stderr)
+    return ran.stdout
+
+
+def mainstay(*words):
+    return subprocess.run([harness.program("mainstay"), *words], capture_output=True, check=False, text=True, timeout=60)
+
+
+def log(node, name):
+    return "\n".join(node.logged(name))
+
+
+def age(value, *recipients, armored=True):
+    return tool("age", *(["-a"] if armored else []), *[word for one in recipients for word in ("-r", one)], text=value.encode())
+
+
+def recipient(node, *options):
+    ran = node.cli("source", "identity", *options)
+    assert ran.returncode == 0, ran
+    return ran.stdout.strip()
+
+
+def secret(name="till", keys="word", **values):
+    """Values of bytes are in 'data', others in 'stringData'."""
+    document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "annotations": {ANNOTATION: keys}}, "data": {}, "stringData": {}}
+    for key, value in values.items():
+        if isinstance(value, bytes):
+            document["data"][key] = base64.b64encode(value).decode()
+        else:
+            document["stringData"][key] = value
+    return document
+
+
+def user(name="web", of="till", **container):
+    """A pod with the Secret as variables and as files."""
+    return specs.pod(name, specs.container(script='printf "%s\n" "$WORD"; cat /secret/*; echo; exec sleep inf',
+                                           env=[{"name": "WORD", "valueFrom": {"secretKeyRef": {"name": of, "key": "word"}}}],
+                                           volumeMounts=[{"name": "s", "mountPath": "/secret"}], **container),
+                     volumes=[{"name": "s", "secret": {"secretName": of}}])
+
+
+@pytest.fixture(name="sealing", params=["sealed", "clear"])
+def fixture_sealing(request, make_node):
+    """A node of each setting."""
+    return make_node(config={"mainstay": {"secretsAtRest": request.param}})
+
+
+def waiting(node, name):
+    states = [one.get("state", {}).get("waiting") for one in node.pod(name)["status"].get("containerStatuses", [])]
+    return states[0] if states and states[0] else {}
+
+
+def wait_says(node, name, reason, *words):
+    wait(lambda: waiting(node, name).get("reason") == reason and all(word in waiting(node, name).get("message", "") for word in words),
+         lambda: f"'{reason}' of {name} says {words}: {waiting(node, name)}\n{node.said()[-2000:]}")
+
+
+def identity_file(node):
+    return os.path.join(node.state, "secrets", "identity")
+
+
+def test_values_of_age_are_opened_for_variables_and_files(sealing):
+    node = sealing
+    mine = recipient(node)
+    node.drop(specs.text(secret(keys="word, binary", word=age(CANARY, mine).decode(), binary=age("bytes", mine, armored=False), plain="clear"),
+                         user()), "web.yaml")
+    node.wait_running("web")
+    wait(lambda: all(word in log(node, "web") for word in (CANARY, "bytes", "clear")), lambda: f"the values are there: {node.log('web')}")
+
+
+def test_identity_is_for_root_only_and_sealed_on_disk(node):
+    first = recipient(node)
+    assert recipient(node) == first, "it is made once"
+    text = open(identity_file(node), encoding="utf-8").read()
+    assert stat.S_IMODE(os.stat(identity_file(node)).st_mode) == 0o400
+    assert "sealed" in text and "AGE-SECRET-KEY" not in text and first in text
+    node.restart()
+    assert recipient(node) == first
+
+
+def test_identity_in_clear_is_a_setting(make_node):
+    node = make_node(config={"mainstay": {"secretsAtRest": "clear"}})
+    ran = node.cli("source", "identity")
+    assert "not sealed" in ran.stderr and "AGE-SECRET-KEY" in open(identity_file(node), encoding="utf-8").read()
+    assert stat.S_IMODE(os.stat(identity_file(node)).st_mode) == 0o400
+
+
+def test_rotation_keeps_the_old_identity_until_it_is_removed(node):
+    old = recipient(node)
+    new = recipient(node, "--rotate")
+    assert new != old
+    node.drop(specs.text(secret(word=age("for the old one", old).decode()), user()), "web.yaml")
+    node.wait_running("web")
+    wait(lambda: "for the old one" in log(node, "web"), "the old identity opens it")
+    node.drop(specs.text(secret("other", word=age("for the new one", new).decode()), user("other", "other")), "other.yaml")
+    node.wait_running("other")
+    assert recipient(node, "--remove-old") == new
+    node.restart()
+    node.drop(specs.text(secret("third", word=age("late", old).decode()), user("third", "third")), "third.yaml")
+    wait(lambda: "is encrypted for 1 recipients of X25519" in node.said(), lambda: f"it cannot be opened: {node.said()[-2000:]}")
+
+
+WRONG = {
+    "for another node": (lambda mine: age(CANARY, tool("age-keygen").decode().split("public key: ")[1].split()[0]).decode(), "none of them is an identity"),
+    "damaged": (lambda mine: age(CANARY, mine).decode().replace("\n-----END", "A\n-----END"), "is not an armored file of age"),
+    "cut": (lambda mine: age("x" * 1000, mine, armored=False)[:-200], "is damaged"),
+    "with a password": (lambda mine: "age-encryption.org/v1\n-> scrypt AAAAAAAAAAAAAAAAAAAAAA 10\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
+                        "--- AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n", "is encrypted for 0 recipients"),
+    "a credential of another machine": (lambda mine: base64.b64encode(b"\x5a\x1c\x6a\x86\xdf\x9d\x40\x96\xb1\xd5\xa6\x5e\x08\x62\xf1\x9a" + b"x" * 80).decode(),
+                                        "systemd-creds"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_value_that_cannot_be_opened_makes_the_pod_wait_with_the_reason(node, case):
+    make, words = WRONG[case]
+    node.drop(specs.text(secret(word=make(recipient(node))), specs.pod("web", specs.container(envFrom=[{"secretRef": {"name": "till"}}]))), "web.yaml")
+    wait_says(node, "web", "CreateContainerConfigError", 'secret "till": word', words)
+    assert CANARY not in json.dumps(node.pod("web"))
+
+
+def test_volume_that_cannot_be_opened_is_an_event_with_the_reason(node):
+    recipient(node)
+    node.drop(specs.text(secret(word=WRONG["for another node"][0](None)), user()), "web.yaml")
+    wait(lambda: any(event["reason"] == "FailedMount" and 'secret "till": word: is encrypted for 1 recipients' in event["message"]
+                     for event in json.loads(node.cli("get", "events", "-o", "json").stdout)["items"]),
+         lambda: f"FailedMount names it: {node.cli('get', 'events').stdout}")
+
+
+def test_secret_without_an_identity_is_opened_once_there_is_one(node):
+    keys = tool("age-keygen").decode()
+    node.drop(specs.text(secret(word=age(CANARY, keys.split("public key: ")[1].split()[0]).decode()), user()), "web.yaml")
+    wait(lambda: "this node has no identity" in node.said(), "the remedy is in the log")
+    mine = recipient(node)
+    node.drop(specs.text(secret(word=age(CANARY, mine).decode()), user()), "web.yaml")
+    node.wait_running("web")
+
+
+def test_an_edit_of_an_encrypted_value_reaches_the_running_pod(node):
+    mine = recipient(node)
+    node.drop(specs.text(secret(word=age("before", mine).decode())), "secret.yaml")
+    node.drop(user(), "web.yaml")
+    node.wait_running("web")
+    node.drop(specs.text(secret(word=age("after-the-edit", mine).decode())), "secret.yaml")
+    wait(lambda: "after-the-edit" in node.cli("exec", "web", "--", "cat", "/secret/word").stdout, "the file follows")
+
+
+def test_sealed_value_is_opened_on_its_machine_under_its_name_only(node, tmp_path):
+    (tmp_path / "word").write_text(CANARY)
+    made = mainstay("secret", "seal", "till", f"word={tmp_path}/word")
+    assert made.returncode == 0 and CANARY not in made.stdout, made
+    node.drop(specs.text(user()), "web.yaml")
+    with open(node.path("secret.yaml"), "w", encoding="utf-8") as file:
+        file.write(made.stdout)
+    node.wait_running("web")
+    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is there: {node.log('web')}")
+    with open(node.path("other.yaml"), "w", encoding="utf-8") as file:
+        file.write(made.stdout.replace('"till"', '"stolen"'))
+    node.drop(specs.pod("thief", specs.container(envFrom=[{"secretRef": {"name": "stolen"}}])), "thief.yaml")
+    wait_says(node, "thief", "CreateContainerConfigError", 'secret "stolen": word')
+
+
+def test_encrypted_secret_of_the_command_is_read_by_age_and_by_the_node(node, tmp_path):
+    keys = tool("age-keygen").decode()
+    (tmp_path / "key").write_text(keys)
+    (tmp_path / "group").write_text(f"# till 1\n{recipient(node)}\n\n# the office\n{keys.split('public key: ')[1].split()[0]}\n")
+    (tmp_path / "word").write_text(CANARY)
+    made = mainstay("secret", "encrypt", "till", f"word={tmp_path}/word", "-R", str(tmp_path / "group"))
+    assert made.returncode == 0, made
+    (tmp_path / "made.yaml").write_text(made.stdout)
+    assert mainstay("validate", str(tmp_path / "made.yaml")).returncode == 0
+    armored = "\n".join(line.strip() for line in made.stdout.split("word: |")[1].splitlines()).strip()
+    assert tool("age", "-d", "-i", str(tmp_path / "key"), text=armored.encode()).decode() == CANARY
+    with open(node.path("secret.yaml"), "w", encoding="utf-8") as file:
+        file.write(made.stdout)
+    node.drop(user(), "web.yaml")
+    node.wait_running("web")
+
+
+REFUSED = {
+    "a key that is not there": (secret(keys="word,none", word="age-encryption.org/v1\n"), "there is no value 'none'"),
+    "a value in clear": (secret(word="hunter2"), "must be a file of age or a credential of systemd"),
+    "no key": (secret(keys="", word="x"), "there is no value ''"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_annotation_that_does_not_fit_is_an_error_of_the_manifest(tmp_path, case):
+    document, words = REFUSED[case]
+    (tmp_path / "secret.yaml").write_text(specs.text(document))
+    ran = mainstay("validate", str(tmp_path / "secret.yaml"))
+    assert ran.returncode == 1 and words in ran.stdout + ran.stderr and "hunter2" not in ran.stdout + ran.stderr, ran
+
+
+def test_value_without_the_annotation_is_not_opened(node):
+    mine = recipient(node)
+    document = secret(word=age(CANARY, mine).decode())
+    del document["metadata"]["annotations"]
+    node.drop(specs.text(document, user()), "web.yaml")
+    node.wait_running("web")
+    wait(lambda: "BEGIN AGE ENCRYPTED FILE" in log(node, "web"), lambda: f"it is as it was written: {node.log('web')}")
+    assert CANARY not in log(node, "web")
+
+
+def test_secrets_of_an_index_are_opened(make_node, tmp_path):
+    key = Key(str(tmp_path), "one")
+    os.mkdir(tmp_path / "root")
+    index = Index(str(tmp_path / "root"), key)
+    node = make_node()
+    mine = recipient(node)
+    index.write({"all.yaml": specs.text(secret(word=age(CANARY, mine).decode()), user()).encode()})
+    node.write_config(**{"mainstay": {"source": settings(f"file://{index.directory}/index.json", [key])}})
+    node.restart()
+    node.wait_running("web")
+    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is there: {node.log('web')}")
+    node.write_config()
+    node.restart()
+    node.wait_gone("web")
+
+
+def test_canaries_are_neither_in_the_state_nor_in_logs_and_dumps(node):
+    mine = recipient(node)
+    node.drop(specs.text(secret(word=age(CANARY, mine).decode()),
+                         specs.pod("web", specs.container(script="exec sleep inf", env=[
+                             {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "till", "key": "word"}}}],
+                             volumeMounts=[{"name": "s", "mountPath": "/secret"}]), volumes=[{"name": "s", "secret": {"secretName": "till"}}])), "web.yaml")
+    node.wait_running("web")
+    assert node.cli("exec", "web", "--", "cat", "/secret/word").stdout == CANARY
+    node.restart()
+    node.wait_running("web")
+    words = encodings(CANARY)
+    found = [path for path in files_below(node.state, node.log) if any(word in open(path, "rb").read() for word in words)]
+    assert not found, found
+    for text in (node.said(), node.cli("debug", "dump").stdout, node.cli("get", "secrets", "-o", "json").stdout, node.cli("describe", "pod", "web").stdout):
+        assert not any(word in text.encode() for word in words), text
+
+
+def files_below(*directories):
+    for directory in directories:
+        for path, _, names in os.walk(directory):
+            yield from (os.path.join(path, name) for name in names if os.path.isfile(os.path.join(path, name)) and not os.path.islink(os.path.join(path, name)))
+
+
+def test_sign_says_for_how_many_recipients_a_value_is_encrypted(tmp_path):
+    keys = [tool("age-keygen").decode().split("public key: ")[1].split()[0] for _ in range(3)]
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "till.yaml").write_text(specs.text(secret(word=age(CANARY, *keys).decode())))
+    key = Key(str(tmp_path), "one")
+    ran = mainstay("source", "sign", str(tmp_path / "manifests"), str(tmp_path / "public"), "--key", key.path, "--fleet", "shops", "--check")
+    assert ran.returncode == 0 and "Secret default/till: word is encrypted for 3 recipients" in ran.stdout, ran
+    (tmp_path / "manifests" / "till.yaml").write_text(specs.text(secret(word="age-encryption.org/v1\n-> X25519 x\n")))
+    ran = mainstay("source", "sign", str(tmp_path / "manifests"), str(tmp_path / "public"), "--key", key.path, "--fleet", "shops", "--check")
+    assert ran.returncode == 1 and "Secret default/till: word: is not a file of age" in ran.stderr, ran
