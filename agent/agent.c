@@ -680,6 +680,8 @@ static void agent_done(Agent *agent) {
         pod_evictor_free(agent->pod_evictor);
         status_report_free(agent->report);
         plugin_manager_free(agent->plugins);
+        node_device_provider_free(agent->node_devices);
+        agent->node_devices = NULL;
         pod_manager_free(agent->pod_manager);
         device_manager_free(agent->devices);
         eviction_manager_free(agent->eviction_manager);

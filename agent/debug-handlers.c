@@ -30,6 +30,7 @@ static void dump_modules(const Agent *agent, FILE *out) {
         image_store_dump(agent->images, out);
         cdi_registry_dump(agent->cdi, out);
         secret_opener_dump(agent->secrets, out);
+        node_device_provider_dump(agent->node_devices, out);
         daemonset_controller_dump(agent->daemonset_controller, out);
         eviction_manager_dump(agent->eviction_manager, out);
         if (agent->apiserver)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects devices/ and plugins/ with the pods that request devices, and with the Node. */
+/* Connects devices/, node-devices/ and plugins/ with the pods that request devices, and with the
+ * Node. */
 
 #include "agent/model/object-identity.h"
 #include "agent/plugins/resources-server.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,8 @@ static void on_device_capacity_changed(void *userdata) {
 static void on_pod_devices_changed(const char *uid, void *userdata) {
         const Agent *agent = userdata;
 
+        if (!uid)
+                node_device_provider_on_released(agent->node_devices);
         if (agent->pod_manager)
                 pod_manager_on_devices_changed(agent->pod_manager, uid);
 }
@@ -88,7 +92,13 @@ static bool has_pod_of_uid(const char *uid, void *userdata) {
 }
 
 int agent_start_plugins(Agent *agent, const char *kubelet_dir) {
+        int r;
+
         device_manager_sweep(agent->devices, has_pod_of_uid, agent);
+        r = node_device_provider_new(agent->event, &agent->config.mainstay.devices, agent->devices,
+                                     &agent->node_devices);
+        if (r < 0)
+                return log_error_errno(r, "Cannot watch the devices of the node");
         return plugin_manager_new(&(PluginManagerConfig){ .event = agent->event,
                                                           .program = agent->paths.plugin_host,
                                                           .kubelet_dir = kubelet_dir,

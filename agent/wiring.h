@@ -23,6 +23,7 @@
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
+#include "agent/node-devices/node-devices.h"
 #include "agent/node/agent-paths.h"
 #include "agent/node/api-signer.h"
 #include "agent/node/config-watch.h"
@@ -72,7 +73,8 @@ typedef struct Agent {
         PodEvictor *pod_evictor;
         char *pods_group; /* the cgroup of all pods */
         DeviceManager *devices;
-        PluginManager *plugins; /* NULL: while pods are drained */
+        PluginManager *plugins;           /* NULL: while pods are drained */
+        NodeDeviceProvider *node_devices; /* NULL: none is configured */
         PodManager *pod_manager;
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */

@@ -40,7 +40,7 @@ OF_MODULES = {
     "cni": ["network*", "restarts", "survival"],
     "daemonset": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys"],
     "daemonset/rules": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys", "pod_security"],
-    "devices": ["device*"], "plugins": ["device*", "plugin*"], "plugin-host": ["device*", "plugin*"],
+    "devices": ["*device*"], "node-devices": ["*device*"], "plugins": ["*device*", "plugin*"], "plugin-host": ["*device*", "plugin*"],
     "eviction": ["pressure", "storage", "inodes", "resources", "critical"],
     "http": [*COMMANDS, *NODE_API, "descriptors", "slow_agent"],
     "image": IMAGES,

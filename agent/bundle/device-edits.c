@@ -4,6 +4,7 @@
 #include "agent/bundle/resolved-security.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/strv.h"
 #include "common/text.h"
 
 #include <errno.h>
@@ -50,11 +51,53 @@ void device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts) {
                                edits->files.items[i].host_path, false);
 }
 
+/* ---- devices that come and go ---- */
+
+int device_edits_print_live(const DeviceEdits *edits, char ***ret) {
+        cleanup_strv char **lines = NULL;
+
+        for (size_t i = 0; i < edits->files.n; i++) {
+                const DeviceFile *file = &edits->files.items[i];
+                struct stat st;
+
+                if (!file->is_live || stat(file->host_path, &st) < 0 ||
+                    !(S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
+                        continue;
+                if (strv_appendf(&lines, "%c %u:%u %s %o %u:%u %s %s",
+                                 S_ISCHR(st.st_mode) ? 'c' : 'b', major(st.st_rdev),
+                                 minor(st.st_rdev), file->permissions, st.st_mode & 0777U,
+                                 st.st_uid, st.st_gid, file->host_path, file->container_path) < 0)
+                        return -ENOMEM;
+        }
+        *ret = TAKE_PTR(lines);
+        return 0;
+}
+
+/* The shim replaces those that the container has at its start. */
+static int add_live_devices(const DeviceEdits *edits, json_t *document) {
+        cleanup_strv char **lines = NULL;
+        json_t *own = json_object_get(document, "mainstay"), *list;
+        int r = device_edits_print_live(edits, &lines);
+
+        if (r < 0 || !lines)
+                return r;
+        if (!own) {
+                json_object_set_new(document, "mainstay", json_object());
+                own = json_object_get(document, "mainstay");
+        }
+        json_object_set_new(own, "devices", json_array());
+        list = json_object_get(own, "devices");
+        strv_foreach(line, lines)
+                json_array_append_new(list, json_string(*line));
+        return 0;
+}
+
 /* ---- device nodes ---- */
 
 /* The lists of config.json, and one device of the edits. */
 typedef struct DeviceAddition {
         json_t *devices; /* linux.devices; NULL: it is bound */
+        json_t *user;    /* process.user, who owns a device that may come and go */
         json_t *rules;   /* linux.resources.devices */
         const char *access;
 } DeviceAddition;
@@ -105,15 +148,29 @@ static int add_device_files_below(const DeviceAddition *addition, const DeviceFi
         return 0;
 }
 
+/* The node is the container's own, so its user can be the owner. */
+static void give_to_user(const DeviceAddition *addition, json_t *device) {
+        json_t *uid = json_object_get(addition->user, "uid"),
+               *gid = json_object_get(addition->user, "gid");
+
+        if (json_integer_value(uid) == 0 && json_integer_value(gid) == 0)
+                return;
+        json_object_set(device, "uid", uid);
+        json_object_set(device, "gid", gid);
+}
+
 static int add_device_file(const DeviceAddition *addition, const DeviceFile *file, Error *reterr) {
         cleanup_json json_t *device = NULL;
         struct stat st;
 
-        if (stat(file->host_path, &st) < 0)
+        if (stat(file->host_path, &st) < 0) {
+                if (file->is_live && errno == ENOENT) /* unplugged just now */
+                        return 0;
                 return error_setf(reterr, errno,
                                   "error gathering device information while adding custom device "
                                   "\"%s\": %s",
                                   file->host_path, strerror(errno));
+        }
         if (S_ISDIR(st.st_mode))
                 return add_device_files_below(addition, file);
         if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
@@ -126,6 +183,8 @@ static int add_device_file(const DeviceAddition *addition, const DeviceFile *fil
                            (json_int_t) major(st.st_rdev), "minor", (json_int_t) minor(st.st_rdev),
                            "fileMode", (json_int_t) (st.st_mode & 07777), "uid",
                            (json_int_t) st.st_uid, "gid", (json_int_t) st.st_gid);
+        if (device && file->is_live)
+                give_to_user(addition, device);
         if (device)
                 add_edited_node(addition, device);
         return 0;
@@ -152,10 +211,11 @@ int device_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Er
                 DeviceAddition addition = {
                         .devices = binds_devices(input) ? NULL : list_in(section, "devices"),
                         .rules = list_in(json_object_get(section, "resources"), "devices"),
+                        .user = json_object_get(json_object_get(document, "process"), "user"),
                         .access = file->permissions[0] ? file->permissions : "rwm",
                 };
 
                 r = add_device_file(&addition, file, reterr);
         }
-        return r;
+        return r >= 0 && edits ? add_live_devices(edits, document) : r;
 }

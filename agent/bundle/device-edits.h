@@ -17,5 +17,11 @@ int device_edit_environment(const BundleConfig *config, const VariableSet *varia
 /* To be called before the mounts of volumes are added. */
 void device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts);
 
+/* The devices that may come and go, as mainstay-shim reads them: a line
+ * "<type> <major>:<minor> <access> <mode> <uid>:<gid> <path on the node> <path in the container>"
+ * for each that is there; modes are octal. The caller frees the list with strv_free(). 0 or
+ * -ENOMEM. */
+int device_edits_print_live(const DeviceEdits *edits, char ***ret);
+
 /* The device nodes and annotations. 0; -errno with a message where a device is not there. */
 int device_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr);

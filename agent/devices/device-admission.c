@@ -7,6 +7,7 @@
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -255,6 +256,19 @@ static int admit_resource(const DeviceRequest *request, Error *reterr) {
         return r < 0 ? r : allocate_new(request, allocation, reterr);
 }
 
+/* Adds the remedy of the provider to the kubelet's message. */
+static int explain_refusal(const DeviceRequest *request, int r, Error *reterr) {
+        const DeviceProvider *provider = &request->resource->provider;
+        cleanup_free char *remedy = NULL;
+
+        if (!provider->ops || !provider->live || (r != -ENXIO && r != -ENOSPC))
+                return r;
+        remedy = provider->live->explain(provider->userdata, request->resource->name);
+        if (remedy && reterr && reterr->message)
+                (void) text_appendf(&reterr->message, ": %s", remedy);
+        return r;
+}
+
 /* The state of one resource; an order to check, or to allocate. */
 typedef int (*device_step_t)(const DeviceRequest *request, Error *reterr);
 
@@ -263,6 +277,16 @@ typedef struct DeviceAdmission {
         const Pod *pod;
         bool must_exist;
 } DeviceAdmission;
+
+static int refuse_unknown(const char *name, Error *reterr) {
+        if (strncmp(name, NODE_DEVICE_PREFIX, strlen(NODE_DEVICE_PREFIX)) == 0)
+                return error_setf(reterr, ENODEV,
+                                  "mainstay.devices of the configuration does not have '%s'; add "
+                                  "it, and restart the agent",
+                                  name + strlen(NODE_DEVICE_PREFIX));
+        return error_setf(reterr, ENODEV, "no device plugin has registered for the resource %s",
+                          name);
+}
 
 static int step_container(const DeviceAdmission *admission, const Container *container,
                           device_step_t step, Error *reterr) {
@@ -281,11 +305,9 @@ static int step_container(const DeviceAdmission *admission, const Container *con
                 if (request.n == 0 || is_cdi_resource(limit->name))
                         continue;
                 if (request.resource)
-                        r = step(&request, reterr);
+                        r = explain_refusal(&request, step(&request, reterr), reterr);
                 else if (admission->must_exist)
-                        r = error_setf(reterr, ENODEV,
-                                       "no device plugin has registered for the resource %s",
-                                       limit->name);
+                        r = refuse_unknown(limit->name, reterr);
         }
         return r;
 }

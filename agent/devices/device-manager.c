@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -169,6 +170,8 @@ int device_manager_register(DeviceManager *manager, const char *name,
 
         if (!resource)
                 return -ENOMEM;
+        if (resource->provider.ops && resource->provider.live)
+                return 0;
         is_new = !resource->is_registered;
         resource->provider = *provider;
         resource->is_registered = true;
@@ -179,19 +182,13 @@ int device_manager_register(DeviceManager *manager, const char *name,
         return 0;
 }
 
-static bool is_healthy(const DeviceList *devices, const char *id) {
-        for (size_t i = 0; i < devices->n; i++)
-                if (streq(devices->items[i].id, id))
-                        return devices->items[i].is_healthy;
-        return false;
-}
-
 static bool lists_differ(const DeviceList *a, const DeviceList *b) {
         if (a->n != b->n)
                 return true;
         for (size_t i = 0; i < a->n; i++)
                 if (!streq(a->items[i].id, b->items[i].id) ||
-                    a->items[i].is_healthy != b->items[i].is_healthy)
+                    a->items[i].is_healthy != b->items[i].is_healthy ||
+                    a->items[i].is_absent != b->items[i].is_absent)
                         return true;
         return false;
 }
@@ -215,6 +212,44 @@ int device_manager_set_devices_take(DeviceManager *manager, const char *name, co
         }
         device_list_done(&old);
         return 0;
+}
+
+int device_manager_list_held(const DeviceManager *manager, const char *name, char ***ret_ids) {
+        cleanup_strv char **held = NULL;
+
+        for (size_t i = 0; i < manager->ledger.allocations.n; i++) {
+                const DeviceAllocation *allocation = &manager->ledger.allocations.items[i];
+
+                if (!streq(allocation->resource, name))
+                        continue;
+                strv_foreach(id, allocation->ids)
+                        if (!strv_contains(held, *id) && strv_append(&held, *id) < 0)
+                                return -ENOMEM;
+        }
+        *ret_ids = TAKE_PTR(held);
+        return 0;
+}
+
+static int rename_in_allocation(DeviceAllocation *allocation, const char *from, const char *to) {
+        strv_foreach(id, allocation->ids)
+                if (streq(*id, from) && text_replace(id, to) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int device_manager_rename_device(DeviceManager *manager, const char *name, const char *from,
+                                 const char *to) {
+        int r = 0;
+
+        for (size_t i = 0; i < manager->ledger.allocations.n && r >= 0; i++)
+                if (streq(manager->ledger.allocations.items[i].resource, name))
+                        r = rename_in_allocation(&manager->ledger.allocations.items[i], from, to);
+        save_or_log(manager);
+        return r;
+}
+
+void device_manager_refresh(const DeviceManager *manager, const char *name) {
+        notify_owners(manager, name);
 }
 
 /* The requests to the provider are not answered any more. */
@@ -351,6 +386,35 @@ void device_manager_foreach_of(const DeviceManager *manager, const char *uid, co
         }
 }
 
+static bool is_live(const DeviceManager *manager, const DeviceAllocation *allocation) {
+        const DeviceResource *resource =
+                device_manager_find_resource(manager, allocation->resource);
+
+        return resource && resource->provider.ops && resource->provider.live;
+}
+
+bool device_manager_has_live(const DeviceManager *manager, const char *uid, const char *container) {
+        for (size_t i = 0; i < manager->ledger.allocations.n; i++)
+                if (belongs_to(&manager->ledger.allocations.items[i], uid, container) &&
+                    is_live(manager, &manager->ledger.allocations.items[i]))
+                        return true;
+        return false;
+}
+
+static int merge_allocation(const DeviceManager *manager, const DeviceAllocation *allocation,
+                            DeviceEdits *edits) {
+        const DeviceResource *resource =
+                device_manager_find_resource(manager, allocation->resource);
+        cleanup_with(device_edits_done) DeviceEdits current = { 0 };
+        int r;
+
+        if (!is_live(manager, allocation))
+                return device_edits_merge(edits, &allocation->edits);
+        r = resource->provider.live->current_edits(resource->provider.userdata,
+                                                   allocation->resource, allocation->ids, &current);
+        return r < 0 ? r : device_edits_merge(edits, &current);
+}
+
 int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
                                  const char *container, DeviceEdits *ret) {
         int r = 0;
@@ -359,7 +423,7 @@ int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
                 const DeviceAllocation *allocation = &manager->ledger.allocations.items[i];
 
                 if (belongs_to(allocation, uid, container))
-                        r = device_edits_merge(ret, &allocation->edits);
+                        r = merge_allocation(manager, allocation, ret);
         }
         if (r < 0)
                 device_edits_done(ret);
@@ -373,7 +437,8 @@ static bool is_listed_unhealthy(const DeviceResource *resource, const char *id) 
                 return false;
         for (size_t i = 0; i < resource->devices.n; i++)
                 if (streq(resource->devices.items[i].id, id))
-                        return !is_healthy(&resource->devices, id);
+                        return !resource->devices.items[i].is_healthy ||
+                               resource->devices.items[i].is_absent;
         return false;
 }
 

@@ -13,6 +13,9 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
+/* Resources of devices of the node, without a plugin: "mainstay.dev/<name>". */
+#define NODE_DEVICE_PREFIX "mainstay.dev/"
+
 typedef struct DeviceManager DeviceManager;
 
 /* Each of these returns 0 with its result; -EINPROGRESS: the result follows for this 'call'; or
@@ -29,8 +32,21 @@ typedef struct DeviceProviderOps {
                              Error *reterr);
 } DeviceProviderOps;
 
+/* For a provider whose devices come and go while containers have them. */
+typedef struct LiveDeviceOps {
+        /* The additions of these devices to a container now, instead of those of allocate(). 0 or
+         * -ENOMEM; the manager ends '*ret'. */
+        int (*current_edits)(void *provider, const char *resource, char *const *ids,
+                             DeviceEdits *ret);
+        /* Why there are no more devices and how to get one, in memory that the caller frees; NULL:
+         * out of memory. */
+        char *(*explain)(void *provider, const char *resource);
+} LiveDeviceOps;
+
 typedef struct DeviceProvider {
         const DeviceProviderOps *ops;
+        const LiveDeviceOps *live; /* NULL: what a container has does not change. Nobody takes over
+                                      from a live provider */
         void *userdata; /* its identity: a provider of the same name may have taken over */
         bool has_preferences;
         bool prepares_start;
@@ -63,6 +79,17 @@ int device_manager_register(DeviceManager *manager, const char *name,
  * also on failure. 0 or -ENOMEM. */
 int device_manager_set_devices_take(DeviceManager *manager, const char *name, const void *provider,
                                     DeviceList *devices);
+
+/* The devices of the resource that containers have. The caller frees the list with strv_free(). 0
+ * or -ENOMEM. */
+int device_manager_list_held(const DeviceManager *manager, const char *name, char ***ret_ids);
+
+/* The containers that have the device 'from' have 'to' instead. 0 or -ENOMEM. */
+int device_manager_rename_device(DeviceManager *manager, const char *name, const char *from,
+                                 const char *to);
+
+/* The devices of a live provider are the same, but add something else to their containers. */
+void device_manager_refresh(const DeviceManager *manager, const char *name);
 
 /* The provider is gone: none of its devices is allocatable. Its allocations stay, and its capacity
  * for five minutes, which is when device_manager_expire() is due. */
@@ -99,6 +126,9 @@ int device_manager_prepare_start(DeviceManager *manager, const char *uid, const 
  * device_edits_done(). 0 or -ENOMEM. */
 int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
                                  const char *container, DeviceEdits *ret);
+
+/* Whether the container has devices of a live provider. */
+bool device_manager_has_live(const DeviceManager *manager, const char *uid, const char *container);
 
 /* The devices of a container and their health, for its status. 0 or -ENOMEM; the caller ends it
  * with resource_status_list_done(). */

@@ -224,6 +224,40 @@ static int read_shared_objects(const Decoder *d, const YamlNode *root, Config *c
         return 0;
 }
 
+static const char *explain_node_device(const NodeDeviceConfigs *devices, size_t i) {
+        const NodeDeviceConfig *device = &devices->items[i];
+        const DeviceMatch *match = device->match;
+
+        if (!device->path == !match)
+                return "must have either path or match";
+        if (match && !match->subsystem && !match->vendor && !match->product && !match->serial &&
+            match->properties.n == 0)
+                return "must have a condition in match: without one it is every device";
+        if (device->is_grouped && device->container_path)
+                return "must not have both grouped and containerPath: a group has many nodes";
+        for (size_t j = 0; j < i; j++)
+                if (streq(devices->items[j].name, device->name))
+                        return "must have a unique name";
+        return NULL;
+}
+
+static int check_node_devices(const Decoder *d, const YamlNode *root, const Config *config) {
+        const DecodePath mainstay = { .key = "mainstay" };
+        const DecodePath list = { .parent = &mainstay, .key = "devices" };
+        const NodeDeviceConfigs *devices = &config->mainstay.devices;
+
+        for (size_t i = 0; i < devices->n; i++) {
+                const DecodePath path = { .parent = &list, .index = i };
+                const YamlNode *items = yaml_node_get(yaml_node_get(root, mainstay.key), list.key);
+                const char *problem = explain_node_device(devices, i);
+
+                if (problem)
+                        return decode_error_at(d, items->items[i], &path,
+                                               error_setf(d->reterr, EINVAL, "%s", problem));
+        }
+        return 0;
+}
+
 /* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, as in the
  * kubelet. */
 static void stages_from_grace_period(Config *config) {
@@ -507,6 +541,9 @@ static int decode_config(Decoder *d, const YamlNode *root, Config *config) {
         if (r < 0)
                 return r;
         r = read_shared_objects(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_node_devices(d, root, config);
         if (r < 0)
                 return r;
         r = check_shutdown(d, root, config);

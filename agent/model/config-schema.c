@@ -213,6 +213,51 @@ static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }
 
+static int check_device_path(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        int r = check_host_path(value, reterr);
+
+        if (r < 0)
+                return r;
+        if (strncmp(value, "/dev/", 5) != 0 || !value[5] || strpbrk(value, " \t\n"))
+                return error_setf(reterr, EINVAL,
+                                  "must be a path below /dev without spaces, not '%s'",
+                                  excerpt(text, value));
+        return 0;
+}
+
+static int check_device_mode(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        bool is_valid = value[0] && strspn(value, "rwm") == strlen(value);
+
+        for (const char *p = value; *p && is_valid; p++)
+                is_valid = !strchr(p + 1, *p);
+        return is_valid ? 0
+                        : error_setf(reterr, EINVAL, "must consist of r, w and m, not '%s'",
+                                     excerpt(text, value));
+}
+
+static int check_device_number(const char *value, Error *reterr) {
+        static const char digits[] = "0123456789abcdefABCDEF";
+        char text[EXCERPT_SIZE];
+        size_t prefix = strncmp(value, "0x", 2) == 0 ? 2 : 0, n = strlen(value + prefix);
+
+        if (n > 0 && n <= 8 && strspn(value + prefix, digits) == n)
+                return 0;
+        return error_setf(reterr, EINVAL, "must be hexadecimal digits such as 0403, not '%s'",
+                          excerpt(text, value));
+}
+
+static int check_device_subsystem(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (value[0] && strlen(value) <= 64 && !strpbrk(value, "/* \t\n"))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be the name of a subsystem of the kernel such as tty, not '%s'",
+                          excerpt(text, value));
+}
+
 static int check_shared_kind(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
@@ -453,6 +498,28 @@ static const Field source_fields[] = {
 };
 static const Schema source_schema = SCHEMA(SourceConfig, source_fields, .is_strict = true);
 
+static const Field device_match_fields[] = {
+        FIELD("subsystem", STRING, DeviceMatch, subsystem, .check = check_device_subsystem),
+        FIELD("vendor", STRING, DeviceMatch, vendor, .check = check_device_number),
+        FIELD("product", STRING, DeviceMatch, product, .check = check_device_number),
+        FIELD("serial", STRING, DeviceMatch, serial, .is_not_empty = true),
+        FIELD("properties", STRING_MAP, DeviceMatch, properties),
+};
+static const Schema device_match_schema = SCHEMA(DeviceMatch, device_match_fields, .is_strict = true);
+
+static const Field node_device_fields[] = {
+        FIELD("name", STRING, NodeDeviceConfig, name, .check = check_dns_label, .is_required = true),
+        FIELD("match", OPTIONAL, NodeDeviceConfig, match, .schema = &device_match_schema),
+        FIELD("path", STRING, NodeDeviceConfig, path, .check = check_device_path),
+        FIELD("containerPath", STRING, NodeDeviceConfig, container_path, .check = check_device_path),
+        FIELD("mode", STRING, NodeDeviceConfig, mode, .check = check_device_mode),
+        FIELD("count", INT, NodeDeviceConfig, count, .min = 1, .max = NODE_DEVICES_MAX),
+        FIELD("shared", BOOL, NodeDeviceConfig, is_shared),
+        FIELD("optional", BOOL, NodeDeviceConfig, is_optional),
+        FIELD("grouped", BOOL, NodeDeviceConfig, is_grouped),
+};
+static const Schema node_device_schema = SCHEMA(NodeDeviceConfig, node_device_fields, .is_strict = true);
+
 static const Field shared_object_fields[] = {
         FIELD("kind", STRING, SharedObject, kind_name, .is_required = true, .check = check_shared_kind),
         FIELD("namespace", STRING, SharedObject, namespace, .check = check_dns_label),
@@ -499,6 +566,7 @@ static const Field mainstay_fields[] = {
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
         FIELD("daemonSetNamespaces", STRINGS, MainstayConfig, daemonset_namespaces, .check = check_daemonset_namespace),
         FIELD("daemonSets", ENUM, MainstayConfig, daemonsets_by, ENUM_NAMES(daemonsets_by_names)),
+        FIELD("devices", LIST, MainstayConfig, devices, .schema = &node_device_schema),
         FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_config_proxy_url),
         FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_config_proxy_url),
         FIELD("insecureRegistries", STRINGS, MainstayConfig, insecure_registries, .check = check_registry),

@@ -149,6 +149,33 @@ typedef enum SecretsAtRest {
         N_SECRETS_AT_REST,
 } SecretsAtRest;
 
+/* devices: devices of the node that pods request as "mainstay.dev/<name>", mainstay-devices(7). */
+typedef struct DeviceMatch {
+        char *subsystem; /* "tty" */
+        char *vendor;    /* hexadecimal digits: "0403" */
+        char *product;
+        char *serial;
+        StringMap properties; /* of udev: name to pattern */
+} DeviceMatch;
+
+typedef struct NodeDeviceConfig {
+        char *name;
+        DeviceMatch *match;   /* NULL: by path */
+        char *path;           /* "/dev/ttyUSB*", of a node or a link of udev; NULL: by match */
+        char *container_path; /* in the container; NULL: as on the node */
+        char *mode;           /* of the device cgroup; NULL: "rw" */
+        OptionalInt count;    /* how many there are at most; shared: pods that have the same one */
+        bool is_shared;
+        bool is_optional; /* pods start without it */
+        bool is_grouped;  /* all that match are one device */
+} NodeDeviceConfig;
+
+typedef LIST_OF(NodeDeviceConfig) NodeDeviceConfigs;
+
+enum {
+        NODE_DEVICES_MAX = 256 /* of one name */
+};
+
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
@@ -159,6 +186,7 @@ typedef struct MainstayConfig {
         char *kubeconfig;              /* kubeconfig of an API server to join; NULL: none */
         char *bootstrap_kubeconfig;    /* bootstrap kubeconfig and kubeconfig of the issued
                                           certificate; NULL: none */
+        NodeDeviceConfigs devices;
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
         char **daemonset_namespaces; /* whose sets this node may place although it has no pod of

@@ -72,6 +72,7 @@ static int add_file_copy(DeviceEdits *edits, const DeviceFile *from) {
 
         if (!file)
                 return -ENOMEM;
+        file->is_live = from->is_live;
         file->container_path = strdup(strna(from->container_path));
         file->host_path = strdup(strna(from->host_path));
         file->permissions = strdup(strna(from->permissions));

@@ -9,6 +9,7 @@
 typedef struct Device {
         char *id;
         bool is_healthy;
+        bool is_absent;     /* it can be allocated although it is not there */
         IntList numa_nodes; /* empty: none is known */
 } Device;
 
@@ -26,6 +27,7 @@ typedef struct DeviceFile {
         char *container_path;
         char *host_path;
         char *permissions; /* of the device cgroup: "rwm" or a part of it */
+        bool is_live;      /* it may come and go while the container runs */
 } DeviceFile;
 
 /* The additions of devices to the OCI configuration of a container

@@ -63,6 +63,7 @@ static const char *const request_names[] = {
         [SHIM_REQUEST_SESSION]  = "session",
         [SHIM_REQUEST_ATTACH]   = "attach",
         [SHIM_REQUEST_USAGE]    = "usage",
+        [SHIM_REQUEST_DEVICES]  = "devices",
 };
 
 static const char *const event_names[] = {
@@ -83,7 +84,7 @@ static const char *const event_names[] = {
 enum {
         OF_ID = MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP) | MESSAGE_TYPE_BIT(SHIM_REQUEST_DELETE) | MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC) |
                 MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_NOTE) | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) |
-                MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH),
+                MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH) | MESSAGE_TYPE_BIT(SHIM_REQUEST_DEVICES),
         OF_CLIENT = MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) | MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH),
         OF_PROGRAM = MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC) | MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN),
         OF_ENDED = MESSAGE_TYPE_BIT(SHIM_EVENT_EXITED) | MESSAGE_TYPE_BIT(SHIM_EVENT_START_FAILED),
@@ -116,6 +117,7 @@ static const MessageField request_fields[] = {
         { "delay_usec",    KIND_LARGE,    offsetof(ShimRequest, delay_usec),    MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(ShimRequest, grace_usec),    MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP)   },
         { "directories",   KIND_STRINGS,  offsetof(ShimRequest, directories),   MESSAGE_TYPE_BIT(SHIM_REQUEST_DELETE) },
+        { "devices",       KIND_STRINGS,  offsetof(ShimRequest, devices),       MESSAGE_TYPE_BIT(SHIM_REQUEST_DEVICES) },
         { "container",     KIND_STRING,   offsetof(ShimRequest, container),     MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN) },
         { "arguments",     KIND_STRINGS,  offsetof(ShimRequest, arguments),     OF_PROGRAM | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
         { "environment",   KIND_STRINGS,  offsetof(ShimRequest, environment),   MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC)   },

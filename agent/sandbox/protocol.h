@@ -15,11 +15,11 @@
 #include <sys/types.h>
 
 enum {
-        SHIM_PROTOCOL_VERSION = 6, /* version 1 had neither exec-in nor note, nor a delayed stop;
+        SHIM_PROTOCOL_VERSION = 7, /* version 1 had neither exec-in nor note, nor a delayed stop;
                                       before 3 the greeting carried no network namespace; before 4
                                       there was no attach, and no target of a container; before 5
                                       there was no usage; before 6 fstab had neither copy nor
-                                      mountpoint */
+                                      mountpoint; before 7 there were no devices */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,
@@ -47,6 +47,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_NOTE,    /* id, note */
         SHIM_REQUEST_ATTACH,  /* id (of a container), has_…, is_input_once; with a descriptor */
         SHIM_REQUEST_USAGE,   /* nothing */
+        SHIM_REQUEST_DEVICES, /* id (of a container), devices */
         N_SHIM_REQUEST_TYPES,
 } ShimRequestType;
 
@@ -80,6 +81,8 @@ typedef struct ShimRequest {
         uint64_t grace_usec;   /* before SIGKILL; the grace period */
         const char *container; /* its ID */
         StringList directories;
+        StringList devices;     /* all that come and go and that are there, as in mainstay.devices
+                                   of config.json */
         StringList arguments;   /* arguments[0] is a path */
         StringList environment; /* the whole environment */
         const char *input;      /* for the standard input; NULL: empty */

@@ -36,6 +36,7 @@ enum {
         PROTOCOL_WITH_ATTACH = 4,
         PROTOCOL_WITH_USAGE = 5,
         PROTOCOL_WITH_PREPARED_VOLUMES = 6,
+        PROTOCOL_WITH_DEVICES = 7,
 };
 
 struct Sandbox {
@@ -535,6 +536,15 @@ int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec
                                                  .container = exec->container,
                                                  .arguments = string_list_of_strv(exec->argv),
                                                  .timeout_usec = exec->timeout_usec });
+}
+
+int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const *devices) {
+        if (is_shim_older_than(sandbox, PROTOCOL_WITH_DEVICES))
+                return -ENOTSUP;
+        return send_shim_request(sandbox,
+                                 &(ShimRequest){ .type = SHIM_REQUEST_DEVICES,
+                                                 .id = id,
+                                                 .devices = string_list_of_strv(devices) });
 }
 
 int sandbox_request_usage(Sandbox *sandbox) {

@@ -161,6 +161,11 @@ typedef struct SandboxContainerExec {
  * the reason if it could not be run. */
 int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec);
 
+/* Gives a running container exactly these of the devices that come and go
+ * (device_edits_print_live()): the device cgroup permits them, and they are in its /dev. A failure
+ * is logged. -ENOTSUP if the shim was started by an older agent. */
+int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const *devices);
+
 /* Asks the shim to count the open descriptors of its containers, unless it is at it. No event
  * follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
 int sandbox_request_usage(Sandbox *sandbox);

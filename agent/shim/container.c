@@ -75,6 +75,10 @@ static char *cgroup_of_file(const char *file) {
         return begin < end ? strndup(begin, (size_t) (end - begin)) : NULL;
 }
 
+char *container_cgroup(const Attempt *attempt) {
+        return cgroup_of_file(attempt->events_file);
+}
+
 /* Killing a cgroup that holds the processes of a second attempt would end that one too. */
 static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
         for (const Attempt *other = list->first; other; other = other->next)

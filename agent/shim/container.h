@@ -6,6 +6,10 @@
 
 #include "agent/shim/sandbox-state.h"
 
+/* The cgroup of a container, as in /proc/PID/cgroup, in memory that the caller frees. NULL: it is
+ * not known, or out of memory. */
+char *container_cgroup(const Attempt *attempt);
+
 /* Makes the mounts, then calls the runtime once. A failure is reported as START_FAILED; only an ID
  * in use, whose own events come or have come, is an error event. */
 void container_run(Shim *shim, const ShimRequest *request);

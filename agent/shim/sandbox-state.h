@@ -33,6 +33,7 @@ struct Shim {
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;
+        struct DeviceUpdate *device_updates; /* changes of devices, in order */
         unsigned n_sessions;
         LogLimits log_limits;
         pid_t pause_pid;                /* first process of the shared PID namespace; 0: none */

@@ -4,6 +4,7 @@
 #include "agent/shim/container-exec.h"
 #include "agent/shim/container-usage.h"
 #include "agent/shim/container.h"
+#include "agent/shim/live-devices.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pid-namespace.h"
 #include "agent/shim/process-memory.h"
@@ -177,6 +178,9 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
         case SHIM_REQUEST_NOTE:
                 container_set_checkpoint(shim, request);
                 break;
+        case SHIM_REQUEST_DEVICES:
+                live_devices_set(shim, request);
+                break;
         case SHIM_REQUEST_USAGE:
                 containers_report_usage(shim);
                 break;
@@ -339,6 +343,7 @@ static void shim_done(Shim *shim) {
         pid_namespace_end(shim->pause_pid);
         attempts_free(&shim->attempts);
         programs_free(&shim->programs);
+        live_devices_done(shim);
         copier_done(&shim->copier);
         close_fd(shim->host.network_fd);
         close_fd(shim->host.uts_fd);

@@ -5,6 +5,7 @@
 #include "agent/pods/container/pod-container.h"
 
 #include "agent/bundle/actual-resources.h"
+#include "agent/bundle/device-edits.h"
 #include "agent/bundle/log-paths.h"
 #include "agent/bundle/pod-paths.h"
 #include "agent/model/schema.h"
@@ -22,6 +23,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <signal.h>
 
@@ -41,7 +43,9 @@ struct PodContainer {
         StartSlot start_slot;
         sd_event_source *start_slot_timer;
         sd_event_source *retry_timer; /* of the back-off */
-        bool is_outdated;             /* attempts up to this one started from an older spec: */
+        char *given_devices; /* that come and go, of the running attempt, as they were sent; NULL:
+                                not known */
+        bool is_outdated;    /* attempts up to this one started from an older spec: */
         unsigned outdated_attempt;
 };
 
@@ -161,6 +165,64 @@ static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reter
         return device_manager_collect_edits(devices, uid, name, ret);
 }
 
+/* ---- devices that come and go ---- */
+
+static int print_live_devices(const PodContainer *c, char ***ret) {
+        const PodInstance *pod = c->instance.pod;
+        cleanup_with(device_edits_done) DeviceEdits edits = { 0 };
+        int r = device_manager_collect_edits(pod->context->devices, pod->pod->metadata.uid,
+                                             c->instance.spec->name, &edits);
+
+        return r < 0 ? r : device_edits_print_live(&edits, ret);
+}
+
+static void send_live_devices(PodContainer *c, char *const *devices) {
+        const PodInstance *pod = c->instance.pod;
+        char id[CONTAINER_ID_SIZE];
+        int r;
+
+        container_instance_print_id(&c->instance, id);
+        r = sandbox_set_container_devices(pod->sandbox, id, devices);
+        if (r == -ENOTSUP)
+                log_warning("Container '%s/%s' gets its devices when its pod is replaced: its shim "
+                            "is of an older version",
+                            pod->description, c->instance.spec->name);
+        else if (r < 0)
+                (void) log_warning_errno(r, "Cannot change the devices of container '%s/%s'",
+                                         pod->description, c->instance.spec->name);
+}
+
+/* Level-triggered: the shim gets the list whenever it differs from the one that it has. */
+static void update_live_devices(PodContainer *c) {
+        const PodInstance *pod = c->instance.pod;
+        cleanup_strv char **devices = NULL;
+        cleanup_free char *text = NULL;
+
+        if (!pod->context->devices || c->instance.spec->resources.limits.extended.n == 0 ||
+            !pod->sandbox || !container_machine_is_running(c->instance.machine) ||
+            !device_manager_has_live(pod->context->devices, pod->pod->metadata.uid,
+                                     c->instance.spec->name))
+                return;
+        text = print_live_devices(c, &devices) < 0 ? NULL : text_join(devices, "\n");
+        if (!text || streq_ptr(text, c->given_devices))
+                return;
+        send_live_devices(c, devices);
+        free(c->given_devices);
+        c->given_devices = TAKE_PTR(text);
+}
+
+/* Those of config.json. */
+static int remember_first_devices(PodContainer *c, const DeviceEdits *edits) {
+        cleanup_strv char **devices = NULL;
+        int r = device_edits_print_live(edits, &devices);
+
+        if (r < 0)
+                return r;
+        free(c->given_devices);
+        c->given_devices = text_join(devices, "\n");
+        return c->given_devices ? 0 : -ENOMEM;
+}
+
 static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle,
                            char ***ret_journal_fields, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
@@ -176,6 +238,9 @@ static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle
         r = check_pod_run_dir(c, reterr);
         if (r >= 0)
                 r = prepare_devices(c, &edits, reterr);
+        if (r < 0)
+                return r;
+        r = remember_first_devices(c, &edits);
         if (r < 0)
                 return r;
         config.device_edits = &edits;
@@ -423,6 +488,7 @@ PodContainer *pod_container_free(PodContainer *c) {
         container_attempt_done(&c->last);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->start_slot_timer);
+        free(c->given_devices);
         replayed_attempts_done(&c->replayed);
         container_machine_free(c->instance.machine);
         free(c);
@@ -453,6 +519,7 @@ ContainerOrderEntry pod_container_order_entry(const PodContainer *c) {
 }
 
 void pod_container_step(PodContainer *c) {
+        update_live_devices(c);
         container_probes_step(&c->probes);
 }
 
@@ -629,6 +696,7 @@ void pod_container_on_synced(PodContainer *c, bool is_found,
                              const TerminatedContainers *terminated) {
         const ReplayedAttempt *previous = &c->replayed.previous;
 
+        (void) text_replace(&c->given_devices, NULL);
         if (previous->is_known && !previous->is_deleted)
                 driver_remove_attempt(c, previous->attempt);
         if (!is_found)

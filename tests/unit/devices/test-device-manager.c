@@ -144,7 +144,10 @@ static void list_devices(World *world, FakeProvider *provider, const char *text)
 }
 
 static void register_provider(World *world, FakeProvider *fake, bool prefers, bool prepares) {
-        const DeviceProvider provider = { &fake_ops, fake, prefers, prepares };
+        const DeviceProvider provider = { .ops = &fake_ops,
+                                          .userdata = fake,
+                                          .has_preferences = prefers,
+                                          .prepares_start = prepares };
 
         EXPECT_EQ(device_manager_register(world->manager, GPU, &provider), 0);
 }

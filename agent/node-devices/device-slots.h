@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The devices that a resource lists, from those that are there and those that containers have. An
+ * ID is the identity of a device; "<identity>#<n>" for each container that may share it;
+ * "absent-<n>" for an optional device that is not there. Pure. */
+
+#include "agent/model/config.h"
+#include "agent/model/device.h"
+
+typedef struct DeviceSlots {
+        DeviceList devices;
+        StringMap renamed; /* absent ones that containers have, by the device that has come */
+} DeviceSlots;
+
+void device_slots_done(DeviceSlots *slots);
+
+/* 'present' are identities, without duplicates, in order of arrival; 'held' are IDs. 0 or -ENOMEM;
+ * the caller ends '*ret' in any case. */
+int device_slots_compute(const NodeDeviceConfig *config, char *const *present, char *const *held,
+                         DeviceSlots *ret);
+
+/* Whether the ID is a place for the device of this identity. */
+bool device_slot_is_of(const char *id, const char *identity);
