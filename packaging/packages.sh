@@ -1,6 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Packages for building, running and testing on Debian 12; sourced by packaging/try and tests/run.
+# Packages for building, running and testing on Debian 12 and 13; sourced by packaging/try and tests/run.
+
+# The release whose packages are named: this machine's, unless the caller has set another one.
+# shellcheck source=/dev/null
+MAINSTAY_RELEASE=${MAINSTAY_RELEASE:-$(. /etc/os-release && echo "${VERSION_CODENAME:-}")}
 
 # zlib1g-dev: kubectl and the API server connect to a node over SPDY, whose headers are compressed.
 # shellcheck disable=SC2034 # used by the scripts that source this
@@ -9,10 +13,13 @@ BUILD_PACKAGES=(
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev nettle-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
     libnghttp2-dev zlib1g-dev libisal-dev go-md2man
 )
-# libcurl3-gnutls: loaded at the first request, by the agent when the first pod is probed, so no
+# libcurl3-gnutls, libcurl3t64-gnutls: loaded at the first request, by the agent when the first pod is probed, so no
 # program is linked with it.
+libcurl=libcurl3t64-gnutls
+[ "$MAINSTAY_RELEASE" != bookworm ] || libcurl=libcurl3-gnutls
 # shellcheck disable=SC2034
-RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 libcurl3-gnutls)
+RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 "$libcurl")
+unset libcurl
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format cppcheck shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml

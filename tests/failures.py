@@ -12,7 +12,7 @@ import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Variables that choose the programs under test; the repetition must run the same ones.
-ENVIRONMENT = ("MAINSTAY_BUILD", "MAINSTAY_PACKAGE", "MAINSTAY_KUBERNETES")
+ENVIRONMENT = ("MAINSTAY_BUILD", "MAINSTAY_PACKAGE", "MAINSTAY_KUBERNETES", "MAINSTAY_RUNTIME")
 
 
 def add_marker(config):
@@ -21,10 +21,14 @@ def add_marker(config):
 
 def record(name, command, passed, failed, message):
     """Records that a test has failed. `passed` and `failed` are its contributions to the counts of its suite; `command`
-    runs the test alone, in the top directory; `message` is the first failure, the first line of which is kept."""
+    runs the test alone, in the top directory; `message` is the first failure, the first line of which is kept.
+    In a root directory of tests/foreign, MAINSTAY_FAILURES_OF names its target, and the test is repeated there."""
     path = os.environ.get("MAINSTAY_FAILURES")
     if not path:
         return
+    target = os.environ.get("MAINSTAY_FAILURES_OF")
+    if target:
+        name, command = f"{target}: {name}", ["tests/foreign", target, "run", *command]
     lines = message.strip().splitlines() or ["no message"]
     entry = {"name": name, "command": command, "passed": passed, "failed": failed, "message": lines[0][:300],
              "environment": {key: os.environ[key] for key in ENVIRONMENT if key in os.environ}}

@@ -148,6 +148,15 @@ def test_it(node):
         self.assertEqual(lines[-1], "flaky: component-a (first failure: test-a.c:7: FAILED a == b: 1, 2)")
         self.assertEqual(change, [1, 1])
 
+    def test_a_test_of_another_root_is_repeated_there(self):
+        with unittest.mock.patch.dict(os.environ, {"MAINSTAY_FAILURES_OF": "trixie", "MAINSTAY_BUILD": "/build"}):
+            failures.record("test", ["/build/tests/component", "file"], 0, 1, "no")
+        with open(self.recorded, encoding="utf-8") as file:
+            entry = json.loads(file.read())
+        self.assertEqual(entry["name"], "trixie: test")
+        self.assertEqual(entry["command"], ["tests/foreign", "trixie", "run", "/build/tests/component", "file"])
+        self.assertEqual(entry["environment"]["MAINSTAY_BUILD"], "/build")
+
     def test_a_repetition_runs_the_same_build(self):
         with unittest.mock.patch.dict(os.environ, {"MAINSTAY_BUILD": "/a/build"}):
             failures.record("test", ["/bin/true"], 0, 1, "one\ntwo")

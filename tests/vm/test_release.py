@@ -36,9 +36,9 @@ def make_keys(directory):
 
 @pytest.fixture(scope="module", name="release")
 def _release(tmp_path_factory):
-    """The files of a release for Debian 12, made in a root directory of it; those of MAINSTAY_RELEASE if it is set."""
-    if os.environ.get("MAINSTAY_RELEASE"):
-        return os.environ["MAINSTAY_RELEASE"]
+    """The files of a release for Debian 12, made in a root directory of it; those of MAINSTAY_RELEASE_FILES if it is set."""
+    if os.environ.get("MAINSTAY_RELEASE_FILES"):
+        return os.environ["MAINSTAY_RELEASE_FILES"]
     directory = tmp_path_factory.mktemp("release")
     keys = make_keys(str(directory / "keys"))
     output(RELEASE, "--only", f"bookworm/{ARCHITECTURE}", "--working-tree", "--keys", keys, str(directory / "out"))
