@@ -65,6 +65,11 @@ struct NodeIdentity {
         uint64_t failed_at; /* boot time */
 };
 
+static void erase_keys(IdentityKeys *keys) {
+        explicit_bzero(keys->keys, sizeof(keys->keys));
+        keys->n = 0;
+}
+
 /* ---- the text of the keys ---- */
 
 static int format_keys(const IdentityKeys *keys, Buffer *ret) {
@@ -202,7 +207,7 @@ static void on_identity_written(int r, void *userdata) {
                 fail_identity(identity, identity->state, r, &error);
         } else
                 adopt_keys(identity, &identity->next);
-        explicit_bzero(&identity->next, sizeof(identity->next));
+        erase_keys(&identity->next);
         identity->config.on_changed(identity->config.userdata);
 }
 
@@ -242,7 +247,7 @@ static void fail_change(NodeIdentity *identity, int r, Error *error) {
                              "cannot be sealed; with 'secretsAtRest: clear' it is kept in a file "
                              "that only root can read");
         fail_identity(identity, identity->state, r, error);
-        explicit_bzero(&identity->next, sizeof(identity->next));
+        erase_keys(&identity->next);
 }
 
 static void on_identity_sealed(const ChildResult *result, void *userdata) {
@@ -422,8 +427,8 @@ NodeIdentity *node_identity_free(NodeIdentity *identity) {
                 return NULL;
         child_free(identity->child);
         forked_task_free(identity->write);
-        explicit_bzero(&identity->keys, sizeof(identity->keys));
-        explicit_bzero(&identity->next, sizeof(identity->next));
+        erase_keys(&identity->keys);
+        erase_keys(&identity->next);
         free(identity->sealed);
         free(identity->error);
         free(identity->directory);

@@ -53,7 +53,9 @@ static void begin_world(World *world, const SharedObjects *shared) {
         world->resolvers = (Resolvers){
                 .shared = shared,
                 .manifests = world->manifests,
-                .apiserver_objects = { find_of_server, is_awaited_of_server, &world->server },
+                .apiserver_objects = { .find = find_of_server,
+                                       .is_awaited = is_awaited_of_server,
+                                       .userdata = &world->server },
                 .apiserver_tokens = { find_token, &world->server },
         };
         set_bundle_resolvers(&world->resolvers, &world->bundle);
