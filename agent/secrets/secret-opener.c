@@ -341,7 +341,7 @@ static void try_again(OpenedSecret *secret) {
         schedule_turn(secret->opener);
 }
 
-static int explain_failure(const OpenedSecret *secret, Error *reterr) {
+static int explain_unopened(const OpenedSecret *secret, Error *reterr) {
         return error_setf(reterr, EKEYREJECTED, "%s", strna(secret->error.message));
 }
 
@@ -363,7 +363,7 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
         if (secret->state == SECRET_FAILED && now_boottime_usec() - secret->failed_at >= RETRY_USEC)
                 try_again(secret);
         if (secret->error.message) /* also while it is tried again */
-                return explain_failure(secret, reterr);
+                return explain_unopened(secret, reterr);
         if (secret->state != SECRET_OPEN)
                 return error_setf(reterr, EAGAIN, "is being decrypted");
         *ret = secret->object;
