@@ -478,7 +478,7 @@ TEST(a_container_that_waited_keeps_its_reason_until_it_runs)
         process_exits(0, 1);
         container_machine_on_started(world.machine, 1, 2);
         process_exits(1, 1);
-        container_machine_retry_now(world.machine, /* sandbox_is_ready= */ true);
+        container_machine_on_retry(world.machine, /* sandbox_is_ready= */ true);
         EXPECT(container_machine_is_creating(world.machine));
         expect_state(STATE_WAITING, "CrashLoopBackOff", 2);
         container_machine_on_started(world.machine, 2, 3);
