@@ -206,7 +206,7 @@ static int read_stanza(AgeHeader *header, const char *line, size_t length, const
                        const char *end, Error *reterr) {
         const size_t argument = strlen(X25519_ARGUMENT);
         bool is_ours = length >= argument && memcmp(line, X25519_ARGUMENT, argument) == 0;
-        AgeStanza stanza;
+        AgeStanza stanza = { 0 };
         const char *body;
         size_t n;
 

@@ -25,8 +25,6 @@
 #define RECIPIENTS_BYTES_MAX (1 * MIB)
 #define CREDENTIAL_PROGRAM   "systemd-creds"
 
-extern char **environ;
-
 typedef struct SecretPrinter {
         const Options *options;
         const char *namespace, *name;
@@ -102,7 +100,7 @@ static int run_systemd_creds(const char *name, int input, int output, Error *ret
         char program[] = CREDENTIAL_PROGRAM, verb[] = "encrypt", standard[] = "-";
         posix_spawn_file_actions_t actions;
         int r, status;
-        pid_t pid;
+        pid_t pid = -1;
 
         if (asprintf(&option, "--name=%s", name) < 0)
                 return -ENOMEM;

@@ -27,7 +27,7 @@ DEFINE_CLEANUP(SecretOpener *, secret_opener_free)
 /* The Secret with opened values, borrowed until manifests change. 0; -EAGAIN: it is being opened,
  * and on_opened() follows; -EKEYREJECTED: it cannot be; with a message that names the key and the
  * cause. */
-int secret_opener_open(SecretOpener *opener, const DataObject *secret, const DataObject **ret,
+int secret_opener_open(SecretOpener *opener, const DataObject *object, const DataObject **ret,
                        Error *reterr);
 
 /* The identities are different: what could not be opened is tried again. */

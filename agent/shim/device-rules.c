@@ -88,7 +88,9 @@ static DeviceRule read_rule(const json_t *json) {
         const char *type = json_string_value(json_object_get(json, "type")),
                    *access = json_string_value(json_object_get(json, "access"));
 
-        return (DeviceRule){ .type = type ? type[0] : 'a',
+        if (!type)
+                type = "a";
+        return (DeviceRule){ .type = *type,
                              .access = access ? access_bits(access) : DEVICE_ALL,
                              .major = number_in(json, "major"),
                              .minor = number_in(json, "minor"),

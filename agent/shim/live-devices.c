@@ -87,7 +87,7 @@ static bool has_same(const LiveDeviceList *list, const LiveDevice *device) {
 
 static int load_config_json(const DeviceUpdate *update, json_t **ret) {
         cleanup_free char *path = path_join(update->bundle, "config.json"), *text = NULL;
-        size_t length;
+        size_t length = 0;
         int r = path ? read_file_at(AT_FDCWD, path, CONFIG_MAX, &text, &length) : -ENOMEM;
 
         return r < 0 ? r : json_parse_text(text, length, 0, ret, NULL);

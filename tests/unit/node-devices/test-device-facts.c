@@ -79,7 +79,7 @@ TEST(path_is_a_pattern_of_the_node_or_of_a_link)
                 { "/dev/ttyUSB[0-3]", true },    { "/dev/*", true },
                 { "/dev/ttyUSB", false },        { "/dev/ttyACM*", false },
                 { "/dev/serial/by-id/*", true }, { "/dev/serial/*", false },
-                { "/dev/ser*", false },
+                { "/dev/seri*", false },
         };
 
         facts.links = links;
