@@ -267,7 +267,7 @@ TEST(a_tcp_probe_succeeds_while_its_port_is_open)
         (void) close(fd);
         fake_node_pass(node, 5 * USEC_PER_SEC);
         EXPECT_STREQ(fake_node_status(node, "web"), UNREADY);
-        EXPECT(strstr(node->last_message, "Connection refused"));
+        EXPECT(strstr(node->last_message, "connect: connection refused"));
 }
 
 /* ---- hooks ---- */
