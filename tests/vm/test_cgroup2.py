@@ -29,7 +29,7 @@ PREPARE = """
 mkdir -p /opt/test/source /opt/test/build/agent /opt/test/package
 tar -C /opt/test/source -xf /opt/test/system-suite.tar
 dpkg --extract /opt/test/mainstay_*.deb /opt/test/package
-cd /opt/test/package/usr && cp sbin/mainstayd bin/mainstay libexec/mainstay/* /opt/test/build/agent/
+cd /opt/test/package/usr && cp -r sbin/mainstayd bin/mainstay libexec/mainstay/* /opt/test/build/agent/
 """
 RUN = """
 cd /opt/test/source && export MAINSTAY_BUILD=/opt/test/build MAINSTAY_RUNTIME={runtime} PYTHONDONTWRITEBYTECODE=1
