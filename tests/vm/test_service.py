@@ -32,7 +32,7 @@ def test_images_are_handled_outside_of_the_agents_unit(machine):
     client = ("env MAINSTAY_LAUNCH_SOCKET=/run/mainstay-launch.sock nsenter --mount --target $(systemctl show -P MainPID mainstay) "
               "/usr/libexec/mainstay/launch/mainstay-image")
     status, said = machine.ask(f"{client} --version")
-    assert status == 75 and "mainstay-image" not in said, f"a process of root outside of the agent's unit had a program started: {said}"
+    assert status == 75, f"a process of root outside of the agent's unit had a program started: {said}"
     machine.run("mkfifo /run/waiting; (echo $BASHPID >/sys/fs/cgroup/system.slice/mainstay.service/cgroup.procs; "
                 f"exec {client} pull --store=/var/lib/mainstay/images docker.io/library/none:1 <>/run/waiting >/dev/null 2>&1 & "
                 "echo $! >/run/client)")
