@@ -45,7 +45,7 @@ def call_number(name):
 
 
 class Gone(Exception):
-    """The process was killed for it."""
+    """The process was killed for it, or has ended before."""
 
 
 class Takeover:
@@ -54,7 +54,9 @@ class Takeover:
     def __init__(self, tool, pid):
         self.pid = int(pid)
         self.tool = subprocess.Popen([tool, str(self.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.tool.stdout.readline() == "attached\n"
+        if self.tool.stdout.readline() != "attached\n":
+            self.__exit__()
+            raise Gone
 
     def __enter__(self):
         return self

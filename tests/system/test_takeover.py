@@ -151,13 +151,20 @@ def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
     assert "a lie" in copied.cli("logs", "ends").stdout
 
 
+def take_over_copier(copied, tool):
+    """None while the one that sent junk ends."""
+    try:
+        return takeover.Takeover(tool, log_copier.find(copied, "web"))
+    except takeover.Gone:
+        return None
+
+
 def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
     """Its messages to the shim, whose pod continues."""
     before = copied.init("web"), copied.shim("web")
     for length in (1, 40, 200, 5000):
-        pid = log_copier.find(copied, "web")
-        sockets = [fd for fd, path in world.descriptors(pid).items() if path.startswith("socket:")]
-        with takeover.Takeover(tool, pid) as taken:
+        with world.wait(lambda: take_over_copier(copied, tool), "the copier of the output is taken over") as taken:
+            sockets = [fd for fd, path in world.descriptors(taken.pid).items() if path.startswith("socket:")]
             _, junk = taken.call("getrandom", bytearray(64), 64, 0)
             with contextlib.suppress(takeover.Gone):
                 for fd in sockets:
