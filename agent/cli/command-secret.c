@@ -12,11 +12,12 @@
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/memfd.h"
+#include "common/spawn.h"
 #include "common/strv.h"
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -98,24 +99,15 @@ static int collect_recipients(SecretPrinter *printer, Error *reterr) {
 static int run_systemd_creds(const char *name, int input, int output, Error *reterr) {
         cleanup_free char *option = NULL;
         char program[] = CREDENTIAL_PROGRAM, verb[] = "encrypt", standard[] = "-";
-        posix_spawn_file_actions_t actions;
         int r, status;
         pid_t pid = -1;
 
         if (asprintf(&option, "--name=%s", name) < 0)
                 return -ENOMEM;
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        r = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawnp(&pid, program, &actions, NULL,
-                                 (char *[]){ program, verb, option, standard, standard, NULL },
-                                 environ);
-        (void) posix_spawn_file_actions_destroy(&actions);
-        if (r != 0)
-                return error_setf(reterr, r, CREDENTIAL_PROGRAM ": %s", strerror(r));
+        r = spawn_with_streams((char *[]){ program, verb, option, standard, standard, NULL }, input,
+                               output, &pid);
+        if (r < 0)
+                return error_setf(reterr, -r, CREDENTIAL_PROGRAM ": %s", strerror(-r));
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
@@ -127,22 +119,20 @@ static int run_systemd_creds(const char *name, int input, int output, Error *ret
 static int seal_value(const SecretPrinter *printer, const char *key, const char *data,
                       size_t length, char **ret, Error *reterr) {
         cleanup_free char *name = secret_credential_name(printer->namespace, printer->name, key);
-        cleanup_close int input = memfd_create("value", MFD_CLOEXEC),
+        cleanup_close int input = memfd_open("value", data, length),
                           output = memfd_create("sealed", MFD_CLOEXEC);
         size_t sealed_length;
         int r;
 
-        if (input < 0 || output < 0 || !name)
+        if (input < 0)
+                return input;
+        if (output < 0 || !name)
                 return -ENOMEM;
         if (strlen(name) > SECRET_CREDENTIAL_NAME_MAX)
                 return error_setf(reterr, EINVAL,
                                   "the namespace, the name and the key are too long for the name "
                                   "of a credential");
-        r = write_all(input, data, length);
-        if (r >= 0 && lseek(input, 0, SEEK_SET) < 0)
-                r = -errno;
-        if (r >= 0)
-                r = run_systemd_creds(name, input, output, reterr);
+        r = run_systemd_creds(name, input, output, reterr);
         if (r >= 0 && lseek(output, 0, SEEK_SET) < 0)
                 r = -errno;
         return r < 0 ? r : read_stream(output, 2 * OBJECT_BYTES_MAX, ret, &sealed_length);

@@ -5,11 +5,8 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file.h"
+#include "common/memfd.h"
 #include "common/text.h"
-
-#include <fcntl.h>
-#include <sys/mman.h>
 
 #define CREDENTIAL_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define CREDENTIAL_BYTES_MAX    (2 * OBJECT_BYTES_MAX)
@@ -24,23 +21,11 @@ static const uint8_t public_key_id[KEY_ID_SIZE] = {
         0x80, 0x05, 0x49, 0xda, 0x0f, 0x8e, 0xa2, 0xfb
 };
 
-static int open_input(const char *data, size_t length) {
-        cleanup_close int fd = memfd_create("credential", MFD_CLOEXEC);
-        int r;
-
-        if (fd < 0)
-                return -errno;
-        r = write_all(fd, data, length);
-        if (r < 0)
-                return r;
-        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
-}
-
 static int start_systemd_creds(sd_event *event, char *verb, const char *name, const char *data,
                                size_t length, child_done_t done, void *userdata, Child **ret,
                                Error *reterr) {
         cleanup_free char *option = text_format("--name=%s", name);
-        cleanup_close int input = open_input(data, length);
+        cleanup_close int input = memfd_open("credential", data, length);
         char program[] = CREDENTIAL_PROGRAM, standard[] = "-";
         int r;
 

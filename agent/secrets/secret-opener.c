@@ -10,6 +10,7 @@
 #include "common/dump.h"
 #include "common/event-source.h"
 #include "common/json-text.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/text.h"
 
@@ -83,18 +84,14 @@ static bool has_content_of(const OpenedSecret *secret, const DataObject *object)
 }
 
 static void remove_secret(SecretOpener *opener, OpenedSecret *secret) {
-        for (OpenedSecret **link = &opener->secrets; *link; link = &(*link)->next)
-                if (*link == secret) {
-                        *link = secret->next;
-                        break;
-                }
+        LIST_REMOVE(opener->secrets, secret);
         opened_secret_free(secret);
 }
 
 static OpenedSecret *find_secret(const SecretOpener *opener, const DataObject *object) {
         const ObjectKey key = key_of(object);
 
-        for (OpenedSecret *secret = opener->secrets; secret; secret = secret->next)
+        list_foreach(secret, opener->secrets)
                 if (object_key_matches(&key, secret->object))
                         return secret;
         return NULL;
@@ -110,8 +107,7 @@ static int add_secret(SecretOpener *opener, const DataObject *object, OpenedSecr
         r = data_object_copy_secret(object, &secret->object);
         if (r < 0)
                 return r;
-        secret->next = opener->secrets;
-        opener->secrets = secret;
+        LIST_PREPEND(opener->secrets, secret);
         *ret = TAKE_PTR(secret);
         return 0;
 }
@@ -324,7 +320,7 @@ static void continue_secret(OpenedSecret *secret) {
 static int on_opener_turn(sd_event_source *source, void *userdata) {
         SecretOpener *opener = userdata;
 
-        for (OpenedSecret *secret = opener->secrets; secret; secret = secret->next)
+        list_foreach(secret, opener->secrets)
                 if (secret->state == SECRET_WAITING && opener->n_opening < OPENED_AT_ONCE_MAX) {
                         set_secret_state(secret, SECRET_OPENING);
                         continue_secret(secret);
@@ -373,7 +369,7 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
 /* ---- the rest of the interface ---- */
 
 void secret_opener_retry(SecretOpener *opener) {
-        for (OpenedSecret *secret = opener->secrets; secret; secret = secret->next)
+        list_foreach(secret, opener->secrets)
                 if (secret->state == SECRET_FAILED)
                         try_again(secret);
         schedule_turn(opener); /* for those that wait for the identity */
@@ -382,23 +378,18 @@ void secret_opener_retry(SecretOpener *opener) {
 void secret_opener_sweep(SecretOpener *opener,
                          const DataObject *(*find)(const ObjectKey *key, void *userdata),
                          void *userdata) {
-        for (OpenedSecret **link = &opener->secrets; *link;) {
-                OpenedSecret *secret = *link;
+        list_foreach_safe(secret, opener->secrets) {
                 const ObjectKey key = key_of(secret->object);
                 const DataObject *object = find(&key, userdata);
 
-                if (object && has_content_of(secret, object)) {
-                        link = &secret->next;
-                        continue;
-                }
-                *link = secret->next;
-                opened_secret_free(secret);
+                if (!object || !has_content_of(secret, object))
+                        remove_secret(opener, secret);
         }
 }
 
 void secret_opener_dump(const SecretOpener *opener, FILE *out) {
         dump_section(out, "Encrypted Secrets");
-        for (const OpenedSecret *secret = opener->secrets; secret; secret = secret->next) {
+        list_foreach(secret, opener->secrets) {
                 dump_line(out, 0, "Secret %s/%s: %s", secret->object->metadata.namespace,
                           secret->object->metadata.name, secret_state_names[secret->state]);
                 if (secret->error.message)
@@ -424,12 +415,8 @@ int secret_opener_new(const SecretOpenerConfig *config, SecretOpener **ret) {
 SecretOpener *secret_opener_free(SecretOpener *opener) {
         if (!opener)
                 return NULL;
-        while (opener->secrets) {
-                OpenedSecret *secret = opener->secrets;
-
-                opener->secrets = secret->next;
-                opened_secret_free(secret);
-        }
+        while (opener->secrets)
+                remove_secret(opener, opener->secrets);
         sd_event_source_disable_unref(opener->turn_source);
         free(opener);
         return NULL;

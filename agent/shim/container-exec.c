@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/memfd.h"
 #include "common/pipe.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 /* How long a program's end waits for its output. */
@@ -427,14 +427,11 @@ static int copy_string_list(const StringList *list, char ***ret) {
 
 /* In a file, so that no writer is needed while the program reads. */
 static int open_program_input(const char *input, int *ret) {
-        cleanup_close int fd = memfd_create("mainstay-input", MFD_CLOEXEC);
-        int r = fd < 0 ? -errno : write_all(fd, input, strlen(input));
+        int fd = memfd_open("mainstay-input", input, strlen(input));
 
-        if (r < 0)
-                return r;
-        if (lseek(fd, 0, SEEK_SET) < 0)
-                return -errno;
-        *ret = TAKE_FD(fd);
+        if (fd < 0)
+                return fd;
+        *ret = fd;
         return 0;
 }
 

@@ -88,14 +88,17 @@ static bool is_node_of(const struct stat *st, const LiveDevice *device) {
                st->st_rdev == makedev(device->major, device->minor);
 }
 
-/* 1: it is there; 0: nothing is; -EEXIST: something else, which is not a device. 'ret_is_other':
- * another device. */
-static int look_up_node(int parent_fd, const char *name, const LiveDevice *device,
-                        bool *ret_is_other) {
+/* 1: it is there; 0: nothing is; -EEXIST: something else, which is not a device; -errno, of the
+ * parent, too. 'ret_is_other': another device. */
+static int look_up_node(const DeviceNodes *nodes, const LiveDevice *device, bool makes,
+                        int *ret_parent_fd, const char **ret_name, bool *ret_is_other) {
         struct stat st;
 
         *ret_is_other = false;
-        if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        *ret_parent_fd = open_parent(nodes, device, makes, ret_name);
+        if (*ret_parent_fd < 0)
+                return makes || *ret_parent_fd != -ENOENT ? *ret_parent_fd : 0;
+        if (fstatat(*ret_parent_fd, *ret_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (is_node_of(&st, device))
                 return 1;
@@ -150,10 +153,7 @@ int device_node_create(const DeviceNodes *nodes, const LiveDevice *device, int c
 
         if (nodes->are_nodes)
                 return 0;
-        parent_fd = open_parent(nodes, device, true, &name);
-        if (parent_fd < 0)
-                return parent_fd;
-        r = look_up_node(parent_fd, name, device, &is_other);
+        r = look_up_node(nodes, device, true, &parent_fd, &name, &is_other);
         if (r != 0)
                 return r < 0 ? r : 0;
         if (is_other)
@@ -172,10 +172,7 @@ int device_node_remove(const DeviceNodes *nodes, const LiveDevice *device) {
 
         if (nodes->are_nodes)
                 return 0;
-        parent_fd = open_parent(nodes, device, false, &name);
-        if (parent_fd < 0)
-                return parent_fd == -ENOENT ? 0 : parent_fd;
-        r = look_up_node(parent_fd, name, device, &is_other);
+        r = look_up_node(nodes, device, false, &parent_fd, &name, &is_other);
         if (r <= 0)
                 return r == -EEXIST ? 0 : r;
         return remove_node(nodes, parent_fd, name);

@@ -9,11 +9,11 @@
 #include "agent/image-helper/pull/document.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/spawn.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 enum {
@@ -34,18 +34,8 @@ static bool name_is_valid(const char *name) {
 
 static int spawn_credential_helper(const char *program, int input, int output, pid_t *ret) {
         char *argv[] = { (char *) (uintptr_t) program, (char[]){ "get" }, NULL };
-        posix_spawn_file_actions_t actions;
-        int r;
 
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        r = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawnp(ret, program, &actions, NULL, argv, environ);
-        (void) posix_spawn_file_actions_destroy(&actions);
-        return -r;
+        return spawn_with_streams(argv, input, output, ret);
 }
 
 /* Reads until the end or the deadline. */
