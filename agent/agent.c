@@ -667,22 +667,22 @@ static int start_agent(Agent *agent, const char *kubelet_dir, bool drain, Error 
         return 0;
 }
 
+/* What others notify is NULL once it is freed: plugins, for one, report their devices as gone. */
 static void agent_done(Agent *agent) {
         healthz_server_free(agent->healthz_server);
-        http_server_free(agent->http_server);
+        agent->http_server = http_server_free(agent->http_server);
         stats_provider_done(&agent->stats);
         config_watch_free(agent->config_watch);
         network_readiness_free(agent->network_readiness);
         node_shutdown_manager_free(agent->shutdown_manager);
-        apiserver_free(agent->apiserver);
+        agent->apiserver = apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
         pod_evictor_free(agent->pod_evictor);
         status_report_free(agent->report);
         plugin_manager_free(agent->plugins);
-        node_device_provider_free(agent->node_devices);
-        agent->node_devices = NULL;
-        pod_manager_free(agent->pod_manager);
+        agent->node_devices = node_device_provider_free(agent->node_devices);
+        agent->pod_manager = pod_manager_free(agent->pod_manager);
         device_manager_free(agent->devices);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
