@@ -667,7 +667,7 @@ static int start_agent(Agent *agent, const char *kubelet_dir, bool drain, Error 
         return 0;
 }
 
-/* What others notify is NULL once it is freed: plugins, for one, report their devices as gone. */
+/* A module that others notify is NULL once it is freed: plugins report their devices as gone. */
 static void agent_done(Agent *agent) {
         healthz_server_free(agent->healthz_server);
         agent->http_server = http_server_free(agent->http_server);

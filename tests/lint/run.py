@@ -3,7 +3,7 @@
 """Runs the checks of the lint suite, and the checks of the checks; prints a line for each, and the findings.
 
     tests/lint/run.py default|full BUILD CONFIGURED     a folder with libraries, and one with compile_commands.json
-    tests/lint/run.py quick [FILE…]                     layers, and the format of these files
+    tests/lint/run.py quick [FILE…]                     layers, words, and the format of these files
 """
 
 import os
@@ -68,6 +68,7 @@ def quick_checks(changed):
         ("objects are told apart with their source", lambda: identities.check(TOP)),
         ("no function is too long", lambda: shape.check_lengths(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
+        ("sentences start with their subject, and documents are wrapped", lambda: english.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),
     ]
 
