@@ -54,9 +54,12 @@ ON_PURPOSE = [
 
 # Facts that the kubelet has only on a slow machine.
 SLOW_CONTAINERD = "containerd did not stop a container in time"
+LATE_NOTICE = "containerd hears of the kill only after the container has ended"
 SOMETIMES = [
     ("*", "event agent Warning ExceededGracePeriod", "kubelet", SLOW_CONTAINERD),
     ("*", "event agent Warning FailedKillPod", "kubelet", SLOW_CONTAINERD),
+    ("out-of-memory", "main: terminated Error 137", "kubelet", LATE_NOTICE),
+    ("out-of-memory", "main: terminated OOMKilled 137", "mainstay", LATE_NOTICE),
 ]
 
 
