@@ -159,13 +159,18 @@ static int open_secret(const DataObject *object, const DataObject **ret, Error *
 
 static int build_secret_opener(Agent *agent) {
         bool is_kept_clear = agent->config.mainstay.secrets_at_rest == SECRETS_CLEAR;
-        int r = node_identity_new(&(NodeIdentityConfig){ .event = agent->event,
-                                                         .state_dir = agent->paths.state_dir,
-                                                         .is_kept_clear = is_kept_clear,
-                                                         .on_changed = on_identity_changed,
-                                                         .userdata = agent },
-                                  &agent->identity);
+        int r = key_file_new(&(KeyFileConfig){ .event = agent->event,
+                                               .role = &node_identity_role,
+                                               .state_dir = agent->paths.state_dir,
+                                               .is_kept_clear = is_kept_clear,
+                                               .on_changed = on_identity_changed,
+                                               .userdata = agent },
+                             &agent->identity);
 
+        if (r >= 0)
+                r = secret_storage_new(&(SecretStorageConfig){ agent->event, agent->paths.state_dir,
+                                                               is_kept_clear },
+                                       &agent->storage);
         if (r >= 0)
                 r = secret_opener_new(
                         &(SecretOpenerConfig){ .event = agent->event,
@@ -623,9 +628,12 @@ static int start_drain(Agent *agent) {
 }
 
 static int start_agent(Agent *agent, const char *kubelet_dir, bool drain, Error *reterr) {
-        int r = daemonset_controller_load(agent->daemonset_controller,
-                                          desired_state_restore_daemonset, agent->desired, reterr);
+        int r;
 
+        if (agent->apiserver)
+                secret_storage_start(agent->storage);
+        r = daemonset_controller_load(agent->daemonset_controller, desired_state_restore_daemonset,
+                                      agent->desired, reterr);
         if (r >= 0)
                 r = pod_manager_load_records(agent->pod_manager, desired_state_restore_pod,
                                              agent->desired, drain, reterr);
@@ -691,7 +699,8 @@ static void agent_done(Agent *agent) {
         image_store_free(agent->images);
         cdi_registry_free(agent->cdi);
         secret_opener_free(agent->secrets);
-        node_identity_free(agent->identity);
+        key_file_free(agent->identity);
+        secret_storage_free(agent->storage);
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
         agent_free_node_api(agent);

@@ -83,6 +83,7 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                                     .node_name = agent->node.name,
                                     .state_dir = agent->paths.state_dir,
                                     .run_dir = agent->paths.run_dir,
+                                    .storage = agent->storage,
                                     .pod_manager = agent->pod_manager,
                                     .daemonsets_by = agent->config.mainstay.daemonsets_by,
                                     .shared = &agent->config.mainstay.shared_objects,

@@ -97,7 +97,7 @@ static int agent_each_revision(void *userdata, http_each_object_t each, void *co
 static char *agent_get_node(void *userdata) {
         const Agent *agent = userdata;
         const NodeStatusInputs inputs = agent_node_status_inputs(agent);
-        cleanup_free char *refused = NULL;
+        cleanup_free char *refused = NULL, *at_rest = secret_storage_describe(agent->storage);
         NodeApiServerConnection connection = { 0 };
 
         if (agent->apiserver)
@@ -107,6 +107,7 @@ static char *agent_get_node(void *userdata) {
                                    .settings_without_effect = agent->config.without_effect,
                                    .labels_taints = &agent->node_labels.effective,
                                    .connection = &connection,
+                                   .secrets_at_rest = at_rest,
                                    .state_dir = agent->paths.state_dir,
                                    .ready_since = agent->ready_since });
 }
@@ -233,13 +234,13 @@ static int agent_prune_images(void *userdata, const char *image, Error *reterr) 
 /* ---- the identity ---- */
 
 static char *agent_get_identity(void *userdata) {
-        return node_identity_to_json(((Agent *) userdata)->identity);
+        return key_file_to_json(((Agent *) userdata)->identity);
 }
 
 static int agent_change_identity(void *userdata, const char *action, Error *reterr) {
-        for (IdentityAction i = 0; i < N_IDENTITY_ACTIONS; i++)
-                if (streq(action, identity_action_names[i]))
-                        return node_identity_change(((Agent *) userdata)->identity, i, reterr);
+        for (KeyFileAction i = 0; i < N_KEY_FILE_ACTIONS; i++)
+                if (streq(action, key_file_action_names[i]))
+                        return key_file_change(((Agent *) userdata)->identity, i, reterr);
         return error_setf(reterr, EINVAL, "the action must be make, rotate or remove-old");
 }
 

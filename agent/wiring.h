@@ -41,6 +41,7 @@
 #include "agent/report/status-report.h"
 #include "agent/sandbox/systemd-client.h"
 #include "agent/secrets/secret-opener.h"
+#include "agent/secrets/secret-storage.h"
 
 typedef struct Agent {
         AgentPaths paths;
@@ -53,8 +54,9 @@ typedef struct Agent {
         CdiRegistry *cdi;
         BundleConfig bundle_config;
         Resolvers resolvers; /* of 'bundle_config' */
-        NodeIdentity *identity;
+        KeyFile *identity;
         SecretOpener *secrets;
+        SecretStorage *storage;
         SandboxConfig sandbox_config;
         CniSettings cni_settings;
         NetworkReadiness *network_readiness; /* NULL: pods can always get a network */

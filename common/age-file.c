@@ -4,16 +4,14 @@
 #include "common/base64.h"
 #include "common/bech32.h"
 #include "common/buffer.h"
+#include "common/chacha.h"
 #include "common/cleanup.h"
 
 #include <ctype.h>
-#include <nettle/chacha-poly1305.h>
 #include <nettle/curve25519.h>
-#include <nettle/hkdf.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 #define VERSION_LINE     "age-encryption.org/v1\n"
 #define STANZA_PREFIX    "-> "
@@ -26,12 +24,12 @@
 enum {
         LINE_COLUMNS = 64,
         FILE_KEY_SIZE = 16,
-        TAG_SIZE = CHACHA_POLY1305_DIGEST_SIZE,
+        TAG_SIZE = CHACHA_TAG_SIZE,
         WRAPPED_SIZE = FILE_KEY_SIZE + TAG_SIZE,
         MAC_SIZE = SHA256_DIGEST_SIZE,
         PAYLOAD_NONCE_SIZE = 16,
         CHUNK_SIZE = 64 * 1024,
-        COUNTER_SIZE = CHACHA_POLY1305_NONCE_SIZE - 1,
+        COUNTER_SIZE = CHACHA_NONCE_SIZE - 1,
         BYTE_BITS = 8,
         BYTE_MASK = 255,
         DIGITS_OF_32_BYTES = 43 /* without padding */
@@ -75,12 +73,6 @@ void age_identity_format(const AgeKey *identity, char ret[AGE_IDENTITY_SIZE]) {
                 *p = (char) toupper((unsigned char) *p);
 }
 
-static int fill_with_random(void *data, size_t size) {
-        ssize_t n = getrandom(data, size, 0);
-
-        return n < 0 ? -errno : (size_t) n == size ? 0 : -EIO;
-}
-
 int age_identity_make(AgeKey *ret) {
         return fill_with_random(ret->bytes, sizeof(ret->bytes));
 }
@@ -89,26 +81,9 @@ void age_identity_recipient(const AgeKey *identity, AgeKey *ret) {
         curve25519_mul_g(ret->bytes, identity->bytes);
 }
 
-static void derive_key(const uint8_t *secret, size_t size, const uint8_t *salt, size_t salt_size,
-                       const char *info, uint8_t ret[CHACHA_POLY1305_KEY_SIZE]) {
-        struct hmac_sha256_ctx context;
-        uint8_t extracted[SHA256_DIGEST_SIZE];
-
-        hmac_sha256_set_key(&context, salt_size, salt);
-        hkdf_extract(&context, (nettle_hash_update_func *) hmac_sha256_update,
-                     (nettle_hash_digest_func *) hmac_sha256_digest, sizeof(extracted), size,
-                     secret, extracted);
-        hmac_sha256_set_key(&context, sizeof(extracted), extracted);
-        hkdf_expand(&context, (nettle_hash_update_func *) hmac_sha256_update,
-                    (nettle_hash_digest_func *) hmac_sha256_digest, sizeof(extracted), strlen(info),
-                    (const uint8_t *) info, CHACHA_POLY1305_KEY_SIZE, ret);
-        explicit_bzero(extracted, sizeof(extracted));
-        explicit_bzero(&context, sizeof(context));
-}
-
 /* The key that wraps the file's key for one recipient; false for a point of small order. */
 static bool derive_wrapping_key(const uint8_t *scalar, const uint8_t *point, const uint8_t *share,
-                                const uint8_t *recipient, uint8_t ret[CHACHA_POLY1305_KEY_SIZE]) {
+                                const uint8_t *recipient, uint8_t ret[CHACHA_KEY_SIZE]) {
         static const uint8_t zero[AGE_KEY_SIZE];
         uint8_t shared[AGE_KEY_SIZE], salt[2 * AGE_KEY_SIZE];
         bool is_usable;
@@ -117,17 +92,17 @@ static bool derive_wrapping_key(const uint8_t *scalar, const uint8_t *point, con
         is_usable = !memeql_sec(shared, zero, sizeof(zero));
         memcpy(salt, share, AGE_KEY_SIZE);
         memcpy(salt + AGE_KEY_SIZE, recipient, AGE_KEY_SIZE);
-        derive_key(shared, sizeof(shared), salt, sizeof(salt), X25519_INFO, ret);
+        chacha_derive_key(shared, sizeof(shared), salt, sizeof(salt), X25519_INFO, ret);
         explicit_bzero(shared, sizeof(shared));
         return is_usable;
 }
 
 static void compute_mac(const uint8_t file_key[FILE_KEY_SIZE], const char *text, size_t length,
                         uint8_t ret[MAC_SIZE]) {
-        uint8_t key[CHACHA_POLY1305_KEY_SIZE];
+        uint8_t key[CHACHA_KEY_SIZE];
         struct hmac_sha256_ctx context;
 
-        derive_key(file_key, FILE_KEY_SIZE, NULL, 0, "header", key);
+        chacha_derive_key(file_key, FILE_KEY_SIZE, NULL, 0, "header", key);
         hmac_sha256_set_key(&context, sizeof(key), key);
         hmac_sha256_update(&context, length, (const uint8_t *) text);
         hmac_sha256_digest(&context, MAC_SIZE, ret);
@@ -137,27 +112,12 @@ static void compute_mac(const uint8_t file_key[FILE_KEY_SIZE], const char *text,
 
 static void seal_bytes(const uint8_t *key, const uint8_t *nonce, const uint8_t *data, size_t length,
                        uint8_t *ret) {
-        struct chacha_poly1305_ctx context;
-
-        chacha_poly1305_set_key(&context, key);
-        chacha_poly1305_set_nonce(&context, nonce);
-        chacha_poly1305_encrypt(&context, length, ret, data);
-        chacha_poly1305_digest(&context, TAG_SIZE, ret + length);
-        explicit_bzero(&context, sizeof(context));
+        chacha_encrypt(&(ChachaBox){ .key = key, .nonce = nonce }, data, length, ret);
 }
 
-/* 'length' is that of the result, which the tag follows in 'data'. */
 static bool open_bytes(const uint8_t *key, const uint8_t *nonce, const uint8_t *data, size_t length,
                        uint8_t *ret) {
-        struct chacha_poly1305_ctx context;
-        uint8_t tag[TAG_SIZE];
-
-        chacha_poly1305_set_key(&context, key);
-        chacha_poly1305_set_nonce(&context, nonce);
-        chacha_poly1305_decrypt(&context, length, ret, data);
-        chacha_poly1305_digest(&context, TAG_SIZE, tag);
-        explicit_bzero(&context, sizeof(context));
-        return memeql_sec(tag, data + length, TAG_SIZE);
+        return chacha_decrypt(&(ChachaBox){ .key = key, .nonce = nonce }, data, length, ret);
 }
 
 /* ---- the header ---- */
@@ -361,9 +321,8 @@ int age_count_recipients(const void *data, size_t length, Error *reterr) {
 
 /* ---- the payload ---- */
 
-static void make_chunk_nonce(uint64_t counter, bool is_last,
-                             uint8_t ret[CHACHA_POLY1305_NONCE_SIZE]) {
-        memset(ret, 0, CHACHA_POLY1305_NONCE_SIZE);
+static void make_chunk_nonce(uint64_t counter, bool is_last, uint8_t ret[CHACHA_NONCE_SIZE]) {
+        memset(ret, 0, CHACHA_NONCE_SIZE);
         for (size_t i = 0; i < sizeof(counter); i++)
                 ret[COUNTER_SIZE - 1 - i] = (uint8_t) (counter >> (i * BYTE_BITS) & BYTE_MASK);
         ret[COUNTER_SIZE] = is_last;
@@ -372,7 +331,7 @@ static void make_chunk_nonce(uint64_t counter, bool is_last,
 /* The last chunk is empty only if the whole payload is. */
 static int decrypt_payload(const uint8_t *key, const uint8_t *data, size_t length, uint8_t *ret,
                            size_t *ret_length, Error *reterr) {
-        uint8_t nonce[CHACHA_POLY1305_NONCE_SIZE];
+        uint8_t nonce[CHACHA_NONCE_SIZE];
         size_t done = 0;
 
         for (uint64_t counter = 0;; counter++) {
@@ -396,7 +355,7 @@ static int decrypt_payload(const uint8_t *key, const uint8_t *data, size_t lengt
 }
 
 static void encrypt_payload(const uint8_t *key, const uint8_t *data, size_t length, uint8_t *ret) {
-        uint8_t nonce[CHACHA_POLY1305_NONCE_SIZE];
+        uint8_t nonce[CHACHA_NONCE_SIZE];
         size_t n;
 
         for (uint64_t counter = 0;; counter++) {
@@ -415,8 +374,8 @@ static void encrypt_payload(const uint8_t *key, const uint8_t *data, size_t leng
 
 static bool unwrap_file_key(const AgeStanza *stanza, const AgeKey *identity,
                             uint8_t ret[FILE_KEY_SIZE]) {
-        static const uint8_t nonce[CHACHA_POLY1305_NONCE_SIZE];
-        uint8_t key[CHACHA_POLY1305_KEY_SIZE];
+        static const uint8_t nonce[CHACHA_NONCE_SIZE];
+        uint8_t key[CHACHA_KEY_SIZE];
         AgeKey recipient;
         bool is_open;
 
@@ -444,7 +403,7 @@ static int decrypt_with_key(const AgeHeader *header, const uint8_t file_key[FILE
                             const void *data, size_t length, char **ret, size_t *ret_length,
                             Error *reterr) {
         const uint8_t *payload = (const uint8_t *) data + header->length;
-        uint8_t mac[MAC_SIZE], key[CHACHA_POLY1305_KEY_SIZE];
+        uint8_t mac[MAC_SIZE], key[CHACHA_KEY_SIZE];
         cleanup_free char *text = NULL;
         size_t n = 0;
         int r;
@@ -458,7 +417,7 @@ static int decrypt_with_key(const AgeHeader *header, const uint8_t file_key[FILE
         text = malloc(length + 1);
         if (!text)
                 return -ENOMEM;
-        derive_key(file_key, FILE_KEY_SIZE, payload, PAYLOAD_NONCE_SIZE, "payload", key);
+        chacha_derive_key(file_key, FILE_KEY_SIZE, payload, PAYLOAD_NONCE_SIZE, "payload", key);
         r = decrypt_payload(key, payload + PAYLOAD_NONCE_SIZE, length - PAYLOAD_NONCE_SIZE,
                             (uint8_t *) text, &n, reterr);
         explicit_bzero(key, sizeof(key));
@@ -507,8 +466,8 @@ static int append_text(Buffer *to, const char *text) {
 
 static int append_stanza(Buffer *to, const AgeKey *recipient,
                          const uint8_t file_key[FILE_KEY_SIZE]) {
-        static const uint8_t nonce[CHACHA_POLY1305_NONCE_SIZE];
-        uint8_t key[CHACHA_POLY1305_KEY_SIZE], wrapped[WRAPPED_SIZE];
+        static const uint8_t nonce[CHACHA_NONCE_SIZE];
+        uint8_t key[CHACHA_KEY_SIZE], wrapped[WRAPPED_SIZE];
         AgeKey ephemeral, share;
         int r = age_identity_make(&ephemeral);
 
@@ -551,7 +510,7 @@ static int append_payload(Buffer *to, const void *data, size_t length,
                           const uint8_t file_key[FILE_KEY_SIZE]) {
         size_t n_chunks = length == 0 ? 1 : (length + CHUNK_SIZE - 1) / CHUNK_SIZE;
         size_t size = PAYLOAD_NONCE_SIZE + length + n_chunks * TAG_SIZE;
-        uint8_t key[CHACHA_POLY1305_KEY_SIZE], *at;
+        uint8_t key[CHACHA_KEY_SIZE], *at;
         int r;
 
         at = (uint8_t *) buffer_reserve(to, size);
@@ -560,7 +519,7 @@ static int append_payload(Buffer *to, const void *data, size_t length,
         r = fill_with_random(at, PAYLOAD_NONCE_SIZE);
         if (r < 0)
                 return r;
-        derive_key(file_key, FILE_KEY_SIZE, at, PAYLOAD_NONCE_SIZE, "payload", key);
+        chacha_derive_key(file_key, FILE_KEY_SIZE, at, PAYLOAD_NONCE_SIZE, "payload", key);
         encrypt_payload(key, data, length, at + PAYLOAD_NONCE_SIZE);
         explicit_bzero(key, sizeof(key));
         to->length += size;

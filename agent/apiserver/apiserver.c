@@ -383,10 +383,10 @@ static int new_node_parts(ApiServerSync *api) {
 
 static int build_apiserver_parts(ApiServerSync *api) {
         const ApiServerConfig *config = &api->config;
-        int r = apiserver_cache_new(config->event, config->state_dir, &api->cache);
+        int r = apiserver_cache_new(config->event, config->state_dir, config->storage, &api->cache);
 
         if (r >= 0)
-                r = apiserver_cache_new(config->event, config->run_dir, &api->run_cache);
+                r = apiserver_cache_new(config->event, config->run_dir, NULL, &api->run_cache);
         if (r >= 0)
                 r = cluster_identity_new(
                         &(ClusterIdentitySpec){ .event = config->event,
@@ -415,6 +415,14 @@ static int build_apiserver_parts(ApiServerSync *api) {
         return r < 0 ? r : new_node_parts(api);
 }
 
+static void on_storage_key(void *userdata) {
+        ApiServerSync *api = userdata;
+
+        apiserver_cache_on_key(api->cache);
+        referenced_objects_reload_cached(api->objects);
+        service_account_tokens_reload_cached(api->tokens);
+}
+
 int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
         cleanup_with(apiserver_freep) ApiServerSync *api = calloc(1, sizeof(*api));
         int r;
@@ -425,6 +433,7 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
         r = build_apiserver_parts(api);
         if (r < 0)
                 return r;
+        secret_storage_set_callback(config->storage, on_storage_key, api);
         *ret = TAKE_PTR(api);
         return 0;
 }
@@ -433,6 +442,7 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
 ApiServerSync *apiserver_free(ApiServerSync *api) {
         if (!api)
                 return NULL;
+        secret_storage_set_callback(api->config.storage, NULL, NULL);
         apiserver_credentials_free(api->credentials);
         apiserver_pods_free(api->pods);
         node_registration_free(api->node);

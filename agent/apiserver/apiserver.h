@@ -15,6 +15,7 @@
 #include "agent/model/service.h"
 #include "agent/model/token.h"
 #include "agent/pods/manager/pod-manager.h"
+#include "agent/secrets/secret-storage.h"
 
 #include <stdio.h>
 
@@ -31,6 +32,7 @@ typedef struct ApiServerConfig {
         const char *node_name;
         const char *state_dir;
         const char *run_dir;
+        SecretStorage *storage; /* encrypts the cache; its callback becomes that of this module */
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
         const SharedObjects *shared;       /* which of its objects pods of other sources see */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and reads the cache. Reading returns the queued content, if there is any. A failed write
- * is retried with the content that is queued by then. */
+ * is retried with the content that is queued by then. What is to be encrypted stays queued while
+ * there is no key. */
 
 #include "agent/apiserver/cache.h"
 
@@ -8,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/durable-write.h"
+#include "common/encrypted-text.h"
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/hash.h"
@@ -24,6 +26,7 @@
 enum {
         CACHE_RETRY_SEC = 5, /* after a failed write */
         CACHE_NAME_SIZE = DURABLE_WRITE_NAME_MAX + 1,
+        OLD_FILE_MAX_BYTES = 4 * 1024 * 1024,
 };
 
 typedef struct ApiServerCacheEntry ApiServerCacheEntry;
@@ -37,12 +40,20 @@ struct ApiServerCacheEntry {
 
 struct ApiServerCache {
         sd_event *event;
+        SecretStorage *storage;       /* NULL: nothing is encrypted */
         char *directory;              /* <state>/cluster */
         ApiServerCacheEntry *entries; /* in the order of the writes */
         ForkedTask *write_child;
         sd_event_source *write_timer;
-        int last_error; /* -errno, logged */
+        int last_error;    /* -errno, logged */
+        bool is_encrypted; /* files of earlier versions are, too, or are queued to be */
 };
+
+const char cached_objects_directory[] = "objects";
+const char cached_tokens_directory[] = "tokens";
+
+static const char *const encrypted_directories[] = { cached_objects_directory,
+                                                     cached_tokens_directory };
 
 static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
         if (!entry)
@@ -83,6 +94,52 @@ static int open_cache_directory(const ApiServerCache *cache, const char *directo
         cleanup_free char *path = path_join(cache->directory, directory);
 
         return path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+}
+
+/* ---- encryption ---- */
+
+static bool is_encrypted_directory(const ApiServerCache *cache, const char *directory) {
+        for (size_t i = 0; cache->storage && i < N_ELEMENTS(encrypted_directories); i++)
+                if (streq(directory, encrypted_directories[i]))
+                        return true;
+        return false;
+}
+
+/* The text of the file, which the caller erases and frees. 0; -EAGAIN or -EKEYREJECTED: it waits
+ * for the key; -ENOMEM. */
+static int format_cache_file(const ApiServerCache *cache, const ApiServerCacheEntry *entry,
+                             char **ret) {
+        cleanup_free char *name = path_join(entry->directory, entry->file), *text = NULL;
+        size_t length;
+        int r;
+
+        if (!name)
+                return -ENOMEM;
+        if (!is_encrypted_directory(cache, entry->directory)) {
+                *ret = checksummed_format(entry->text, &length);
+                return *ret ? 0 : -ENOMEM;
+        }
+        r = secret_storage_encrypt(cache->storage, name, entry->text, &text);
+        if (r < 0)
+                return r;
+        *ret = checksummed_format(text, &length);
+        explicit_bzero(text, strlen(text));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int decrypt_cache_file(const ApiServerCache *cache, const char *directory, const char *file,
+                              char **text) {
+        cleanup_free char *name = path_join(directory, file);
+        char *result = NULL;
+        int r;
+
+        if (!is_encrypted_directory(cache, directory))
+                return 0;
+        r = name ? secret_storage_decrypt(cache->storage, name, *text, &result) : -ENOMEM;
+        explicit_bzero(*text, strlen(*text));
+        free(*text);
+        *text = result;
+        return r;
 }
 
 /* ---- writing ---- */
@@ -128,21 +185,34 @@ static void on_cache_synced(int r, void *userdata) {
                 arm_cache_timer(cache, r < 0 ? CACHE_RETRY_SEC * USEC_PER_SEC : 0);
 }
 
-/* The first entries that belong in one directory. */
-static size_t collect_write_batch(ApiServerCache *cache, DurableFile *files) {
-        size_t n = 0, length;
+/* The first entries that belong in one directory and do not wait for the key. 0, or -ENOMEM if
+ * there is none because of it. */
+static int collect_write_batch(ApiServerCache *cache, const char **ret_directory,
+                               DurableFile *files, size_t *ret_n) {
+        const char *directory = NULL;
+        size_t n = 0;
 
         for (ApiServerCacheEntry *entry = cache->entries; entry && n < DURABLE_WRITE_FILES_MAX;
              entry = entry->next) {
-                if (!streq(entry->directory, cache->entries->directory))
+                char *text = NULL;
+                int r;
+
+                if (directory && !streq(entry->directory, directory))
                         continue;
-                files[n] = (DurableFile){ .name = entry->file, .mode = 0600 };
-                if (entry->text && !(files[n].text = checksummed_format(entry->text, &length)))
+                r = entry->text ? format_cache_file(cache, entry, &text) : 0;
+                if (r == -EAGAIN || r == -EKEYREJECTED)
+                        continue;
+                if (r < 0 && n == 0)
+                        return r;
+                if (r < 0)
                         break;
+                directory = entry->directory;
+                files[n++] = (DurableFile){ .name = entry->file, .text = text, .mode = 0600 };
                 entry->is_being_written = true;
-                n++;
         }
-        return n;
+        *ret_directory = directory;
+        *ret_n = n;
+        return 0;
 }
 
 static void free_batch_texts(const DurableFile *files, size_t n) {
@@ -156,18 +226,20 @@ static void free_batch_texts(const DurableFile *files, size_t n) {
         }
 }
 
+/* 0 also if everything waits for the key. */
 static int start_cache_write(ApiServerCache *cache) {
-        cleanup_free char *path = path_join(cache->directory, cache->entries->directory);
+        cleanup_free char *path = NULL;
         DurableFile files[DURABLE_WRITE_FILES_MAX];
-        size_t n;
-        int r;
+        const char *directory = NULL;
+        size_t n = 0;
+        int r = collect_write_batch(cache, &directory, files, &n);
 
-        if (!path)
-                return -ENOMEM;
-        n = collect_write_batch(cache, files);
-        r = n == 0 ? -ENOMEM
-                   : durable_write_start(cache->event, path, files, n, on_cache_synced, cache,
-                                         &cache->write_child);
+        if (r < 0 || n == 0)
+                return r;
+        path = path_join(cache->directory, directory);
+        r = path ? durable_write_start(cache->event, path, files, n, on_cache_synced, cache,
+                                       &cache->write_child)
+                 : -ENOMEM;
         free_batch_texts(files, n);
         return r;
 }
@@ -254,14 +326,14 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
         fd = open_cache_directory(cache, directory);
         if (fd < 0)
                 return fd;
-        r = checksummed_read_at(fd, file, max_bytes, ret);
+        r = checksummed_read_at(fd, file, encrypted_text_length(max_bytes), ret);
         if (r == -EBADMSG)
                 checksummed_set_aside_at(fd, file);
-        return r;
+        return r < 0 ? r : decrypt_cache_file(cache, directory, file, ret);
 }
 
-/* Files that are being written, and damaged ones, have a dot in their names. */
-int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret) {
+/* Without those that are being written, whose names start with a dot. */
+static int list_cache_files(const ApiServerCache *cache, const char *directory, char ***ret) {
         cleanup_free char *path = path_join(cache->directory, directory);
         cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
         cleanup_strv char **names = NULL;
@@ -271,16 +343,27 @@ int apiserver_cache_list(const ApiServerCache *cache, const char *directory, cha
         if (!dir)
                 return !path ? -ENOMEM : errno == ENOENT ? 0 : -errno;
         while ((r = read_directory_entry(dir, &entry)) > 0)
-                if (!strchr(entry->d_name, '.') && strv_append(&names, entry->d_name) < 0)
+                if (entry->d_name[0] != '.' && strv_append(&names, entry->d_name) < 0)
                         return -ENOMEM;
         if (r >= 0)
                 *ret = TAKE_PTR(names);
         return r;
 }
 
+/* Damaged files have a dot in their names. */
+int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret) {
+        cleanup_strv char **names = NULL;
+        int r = list_cache_files(cache, directory, &names);
+
+        strv_foreach(name, names)
+                if (r >= 0 && !strchr(*name, '.'))
+                        r = strv_append(ret, *name);
+        return r;
+}
+
 void apiserver_cache_empty(ApiServerCache *cache, const char *directory) {
         cleanup_strv char **names = NULL;
-        int r = apiserver_cache_list(cache, directory, &names);
+        int r = list_cache_files(cache, directory, &names);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot list %s/%s", cache->directory, directory);
@@ -302,15 +385,75 @@ void apiserver_cache_set_aside(const ApiServerCache *cache, const char *director
                 checksummed_set_aside_at(fd, file);
 }
 
+/* ---- files of earlier versions ---- */
+
+static bool is_file_encrypted(int dir_fd, const char *name) {
+        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        char start[sizeof(ENCRYPTED_TEXT_PREFIX)] = "";
+
+        return fd >= 0 && read(fd, start, sizeof(start) - 1) == (ssize_t) sizeof(start) - 1 &&
+               is_encrypted_text(start);
+}
+
+/* JSON has quotes and tokens have dots; encrypted files have neither, even if they are damaged. */
+static bool may_be_in_clear(int dir_fd, const char *name) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+        bool result;
+
+        if (read_file_at(dir_fd, name, OLD_FILE_MAX_BYTES, &data, &length) < 0)
+                return false;
+        result = memchr(data, '"', length) || memchr(data, '.', length);
+        explicit_bzero(data, length);
+        return result;
+}
+
+/* A damaged one is of no use, and would stay in clear. */
+static void encrypt_old_file(ApiServerCache *cache, const char *directory, int dir_fd,
+                             const char *name) {
+        cleanup_free char *text = NULL;
+        int r = checksummed_read_at(dir_fd, name, OLD_FILE_MAX_BYTES, &text);
+
+        if (r == -EBADMSG && may_be_in_clear(dir_fd, name))
+                (void) unlinkat(dir_fd, name, 0);
+        if (r < 0)
+                return;
+        apiserver_cache_write(cache, directory, name, text);
+        explicit_bzero(text, strlen(text));
+}
+
+static void encrypt_old_files(ApiServerCache *cache, const char *directory) {
+        cleanup_close int fd = open_cache_directory(cache, directory);
+        cleanup_strv char **names = NULL;
+
+        if (fd < 0 || list_cache_files(cache, directory, &names) < 0)
+                return;
+        strv_foreach(name, names)
+                if (!find_cache_entry(cache, directory, *name) && !is_file_encrypted(fd, *name))
+                        encrypt_old_file(cache, directory, fd, *name);
+}
+
+void apiserver_cache_on_key(ApiServerCache *cache) {
+        if (!cache->is_encrypted && secret_storage_is_open(cache->storage)) {
+                cache->is_encrypted = true;
+                for (size_t i = 0; i < N_ELEMENTS(encrypted_directories); i++)
+                        encrypt_old_files(cache, encrypted_directories[i]);
+        }
+        if (cache->entries && !cache->write_child && cache->last_error >= 0)
+                arm_cache_timer(cache, 0);
+}
+
 /* ---- construction and shutdown ---- */
 
-int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret) {
+int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *storage,
+                        ApiServerCache **ret) {
         ApiServerCache *cache = calloc(1, sizeof(*cache));
         int r;
 
         if (!cache)
                 return -ENOMEM;
         cache->event = event;
+        cache->storage = storage;
         /* The directory keeps its name, so that an update finds the cache. */
         cache->directory = path_join(state_dir, "cluster");
         r = cache->directory ? event_add_disabled_timer(event, &cache->write_timer, CLOCK_BOOTTIME,
@@ -347,12 +490,14 @@ static void write_pending_entries(const ApiServerCache *cache) {
         for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next) {
                 cleanup_close int fd = open_cache_directory(cache, entry->directory);
 
+                cleanup_free char *text = NULL;
+
                 if (fd < 0 || entry->is_being_written)
                         continue;
-                if (entry->text)
-                        (void) checksummed_write_at(fd, entry->file, entry->text, 0600);
-                else
+                if (!entry->text)
                         (void) unlinkat(fd, entry->file, 0);
+                else if (format_cache_file(cache, entry, &text) >= 0)
+                        (void) write_file_atomic_at(fd, entry->file, text, strlen(text), 0600);
         }
 }
 

@@ -2,18 +2,28 @@
 #pragma once
 
 /* The cache of API objects on disk, <state>/cluster: the objects that pods need to start while the
- * API server is unreachable. Files are checksummed. A forked task writes and syncs them, so the
- * loop never waits and a power cut leaves the old file or the new one. */
+ * API server is unreachable. Files are checksummed; objects and tokens are encrypted. A forked task
+ * writes and syncs them, so the loop never waits and a power cut leaves the old file or the new
+ * one. */
 
+#include "agent/secrets/secret-storage.h"
 #include "common/macros.h"
 
 #include <systemd/sd-event.h>
 
 typedef struct ApiServerCache ApiServerCache;
 
-/* 'state_dir' may be the run directory as well: <run>/cluster, which the next boot empties. 0 or
- * -errno. */
-int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret);
+/* Their directories. */
+extern const char cached_objects_directory[], cached_tokens_directory[];
+
+/* 'state_dir' may be the run directory as well: <run>/cluster, in memory, which the next boot
+ * empties; then 'storage', which is borrowed, is NULL and nothing is encrypted. 0 or -errno. */
+int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *storage,
+                        ApiServerCache **ret);
+
+/* There is a key of the storage, or there cannot be one: what waits for it is written, and files of
+ * earlier versions are encrypted. */
+void apiserver_cache_on_key(ApiServerCache *cache);
 
 /* Writes queued content first. */
 ApiServerCache *apiserver_cache_free(ApiServerCache *cache);
@@ -23,8 +33,8 @@ ApiServerCache *apiserver_cache_free(ApiServerCache *cache);
 void apiserver_cache_write(ApiServerCache *cache, const char *directory, const char *name,
                            const char *text);
 
-/* The queued text, or the file's. 0, -ENOENT, -EBADMSG for a damaged file, which is set aside, or
- * -errno. */
+/* The queued text, or the file's. 0, -ENOENT, -EBADMSG for a damaged file, which is set aside;
+ * -EAGAIN: the key is being opened; -EKEYREJECTED: the file cannot be decrypted; or -errno. */
 int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
                          size_t max_bytes, char **ret);
 

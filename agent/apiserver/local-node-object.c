@@ -60,7 +60,7 @@ static int add_annotation(json_t *metadata, OwnKey key, const char *value) {
         return own_json_set_new(annotations, key, json_string(value)) < 0 ? -ENOMEM : 0;
 }
 
-/* The state that `describe node` warns about. */
+/* The state that `describe node` shows, or warns about. */
 static int add_warnings(const NodeObjectSpec *spec, json_t *metadata) {
         int r = 0;
 
@@ -69,6 +69,8 @@ static int add_warnings(const NodeObjectSpec *spec, json_t *metadata) {
         if (r >= 0 && spec->settings_without_effect)
                 r = add_annotation(metadata, OWN_KEY_SETTINGS_WITHOUT_EFFECT,
                                    spec->settings_without_effect);
+        if (r >= 0 && spec->secrets_at_rest)
+                r = add_annotation(metadata, OWN_KEY_SECRETS_AT_REST, spec->secrets_at_rest);
         return r;
 }
 

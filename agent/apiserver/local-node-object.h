@@ -12,6 +12,7 @@ typedef struct NodeObjectSpec {
         const NodeLabelsTaints *labels_taints;
         const NodeApiServerConnection *connection;
         const char *settings_without_effect; /* "a, b"; NULL: none */
+        const char *secrets_at_rest;         /* see secret_storage_describe() */
         const char *state_dir;               /* as old as the Node */
         uint64_t ready_since;                /* realtime; 0: not yet */
 } NodeObjectSpec;

@@ -32,6 +32,7 @@ struct ReferencedObject {
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
         bool was_absent;    /* by the cache; assumed if the server does not report it */
+        bool is_unanswered; /* the server could not be asked */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
@@ -60,14 +61,13 @@ static const struct {
 
 /* ---- the cache ---- */
 
-static const char objects_directory[] = "objects";
-
 /* The text of an object that does not exist: a pod to which it is optional starts without it. */
 static const char absent_object[] = "null\n";
 
 static void cache_object(ReferencedObject *object, const char *json) {
         object->was_absent = false;
-        apiserver_cache_write(object->owner->spec.cache, objects_directory, object->key, json);
+        apiserver_cache_write(object->owner->spec.cache, cached_objects_directory, object->key,
+                              json);
 }
 
 static void cache_absence(ReferencedObject *object) {
@@ -78,7 +78,8 @@ static void cache_absence(ReferencedObject *object) {
 }
 
 static void uncache_object(const ReferencedObject *object) {
-        apiserver_cache_write(object->owner->spec.cache, objects_directory, object->key, NULL);
+        apiserver_cache_write(object->owner->spec.cache, cached_objects_directory, object->key,
+                              NULL);
 }
 
 static int parse_referenced_object(const ReferencedObject *object, const char *json, size_t length,
@@ -102,10 +103,10 @@ static void load_cached_object(ReferencedObject *object) {
         cleanup_free char *json = NULL;
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
-        int r = apiserver_cache_read(cache, objects_directory, object->key, OBJECT_FILE_MAX_BYTES,
-                                     &json);
+        int r = apiserver_cache_read(cache, cached_objects_directory, object->key,
+                                     OBJECT_FILE_MAX_BYTES, &json);
 
-        if (r == -ENOENT)
+        if (r == -ENOENT || r == -EAGAIN)
                 return;
         object->was_absent = r >= 0 && streq(json, absent_object);
         if (object->was_absent)
@@ -119,7 +120,7 @@ static void load_cached_object(ReferencedObject *object) {
                           "server",
                           object->key, error_message(&error, r));
                 if (is_content_damage(json, r))
-                        apiserver_cache_set_aside(cache, objects_directory, object->key);
+                        apiserver_cache_set_aside(cache, cached_objects_directory, object->key);
                 return;
         }
         object->object = data;
@@ -179,8 +180,8 @@ static void on_object_watch_error(const char *error, unsigned status, void *user
         bool is_unreachable =
                 connection_status_is_unreachable(object->owner->spec.connection, error, status);
 
-        if (!object->is_known && object->was_absent &&
-            (is_unreachable || status == 401 || status == 429 || status >= 500))
+        object->is_unanswered = is_unreachable || status == 401 || status == 429 || status >= 500;
+        if (!object->is_known && object->was_absent && object->is_unanswered)
                 set_referenced_object(object, NULL);
         if (!is_unreachable && error)
                 log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
@@ -250,7 +251,7 @@ static void free_referenced_objects(ReferencedObjects *objects) {
 
 void referenced_objects_forget_cached(ReferencedObjects *objects) {
         free_referenced_objects(objects);
-        apiserver_cache_empty(objects->spec.cache, objects_directory);
+        apiserver_cache_empty(objects->spec.cache, cached_objects_directory);
 }
 
 ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
@@ -468,6 +469,18 @@ void referenced_objects_end(ReferencedObjects *objects) {
                 if (objects->fetches)
                         kube_work_queue_forget(objects->fetches, object->key);
                 referenced_object_free(object);
+        }
+}
+
+void referenced_objects_reload_cached(ReferencedObjects *objects) {
+        for (ReferencedObject *object = objects->first; object; object = object->next) {
+                if (object->is_known || object->was_absent)
+                        continue;
+                load_cached_object(object);
+                if (object->is_known)
+                        object_updates_schedule(objects->spec.updates, object->key);
+                else if (object->was_absent && object->is_unanswered)
+                        set_referenced_object(object, NULL);
         }
 }
 

@@ -46,5 +46,8 @@ bool referenced_objects_is_pending(const ReferencedObjects *objects, const Objec
 /* Prints names and reflectors, not contents, for `mainstay debug dump`. */
 void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);
 
+/* The cache can be decrypted: objects that are not known are read from it again. */
+void referenced_objects_reload_cached(ReferencedObjects *objects);
+
 /* The cache is of another cluster. To be called before there is a client. */
 void referenced_objects_forget_cached(ReferencedObjects *objects);

@@ -45,8 +45,6 @@ struct ServiceAccountTokens {
 
 /* ---- the cache ---- */
 
-static const char tokens_directory[] = "tokens";
-
 static void erase_text(char *text) {
         if (text)
                 explicit_bzero(text, strlen(text));
@@ -59,27 +57,35 @@ static void cache_token(const ServiceAccountTokens *tokens, ServiceAccountToken 
 
         if (!text)
                 return;
-        apiserver_cache_write(tokens->spec.run_cache, tokens_directory, token->key, text);
+        apiserver_cache_write(tokens->spec.run_cache, cached_tokens_directory, token->key, text);
         if (!token->is_on_disk)
-                apiserver_cache_write(tokens->spec.cache, tokens_directory, token->key, text);
+                apiserver_cache_write(tokens->spec.cache, cached_tokens_directory, token->key,
+                                      text);
         token->is_on_disk = true;
         erase_text(text);
 }
 
+/* The token in memory is newer. If the disk has none, or one of a key that was lost, it gets that
+ * one, unless the key is only being opened. */
 static void load_cached_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
         char *on_disk = NULL, *text = NULL;
         uint64_t delay = 0;
+        int r = apiserver_cache_read(tokens->spec.cache, cached_tokens_directory, token->key,
+                                     TOKEN_FILE_MAX_BYTES, &on_disk);
 
-        token->is_on_disk = apiserver_cache_read(tokens->spec.cache, tokens_directory, token->key,
-                                                 TOKEN_FILE_MAX_BYTES, &on_disk) >= 0;
-        if (apiserver_cache_read(tokens->spec.run_cache, tokens_directory, token->key,
-                                 TOKEN_FILE_MAX_BYTES, &text) >= 0)
+        token->is_on_disk = r >= 0;
+        if (apiserver_cache_read(tokens->spec.run_cache, cached_tokens_directory, token->key,
+                                 TOKEN_FILE_MAX_BYTES, &text) >= 0) {
                 erase_text(on_disk);
-        else
+                if (r < 0 && r != -EAGAIN) {
+                        apiserver_cache_write(tokens->spec.cache, cached_tokens_directory,
+                                              token->key, text);
+                        token->is_on_disk = true;
+                }
+        } else
                 text = on_disk;
-        if (!text)
-                return;
-        if (token_cache_parse(text, now_realtime_usec(), &token->token, &delay) >= 0 && delay > 0)
+        if (text && !token->token &&
+            token_cache_parse(text, now_realtime_usec(), &token->token, &delay) >= 0 && delay > 0)
                 token->refresh_at = now_boottime_usec() + delay;
         erase_text(text);
 }
@@ -188,8 +194,10 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
                 *link = token->next;
                 if (tokens->requests)
                         kube_work_queue_forget(tokens->requests, token->key);
-                apiserver_cache_write(tokens->spec.cache, tokens_directory, token->key, NULL);
-                apiserver_cache_write(tokens->spec.run_cache, tokens_directory, token->key, NULL);
+                apiserver_cache_write(tokens->spec.cache, cached_tokens_directory, token->key,
+                                      NULL);
+                apiserver_cache_write(tokens->spec.run_cache, cached_tokens_directory, token->key,
+                                      NULL);
                 service_account_token_free(token);
         }
 }
@@ -197,8 +205,8 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
 void service_account_tokens_forget_cached(ServiceAccountTokens *tokens) {
         while (tokens->first)
                 service_account_tokens_forget(tokens, tokens->first->pod_uid);
-        apiserver_cache_empty(tokens->spec.cache, tokens_directory);
-        apiserver_cache_empty(tokens->spec.run_cache, tokens_directory);
+        apiserver_cache_empty(tokens->spec.cache, cached_tokens_directory);
+        apiserver_cache_empty(tokens->spec.run_cache, cached_tokens_directory);
 }
 
 /* ---- refresh ---- */
@@ -272,6 +280,19 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
                 return error_setf(reterr, EAGAIN, "the API server has not given a token yet");
         *ret_token = token->token;
         return 0;
+}
+
+void service_account_tokens_reload_cached(ServiceAccountTokens *tokens) {
+        for (ServiceAccountToken *token = tokens->first; token; token = token->next) {
+                bool was_there = token->token;
+
+                if (was_there && token->is_on_disk)
+                        continue;
+                load_cached_token(tokens, token);
+                if (token->token && !was_there)
+                        object_updates_schedule(tokens->spec.updates, token->pod_uid);
+        }
+        arm_token_timer(tokens);
 }
 
 /* ---- requests ---- */

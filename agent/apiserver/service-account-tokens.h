@@ -41,5 +41,8 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
 /* Prints tokens by pod and account, not the tokens themselves, for `mainstay debug dump`. */
 void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out);
 
+/* The cache can be decrypted: tokens that are not there yet are read from it. */
+void service_account_tokens_reload_cached(ServiceAccountTokens *tokens);
+
 /* The cache is of another cluster. To be called before there is a client. */
 void service_account_tokens_forget_cached(ServiceAccountTokens *tokens);

@@ -100,6 +100,24 @@ static void describe_landlock(const json_t *node, FILE *out) {
                 state ? "missing: mainstay-image is not confined to its directory" : "yes");
 }
 
+/* How kept Secrets and tokens of the API server are protected; kubectl does not have this. */
+static void describe_secrets_at_rest(const json_t *node, FILE *out) {
+        const char *state = own_json_value(node, OWN_KEY_SECRETS_AT_REST);
+
+        if (!state)
+                return;
+        fputs("Secrets At Rest:\t", out);
+        if (streq(state, "sealed"))
+                fputs("encrypted, with a key that systemd seals", out);
+        else if (streq(state, "clear"))
+                fputs("in clear, as 'secretsAtRest: clear' permits", out);
+        else {
+                fputs("not kept: ", out);
+                write_quoted(state, out);
+        }
+        fputc('\n', out);
+}
+
 /* Settings that were read and do nothing; kubectl does not have this. */
 static void describe_settings(const json_t *node, FILE *out) {
         const char *names = own_json_value(node, OWN_KEY_SETTINGS_WITHOUT_EFFECT);
@@ -129,6 +147,7 @@ static int print_node(const json_t *node, const json_t *events) {
         describe_taints(node, out);
         describe_api_server(node, out);
         describe_landlock(node, out);
+        describe_secrets_at_rest(node, out);
         describe_settings(node, out);
         describe_node_conditions(node, out);
         describe_node_events(node, events, out);

@@ -26,6 +26,7 @@ const OwnKeyInfo own_keys[N_OWN_KEYS] = {
         [OWN_KEY_API_SERVER_ERROR] = { "mainstay.dev/api-server-last-error" },
         [OWN_KEY_DAEMONSETS_BY] = { "mainstay.dev/daemonsets-by" },
         [OWN_KEY_LANDLOCK] = { "mainstay.dev/landlock" },
+        [OWN_KEY_SECRETS_AT_REST] = { "mainstay.dev/secrets-at-rest" },
         [OWN_KEY_SETTINGS_WITHOUT_EFFECT] = { "mainstay.dev/settings-without-effect" },
 };
 

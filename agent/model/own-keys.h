@@ -28,6 +28,7 @@ typedef enum OwnKey {
         OWN_KEY_API_SERVER_ERROR,
         OWN_KEY_DAEMONSETS_BY,
         OWN_KEY_LANDLOCK,
+        OWN_KEY_SECRETS_AT_REST,
         OWN_KEY_SETTINGS_WITHOUT_EFFECT,
         N_OWN_KEYS,
 } OwnKey;

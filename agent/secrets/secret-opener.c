@@ -296,7 +296,7 @@ static int start_next_child(OpenedSecret *secret, Error *reterr) {
         int r;
 
         if (i < object->values.n) {
-                r = node_identity_get(secret->opener->config.identity, &keys, &n, reterr);
+                r = key_file_get(secret->opener->config.identity, &keys, &n, reterr);
                 if (r == -EAGAIN)
                         return r;
                 if (r < 0)

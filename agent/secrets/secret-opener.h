@@ -6,7 +6,7 @@
  * child. Opened values stay in memory only, for as long as the manifest has the Secret. */
 
 #include "agent/model/object.h"
-#include "agent/secrets/node-identity.h"
+#include "agent/secrets/key-file.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ typedef struct SecretOpener SecretOpener;
 typedef struct SecretOpenerConfig {
         sd_event *event;
         const char *helper_path;           /* mainstay-image; borrowed */
-        NodeIdentity *identity;            /* borrowed */
+        KeyFile *identity;                 /* borrowed */
         void (*on_opened)(void *userdata); /* from the loop: one was opened, or cannot be */
         void *userdata;
 } SecretOpenerConfig;

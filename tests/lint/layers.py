@@ -43,7 +43,7 @@ PROGRAMS = {
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
-                 "agent/secrets/node-identity.h", "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/secrets/key-file.h", "agent/secrets/secret-storage.h", "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/index-images.h", "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
@@ -81,7 +81,7 @@ LIBRARIES = {
                         "agent/image-helper/archive/byte-stream.h", "agent/image-helper/delta/tar-diff-writer.c"],
     "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls/tls-credentials.[ch]", "agent/node-api/tls/client-certificate.h", "agent/node-api/tls/handshake-*.[ch]", "agent/node-api/tls/signer.c", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],
-    "nettle/": ["common/age-file.c"],
+    "nettle/": ["common/age-file.c", "common/chacha.c"],
     "nghttp2/": ["common/grpc.c"],
     "wslay/": ["agent/node-api/wire/websocket.c", "common/wslay-library.h"],
     "zlib.h": ["agent/node-api/wire/spdy-headers.c"],

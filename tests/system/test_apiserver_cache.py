@@ -66,7 +66,8 @@ def synced(log):
 
 
 def test_values_of_secrets_are_on_the_disk_for_root_only(make_member):
-    member = make_member()
+    """In clear, as it is configured; test_secrets_at_rest.py has the encrypted ones."""
+    member = make_member(secretsAtRest="clear")
     bind(member)
     member.wait_running("web")
     wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), "the objects are on the disk")

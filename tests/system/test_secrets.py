@@ -10,20 +10,12 @@ import subprocess
 import harness
 import pytest
 import specs
+from canaries import encodings, files_with
 from index_source import Index, Key, settings
 from world import wait
 
 ANNOTATION = "mainstay.dev/encrypted-keys"
 CANARY = "canary-8f1d22-value"
-
-
-def encodings(word):
-    """How a value may be written somewhere: as it is, in base64 at each of the three alignments, and in UTF-16."""
-    found = {word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be"), word.encode().hex().encode()}
-    for shift in range(3):
-        text = base64.b64encode(b"x" * shift + word.encode())
-        found.add(text[4 if shift else 0:-4])
-    return found
 
 
 def tool(*command, text=b""):
@@ -259,16 +251,9 @@ def test_canaries_are_neither_in_the_state_nor_in_logs_and_dumps(node):
     node.restart()
     node.wait_running("web")
     words = encodings(CANARY)
-    found = [path for path in files_below(node.state, node.log) if any(word in open(path, "rb").read() for word in words)]
-    assert not found, found
+    assert not files_with(words, node.state, node.log)
     for text in (node.said(), node.cli("debug", "dump").stdout, node.cli("get", "secrets", "-o", "json").stdout, node.cli("describe", "pod", "web").stdout):
         assert not any(word in text.encode() for word in words), text
-
-
-def files_below(*directories):
-    for directory in directories:
-        for path, _, names in os.walk(directory):
-            yield from (os.path.join(path, name) for name in names if os.path.isfile(os.path.join(path, name)) and not os.path.islink(os.path.join(path, name)))
 
 
 def test_sign_says_for_how_many_recipients_a_value_is_encrypted(tmp_path):

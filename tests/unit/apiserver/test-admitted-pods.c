@@ -66,7 +66,7 @@ typedef struct Store {
 
 static void open_store(Store *store) {
         REQUIRE(sd_event_new(&store->event) >= 0);
-        REQUIRE(apiserver_cache_new(store->event, test_directory(), &store->cache) == 0);
+        REQUIRE(apiserver_cache_new(store->event, test_directory(), NULL, &store->cache) == 0);
         REQUIRE(admitted_pods_new(store->cache, &store->pods) == 0);
 }
 

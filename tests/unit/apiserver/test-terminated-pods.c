@@ -11,7 +11,7 @@
 static ApiServerCache *open_cache(sd_event *event) {
         ApiServerCache *cache = NULL;
 
-        REQUIRE(apiserver_cache_new(event, test_directory(), &cache) == 0);
+        REQUIRE(apiserver_cache_new(event, test_directory(), NULL, &cache) == 0);
         return cache;
 }
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Encrypts secrets that the agent keeps on disk, with a key of this node in
+ * <state>/secrets/storage-key, which systemd seals; or leaves them in clear if the configuration
+ * says so. Without a key nothing is to be kept. */
+
+#include "agent/secrets/key-file.h"
+
+typedef struct SecretStorage SecretStorage;
+
+typedef struct SecretStorageConfig {
+        sd_event *event;
+        const char *state_dir; /* borrowed */
+        bool is_kept_clear;    /* secretsAtRest: clear */
+} SecretStorageConfig;
+
+/* 0 or -errno. */
+int secret_storage_new(const SecretStorageConfig *config, SecretStorage **ret);
+SecretStorage *secret_storage_free(SecretStorage *storage);
+DEFINE_CLEANUP(SecretStorage *, secret_storage_free)
+
+/* From the loop: there is a key, or there cannot be one. */
+void secret_storage_set_callback(SecretStorage *storage, void (*on_changed)(void *userdata),
+                                 void *userdata);
+
+/* Opens the key, or makes one, so that it is there when it is needed. */
+void secret_storage_start(SecretStorage *storage);
+
+/* The text of the file 'name', in memory that the caller frees. A key that cannot be unsealed is
+ * replaced: who encrypts has the text. 0; -EAGAIN: there is no key yet, and on_changed() follows;
+ * -EKEYREJECTED: there is none, which is logged; or -errno. */
+int secret_storage_encrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
+
+/* The other way round; a text in clear, of an earlier version, is returned as it is. 0; -EAGAIN:
+ * the key is being opened, and on_changed() follows; -EKEYREJECTED: it cannot be, which is logged,
+ * or the text is of another key or was changed; or -errno. */
+int secret_storage_decrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
+
+/* Files in clear are to be replaced, and can be. */
+bool secret_storage_is_open(SecretStorage *storage);
+
+/* "sealed", "clear", or why nothing is kept, which the caller frees; NULL: out of memory. */
+char *secret_storage_describe(const SecretStorage *storage);
