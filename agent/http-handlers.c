@@ -244,6 +244,10 @@ static int agent_change_identity(void *userdata, const char *action, Error *rete
         return error_setf(reterr, EINVAL, "the action must be make, rotate or remove-old");
 }
 
+static char *agent_get_whole_configuration(void *userdata) {
+        return config_to_masked_json(&((Agent *) userdata)->config);
+}
+
 const HttpServerHandlers agent_http_handlers = {
         .identity = agent_get_identity,
         .change_identity = agent_change_identity,
@@ -281,4 +285,5 @@ const HttpServerHandlers agent_http_handlers = {
         .running_pods = agent_list_running_pods,
         .configuration = agent_print_configuration,
         .dump = agent_dump,
+        .whole_configuration = agent_get_whole_configuration,
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* debug: the dump of the agent's state, and its log level. Both are requests to the agent, which
- * prints the dump itself. With an image, the command is about a pod, even one called "dump": see
+/* debug: the dump of the agent's state, its log level, and the archive for a bug report. With an
+ * image, the command is about a pod, even one called "dump": see
  * debug-pod.c. */
 
 #include "agent/cli/agent-client.h"
 #include "agent/cli/cli.h"
+#include "agent/cli/debug-bundle.h"
 #include "agent/cli/debug-pod.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -56,11 +57,13 @@ static int debug_log_level(const Options *options, const char *argument) {
 /* clang-format off */
 static const struct {
         const char *name;
-        size_t n_arguments_max;
+        size_t n_arguments_min, n_arguments_max;
+        const char *arguments;
         int (*run)(const Options *options, const char *argument);
 } debug_commands[] = {
-        { "dump",      0, debug_dump      },
-        { "log-level", 1, debug_log_level },
+        { "bundle",    1, 1, "one file, which must not exist", debug_bundle    },
+        { "dump",      0, 0, "no arguments",                   debug_dump      },
+        { "log-level", 0, 1, "one level only",                 debug_log_level },
 };
 /* clang-format on */
 
@@ -70,15 +73,15 @@ int run_debug(const Options *options) {
         if (options->image)
                 return debug_pod(options);
         if (options->n_words == 0)
-                return fail_usage("debug needs dump, log-level, or a pod and --image");
+                return fail_usage("debug needs bundle, dump, log-level, or a pod and --image");
         for (size_t i = 0; i < N_ELEMENTS(debug_commands); i++) {
                 names[i] = debug_commands[i].name;
                 if (!streq(options->words[0], names[i]))
                         continue;
-                if (options->n_words - 1 > debug_commands[i].n_arguments_max)
+                if (options->n_words - 1 < debug_commands[i].n_arguments_min ||
+                    options->n_words - 1 > debug_commands[i].n_arguments_max)
                         return fail_usage("debug %s takes %s", names[i],
-                                          debug_commands[i].n_arguments_max > 0 ? "one level only"
-                                                                                : "no arguments");
+                                          debug_commands[i].arguments);
                 return debug_commands[i].run(options, options->words[1]);
         }
         if (find_suggestion(options->words[0], names, N_ELEMENTS(names)))

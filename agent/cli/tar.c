@@ -7,7 +7,9 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum {
         CHUNK = 64 * 1024,
@@ -108,6 +110,61 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
         if (archive_write_close(tar) != ARCHIVE_OK)
                 return fail_archive(tar, reterr);
         return 0;
+}
+
+/* ---- texts ---- */
+
+struct TarGz {
+        Archive *archive;
+        time_t now;
+};
+
+int tar_gz_new(int fd, TarGz **ret, Error *reterr) {
+        TarGz *tar = calloc(1, sizeof(*tar));
+
+        if (!tar)
+                return -ENOMEM;
+        tar->now = time(NULL);
+        tar->archive = archive_write_new();
+        *ret = tar;
+        if (!tar->archive)
+                return -ENOMEM;
+        if (archive_write_add_filter_gzip(tar->archive) != ARCHIVE_OK ||
+            archive_write_set_format_pax_restricted(tar->archive) != ARCHIVE_OK ||
+            archive_write_open_fd(tar->archive, fd) != ARCHIVE_OK)
+                return fail_archive(tar->archive, reterr);
+        return 0;
+}
+
+int tar_gz_add(TarGz *tar, const char *name, const char *data, size_t length, Error *reterr) {
+        struct archive_entry *entry = archive_entry_new();
+        int r = 0;
+
+        if (!entry)
+                return -ENOMEM;
+        archive_entry_set_pathname(entry, name);
+        archive_entry_set_filetype(entry, AE_IFREG);
+        archive_entry_set_perm(entry, 0600);
+        archive_entry_set_size(entry, (la_int64_t) length);
+        archive_entry_set_mtime(entry, tar->now, 0);
+        if (archive_write_header(tar->archive, entry) < ARCHIVE_WARN ||
+            archive_write_data(tar->archive, data, length) < 0)
+                r = fail_archive(tar->archive, reterr);
+        archive_entry_free(entry);
+        return r;
+}
+
+int tar_gz_finish(TarGz *tar, Error *reterr) {
+        return archive_write_close(tar->archive) == ARCHIVE_OK ? 0
+                                                               : fail_archive(tar->archive, reterr);
+}
+
+TarGz *tar_gz_free(TarGz *tar) {
+        if (!tar)
+                return NULL;
+        archive_write_free(tar->archive);
+        free(tar);
+        return NULL;
 }
 
 /* ---- reading ---- */

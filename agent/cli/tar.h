@@ -2,7 +2,7 @@
 #pragma once
 
 /* Files and directories as a tar, by libarchive: the data that cp sends to and receives from a
- * container. */
+ * container; and a compressed one of texts. */
 
 #include "common/error.h"
 
@@ -14,3 +14,12 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr);
  * The tar is untrusted: nothing is written outside of 'target', not through its own links either,
  * and devices, pipes and set-user-ID bits are left out. 0, or -errno with a message. */
 int tar_unpack(int fd, const char *name, const char *target, Error *reterr);
+
+/* A tar that gzip compresses, of files that only their owner can read. All: 0, or -errno with a
+ * message. */
+typedef struct TarGz TarGz;
+
+int tar_gz_new(int fd, TarGz **ret, Error *reterr);
+int tar_gz_add(TarGz *tar, const char *name, const char *data, size_t length, Error *reterr);
+int tar_gz_finish(TarGz *tar, Error *reterr);
+TarGz *tar_gz_free(TarGz *tar);

@@ -110,6 +110,8 @@ enum MHD_Result http_handle_get_identity(HttpServer *server, struct MHD_Connecti
                                          const char *rest);
 enum MHD_Result http_handle_change_identity(HttpServer *server, struct MHD_Connection *http,
                                             const char *rest);
+enum MHD_Result http_handle_get_whole_configuration(HttpServer *server, struct MHD_Connection *http,
+                                                    const char *rest);
 enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *http,
                                      const char *rest);
 enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,

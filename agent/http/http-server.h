@@ -205,6 +205,9 @@ typedef struct HttpServerHandlers {
         char *(*running_pods)(void *userdata);
         char *(*configuration)(void *userdata);
 
+        /* The configuration with its secrets masked as JSON that the server frees, or NULL. */
+        char *(*whole_configuration)(void *userdata);
+
         /* The dump of the agent's state as text that the server frees, or NULL. */
         char *(*dump)(void *userdata);
 } HttpServerHandlers;

@@ -10,6 +10,16 @@
 
 static const char debug_text_type[] = "text/plain; charset=utf-8";
 
+enum MHD_Result http_handle_get_whole_configuration(HttpServer *server, struct MHD_Connection *http,
+                                                    const char *rest) {
+        enum MHD_Result result;
+
+        if (!http_require_root(http, &result))
+                return result;
+        return http_reply_json_consume(
+                http, http_handlers_of(server)->whole_configuration(http_userdata_of(server)));
+}
+
 enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *http,
                                      const char *rest) {
         enum MHD_Result result;

@@ -5,6 +5,10 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
+char *config_to_masked_json(const Config *config) {
+        return object_to_json(&config_schema, config);
+}
+
 char *config_to_configz_json(const Config *config) {
         cleanup_free char *text = object_to_json(&config_schema, config);
         cleanup_json json_t *json = NULL;

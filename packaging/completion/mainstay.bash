@@ -85,7 +85,7 @@ _mainstay() {
         *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
         *:images:0) choices='ls pull import export diff rm prune verify repair' ;;
-        *:debug:0) choices="dump log-level $(_mainstay_pods)" ;;
+        *:debug:0) choices="bundle dump log-level $(_mainstay_pods)" ;;
         *:debug:1) if [ "${words[0]}" = log-level ]; then choices='error warning info debug'; fi ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* `mainstay debug bundle FILE`: one archive with all that a bug report needs, without secrets. */
+
+#include "agent/cli/cli.h"
+
+/* Returns an exit status, after errors were printed. */
+int debug_bundle(const Options *options, const char *file);
