@@ -15,6 +15,7 @@
 #include "common/memfd.h"
 #include "common/spawn.h"
 #include "common/strv.h"
+#include "common/systemd-credential.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -24,7 +25,10 @@
 #include <unistd.h>
 
 #define RECIPIENTS_BYTES_MAX (1 * MIB)
-#define CREDENTIAL_PROGRAM   "systemd-creds"
+
+enum {
+        FIRST_VALUE = 2 /* of the words: the verb and the name come first */
+};
 
 typedef struct SecretPrinter {
         const Options *options;
@@ -135,7 +139,9 @@ static int seal_value(const SecretPrinter *printer, const char *key, const char 
         r = run_systemd_creds(name, input, output, reterr);
         if (r >= 0 && lseek(output, 0, SEEK_SET) < 0)
                 r = -errno;
-        return r < 0 ? r : read_stream(output, 2 * OBJECT_BYTES_MAX, ret, &sealed_length);
+        if (r >= 0)
+                r = read_stream(output, 2 * OBJECT_BYTES_MAX, ret, &sealed_length);
+        return r < 0 ? r : systemd_credential_check(*ret, reterr);
 }
 
 /* ---- the manifest ---- */
@@ -172,17 +178,30 @@ static int read_value(const char *path, char **ret, size_t *ret_length, Error *r
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 0;
 }
 
-static int append_value(SecretPrinter *printer, const char *word, Error *reterr) {
-        const char *equals = strchr(word, '=');
+/* The key of "KEY=FILE", unless one of the words before it has the same one. */
+static int take_key(const SecretPrinter *printer, size_t word, char **ret, Error *reterr) {
+        char *const *words = printer->options->words;
+        size_t length = strcspn(words[word], "=");
+
+        for (size_t i = FIRST_VALUE; i < word; i++)
+                if (strncmp(words[i], words[word], length + 1) == 0)
+                        return error_setf(reterr, EINVAL, "the key '%.*s' is there twice",
+                                          (int) length, words[word]);
+        *ret = strndup(words[word], length);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int append_value(SecretPrinter *printer, size_t word, Error *reterr) {
+        const char *value = printer->options->words[word], *equals = strchr(value, '=');
         cleanup_free char *key = NULL, *data = NULL, *text = NULL;
         size_t length = 0;
         int r;
 
         if (!equals)
-                return error_setf(reterr, EINVAL, "'%s' must be KEY=FILE", word);
-        key = strndup(word, (size_t) (equals - word));
-        if (!key)
-                return -ENOMEM;
+                return error_setf(reterr, EINVAL, "'%s' must be KEY=FILE", value);
+        r = take_key(printer, word, &key, reterr);
+        if (r < 0)
+                return r;
         r = check_data_key(key, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "'%s'", key);
@@ -220,11 +239,11 @@ static int append_head(SecretPrinter *printer) {
                 r = append(printer, "  annotations:\n    ");
         if (r >= 0)
                 r = append_member(printer, own_key_name(OWN_KEY_ENCRYPTED_KEYS), "", "");
-        for (size_t i = 2; r >= 0 && i < options->n_words; i++) {
+        for (size_t i = FIRST_VALUE; r >= 0 && i < options->n_words; i++) {
                 cleanup_free char *key =
                         strndup(options->words[i], strcspn(options->words[i], "="));
 
-                r = key ? append(printer, i > 2 ? "," : "") : -ENOMEM;
+                r = key ? append(printer, i > FIRST_VALUE ? "," : "") : -ENOMEM;
                 if (r >= 0)
                         r = append(printer, key);
         }
@@ -259,8 +278,8 @@ static int make_secret(SecretPrinter *printer, Error *reterr) {
                 r = collect_recipients(printer, reterr);
         if (r >= 0)
                 r = append_head(printer);
-        for (size_t i = 2; r >= 0 && i < options->n_words; i++)
-                r = append_value(printer, options->words[i], reterr);
+        for (size_t i = FIRST_VALUE; r >= 0 && i < options->n_words; i++)
+                r = append_value(printer, i, reterr);
         return r;
 }
 
@@ -277,7 +296,7 @@ int run_secret(const Options *options) {
 
         if (!printer.is_sealed && !streq(verb, "encrypt"))
                 return fail_unknown("command", verb, verbs, N_ELEMENTS(verbs));
-        if (options->n_words < 3)
+        if (options->n_words <= FIRST_VALUE)
                 return fail_usage("needs the name of the Secret, and its values as KEY=FILE");
         printer.name = options->words[1];
         r = make_secret(&printer, &error);

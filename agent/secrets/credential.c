@@ -2,24 +2,14 @@
 #include "agent/secrets/credential.h"
 
 #include "agent/model/object.h"
-#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/memfd.h"
+#include "common/systemd-credential.h"
 #include "common/text.h"
 
 #define CREDENTIAL_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define CREDENTIAL_BYTES_MAX    (2 * OBJECT_BYTES_MAX)
-
-enum {
-        KEY_ID_SIZE = 16
-};
-
-/* CRED_AES256_GCM_BY_TPM2_ABSENT of systemd: the key is public. */
-static const uint8_t public_key_id[KEY_ID_SIZE] = {
-        0x05, 0x84, 0x69, 0xda, 0xf6, 0xf5, 0x43, 0x24,
-        0x80, 0x05, 0x49, 0xda, 0x0f, 0x8e, 0xa2, 0xfb
-};
 
 static int start_systemd_creds(sd_event *event, char *verb, const char *name, const char *data,
                                size_t length, child_done_t done, void *userdata, Child **ret,
@@ -70,21 +60,7 @@ int credential_check_opened(const ChildResult *result, Error *reterr) {
 }
 
 int credential_check_sealed(const ChildResult *result, Error *reterr) {
-        cleanup_free char *data = NULL;
-        size_t length = 0;
         int r = credential_check_opened(result, reterr);
 
-        if (r < 0)
-                return r;
-        r = base64_decode(result->output, &data, &length);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0 || length < KEY_ID_SIZE)
-                return error_setf(reterr, EKEYREJECTED,
-                                  CREDENTIAL_PROGRAM " returned no credential");
-        if (memcmp(data, public_key_id, KEY_ID_SIZE) == 0)
-                return error_setf(reterr, EKEYREJECTED,
-                                  "this machine has neither a TPM2 nor a key in "
-                                  "/var/lib/systemd/credential.secret");
-        return 0;
+        return r < 0 ? r : systemd_credential_check(result->output, reterr);
 }

@@ -8,9 +8,6 @@
 
 #include <stdbool.h>
 
-/* The program, a name that is looked up in PATH. */
-#define CREDENTIAL_PROGRAM "systemd-creds"
-
 /* Starts to encrypt, or to decrypt, 'data'. The output of the child is the result. 0 or -errno. */
 int credential_seal_start(sd_event *event, const char *name, const char *data, child_done_t done,
                           void *userdata, Child **ret, Error *reterr);

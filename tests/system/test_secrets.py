@@ -107,6 +107,23 @@ def test_identity_in_clear_is_a_setting(make_node):
     assert stat.S_IMODE(os.stat(identity_file(node)).st_mode) == 0o400
 
 
+def test_error_of_the_identity_is_gone_once_it_is_unsealed(make_node, tmp_path):
+    (tmp_path / "systemd-creds").write_text(f'#!/bin/sh\n[ -e {tmp_path}/broken ] && exit 1\nexec /usr/bin/systemd-creds "$@"\n')
+    (tmp_path / "systemd-creds").chmod(0o755)
+    node = make_node(start=False)
+    environment = node.environment
+    node.environment = lambda: {**environment(), "PATH": f"{tmp_path}:{environment()['PATH']}"}
+    node.start()
+    mine = recipient(node)
+    (tmp_path / "broken").touch()
+    node.restart()
+    node.drop(specs.text(secret(word=age(CANARY, mine).decode()), user()), "web.yaml")
+    wait(lambda: "cannot be unsealed" in json.loads(node.get("/identity")[1]).get("error", ""), "it is reported")
+    (tmp_path / "broken").unlink()
+    node.wait_running("web")
+    assert "error" not in json.loads(node.get("/identity")[1])
+
+
 def test_rotation_keeps_the_old_identity_until_it_is_removed(node):
     old = recipient(node)
     new = recipient(node, "--rotate")
@@ -180,6 +197,27 @@ def test_sealed_value_is_opened_on_its_machine_under_its_name_only(node, tmp_pat
         file.write(made.stdout.replace('"till"', '"stolen"'))
     node.drop(specs.pod("thief", specs.container(envFrom=[{"secretRef": {"name": "stolen"}}])), "thief.yaml")
     wait_says(node, "thief", "CreateContainerConfigError", 'secret "stolen": word')
+
+
+def test_secret_that_everybody_could_open_is_not_sealed(tmp_path):
+    """systemd-creds uses a public key on a machine that has none of its own."""
+    (tmp_path / "word").write_text(CANARY)
+    sealed = base64.b64encode(bytes.fromhex("058469daf6f54324800549da0f8ea2fb") + b"x" * 100).decode()
+    for script, words in ((f"echo {sealed}", "neither a TPM2 nor a key"), ("echo nothing", "returned no credential"), ("exit 1", "failed")):
+        (tmp_path / "systemd-creds").write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
+        (tmp_path / "systemd-creds").chmod(0o755)
+        ran = subprocess.run([harness.program("mainstay"), "secret", "seal", "till", f"word={tmp_path}/word"], capture_output=True, check=False, text=True,
+                             timeout=60, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        assert ran.returncode == 1 and words in ran.stderr and not ran.stdout and CANARY not in ran.stderr, ran
+
+
+def test_key_of_a_secret_is_there_once(tmp_path):
+    (tmp_path / "word").write_text(CANARY)
+    key = tool("age-keygen").decode().split("public key: ")[1].split()[0]
+    for verb, options in (("encrypt", ("-r", key)), ("seal", ())):
+        ran = mainstay("secret", verb, "till", f"word={tmp_path}/word", f"words={tmp_path}/word", f"word={tmp_path}/word", *options)
+        assert ran.returncode == 1 and "the key 'word' is there twice" in ran.stderr and not ran.stdout, ran
+    assert mainstay("secret", "encrypt", "till", f"word={tmp_path}/word", f"words={tmp_path}/word", "-r", key).returncode == 0
 
 
 def test_encrypted_secret_of_the_command_is_read_by_age_and_by_the_node(node, tmp_path):
