@@ -137,10 +137,8 @@ static int format_event_field_path(const PodEvent *event, char **ret) {
 /* Truncated between characters at the limit; bytes that are not UTF-8 become '?'. */
 static char *copy_event_message(const char *message) {
         size_t length = strlen(message), n = 0;
-        char *copy = malloc(EVENT_MESSAGE_MAX + 1), *shorter;
+        char copy[EVENT_MESSAGE_MAX];
 
-        if (!copy)
-                return NULL;
         for (size_t i = 0; i < length;) {
                 size_t size = utf8_character_length(message + i, length - i);
 
@@ -150,9 +148,7 @@ static char *copy_event_message(const char *message) {
                 n += MAX(size, 1);
                 i += MAX(size, 1);
         }
-        copy[n] = '\0';
-        shorter = realloc(copy, n + 1);
-        return shorter ? shorter : copy;
+        return strndup(copy, n);
 }
 
 /* In events of the kubelet, the UID of a node is its name. */

@@ -1,33 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/http/byte-queue.h"
 
+#include "common/array.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-        QUEUE_SIZE_MIN = 4096,
-};
+/* Moves as many bytes as have been consumed at most, so that each is moved once on average. */
+static void drop_consumed_bytes(ByteQueue *queue) {
+        size_t waiting = byte_queue_length(queue);
 
-static int reserve_queue_bytes(ByteQueue *queue, size_t length) {
-        size_t waiting = byte_queue_length(queue), size = MAX(queue->size, (size_t) QUEUE_SIZE_MIN);
-        char *larger;
-
-        if (queue->start > 0) {
-                memmove(queue->data, queue->data + queue->start, waiting);
-                queue->start = 0;
-                queue->end = waiting;
-        }
-        while (size - waiting < length)
-                size *= 2;
-        if (size == queue->size)
-                return 0;
-        larger = realloc(queue->data, size);
-        if (!larger)
-                return -ENOMEM;
-        queue->data = larger;
-        queue->size = size;
-        return 0;
+        if (queue->start == 0 || queue->start < waiting)
+                return;
+        memmove(queue->data, queue->data + queue->start, waiting);
+        queue->start = 0;
+        queue->end = waiting;
 }
 
 int byte_queue_append(ByteQueue *queue, size_t max_bytes, const void *data, size_t length) {
@@ -37,12 +25,9 @@ int byte_queue_append(ByteQueue *queue, size_t max_bytes, const void *data, size
                 return 0;
         if (waiting > max_bytes || length > max_bytes - waiting)
                 return -ENOBUFS;
-        if (queue->size - queue->end < length) {
-                int r = reserve_queue_bytes(queue, length);
-
-                if (r < 0)
-                        return r;
-        }
+        drop_consumed_bytes(queue);
+        if (!ARRAY_RESERVE(queue->data, queue->end, length))
+                return -ENOMEM;
         memcpy(queue->data + queue->end, data, length);
         queue->end += length;
         return 0;

@@ -9,7 +9,6 @@
 typedef struct ByteQueue {
         char *data;
         size_t start, end; /* of the waiting data */
-        size_t size;       /* allocated */
 } ByteQueue;
 
 /* Appends a copy. 0; -ENOBUFS if more than 'max_bytes' would wait; -ENOMEM. */

@@ -92,14 +92,15 @@ static const char *take_frames(SpdyWorld *world) {
         text[0] = '\0';
         while (left >= 8) {
                 size_t length = (size_t) p[5] << 16 | (size_t) p[6] << 8 | p[7];
-                unsigned number = (unsigned) p[11] | (unsigned) p[10] << 8;
+                bool is_data = !(p[0] & 0x80);
+                unsigned number = is_data ? p[3] : (unsigned) p[11] | (unsigned) p[10] << 8;
                 static const char *const names[] = { "", "", "reply", "rst",
                                                      "", "", "ping",  "goaway" };
 
                 REQUIRE(left >= 8 + length && n < sizeof(text) - 256);
-                if (!(p[0] & 0x80))
+                if (is_data)
                         n += (size_t) snprintf(text + n, sizeof(text) - n, "%s %u %.*s;",
-                                               p[4] & 1 ? "fin" : "data", p[3],
+                                               p[4] & 1 ? "fin" : "data", number,
                                                (int) MIN(length, 20U), (const char *) p + 8);
                 else if (p[3] == 3 || p[3] == 7)
                         n += (size_t) snprintf(text + n, sizeof(text) - n, "%s %u %u;", names[p[3]],
