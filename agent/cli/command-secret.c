@@ -16,6 +16,7 @@
 #include "common/spawn.h"
 #include "common/strv.h"
 #include "common/systemd-credential.h"
+#include "common/text.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -101,12 +102,12 @@ static int collect_recipients(SecretPrinter *printer, Error *reterr) {
 /* ---- systemd-creds ---- */
 
 static int run_systemd_creds(const char *name, int input, int output, Error *reterr) {
-        cleanup_free char *option = NULL;
+        cleanup_free char *option = text_format("--name=%s", name);
         char program[] = CREDENTIAL_PROGRAM, verb[] = "encrypt", standard[] = "-";
         int r, status;
         pid_t pid = -1;
 
-        if (asprintf(&option, "--name=%s", name) < 0)
+        if (!option)
                 return -ENOMEM;
         r = spawn_with_streams((char *[]){ program, verb, option, standard, standard, NULL }, input,
                                output, &pid);

@@ -5,6 +5,7 @@
 #include "agent/pods/pod/pod-pull-secrets.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -40,13 +41,10 @@ static bool is_image_here(const ContainerImages *images, const char *reference) 
 static char *explain_image_failure(const ContainerImages *images, int r, const Error *error,
                                    bool is_here) {
         const char *problems = is_here ? NULL : images->secret_problems;
-        char *text;
 
-        if (asprintf(&text, "%s%s%s%s", error_message(error, r),
-                     problems ? " (imagePullSecrets: " : "", strna(problems),
-                     problems ? ")" : "") < 0)
-                return NULL;
-        return text;
+        return text_format("%s%s%s%s", error_message(error, r),
+                           problems ? " (imagePullSecrets: " : "", strna(problems),
+                           problems ? ")" : "");
 }
 
 /* The first failure in a row reports the error itself, the following ones the back-off, as the
@@ -56,30 +54,27 @@ static const char *describe_image_failure(const ContainerImages *images, const c
                                           char **ret_message) {
         bool is_here = is_image_here(images, reference);
         cleanup_free char *cause = explain_image_failure(images, r, error, is_here);
-        const char *reason = "ImagePullBackOff";
-        int n;
 
         if (r == -EINVAL) {
-                reason = "InvalidImageName";
-                n = asprintf(ret_message, "Failed to apply default image tag \"%s\": %s", reference,
-                             strna(cause));
-        } else if (r == -ENOENT && policy == PULL_POLICY_NEVER) {
-                reason = "ErrImageNeverPull";
-                n = asprintf(ret_message,
-                             "Container image \"%s\" is not present with pull policy of Never",
-                             reference);
-        } else if (images->n_failures == 1) {
-                reason = "ErrImagePull";
-                n = asprintf(ret_message, "Failed to %s image \"%s\": %s",
-                             is_here ? "load" : "pull", reference, strna(cause));
-        } else {
-                n = asprintf(ret_message, "Back-off %s image \"%s\": %s%s",
-                             is_here ? "loading" : "pulling", reference,
-                             is_here ? "" : "ErrImagePull: ", strna(cause));
+                *ret_message = text_format("Failed to apply default image tag \"%s\": %s",
+                                           reference, strna(cause));
+                return "InvalidImageName";
         }
-        if (n < 0)
-                *ret_message = NULL;
-        return reason;
+        if (r == -ENOENT && policy == PULL_POLICY_NEVER) {
+                *ret_message = text_format(
+                        "Container image \"%s\" is not present with pull policy of Never",
+                        reference);
+                return "ErrImageNeverPull";
+        }
+        if (images->n_failures == 1) {
+                *ret_message = text_format("Failed to %s image \"%s\": %s",
+                                           is_here ? "load" : "pull", reference, strna(cause));
+                return "ErrImagePull";
+        }
+        *ret_message =
+                text_format("Back-off %s image \"%s\": %s%s", is_here ? "loading" : "pulling",
+                            reference, is_here ? "" : "ErrImagePull: ", strna(cause));
+        return "ImagePullBackOff";
 }
 
 static void report_image_failure(ContainerImages *images, int r, const Error *error) {
@@ -213,7 +208,6 @@ static void report_volume_image_failure(ContainerImages *images, const Volume *v
                                         const Error *error) {
         const char *reason = volume_image_reason(r, volume->image), *state;
         cleanup_free char *message = NULL, *event = NULL;
-        int n;
 
         images->n_failures++;
         state = describe_image_failure(images, volume->image->reference, volume->image->pull_policy,
@@ -221,14 +215,15 @@ static void report_volume_image_failure(ContainerImages *images, const Volume *v
         record_image_failure(images->container, NULL, state, strna(event));
 
         if (streq(reason, "ErrImageNeverPull"))
-                n = asprintf(&message,
-                             "volume \"%s\": Container image \"%s\" is not present with pull "
-                             "policy of Never",
-                             volume->name, volume->image->reference);
+                message = text_format(
+                        "volume \"%s\": Container image \"%s\" is not present with pull policy of "
+                        "Never",
+                        volume->name, volume->image->reference);
         else
-                n = asprintf(&message, "volume \"%s\": Back-off pulling image \"%s\": %s",
-                             volume->name, volume->image->reference, error_message(error, r));
-        container_machine_on_image_failed(images->container->machine, reason, n < 0 ? "" : message);
+                message = text_format("volume \"%s\": Back-off pulling image \"%s\": %s",
+                                      volume->name, volume->image->reference,
+                                      error_message(error, r));
+        container_machine_on_image_failed(images->container->machine, reason, strna(message));
 }
 
 static void request_volume_images_from(ContainerImages *images, size_t from);
@@ -342,17 +337,13 @@ void container_images_cancel(ContainerImages *images) {
 
 char *container_images_progress(const ContainerImages *images) {
         uint64_t done, total;
-        char *text;
-        int n;
 
         if (!image_request_progress(images->request, &done, &total))
                 return NULL;
-        if (total > 0)
-                n = asprintf(&text, "Pulling image: %.1f of %.1f MiB", (double) done / (double) MIB,
-                             (double) total / (double) MIB);
-        else
-                n = asprintf(&text, "Pulling image");
-        return n < 0 ? NULL : text;
+        if (total == 0)
+                return strdup("Pulling image");
+        return text_format("Pulling image: %.1f of %.1f MiB", (double) done / (double) MIB,
+                           (double) total / (double) MIB);
 }
 
 void container_images_done(ContainerImages *images) {

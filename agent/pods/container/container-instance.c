@@ -9,6 +9,7 @@
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 void container_instance_print_id(const ContainerInstance *c, char id[CONTAINER_ID_SIZE]) {
         container_id(c->pod->pod->metadata.uid, c->spec->name,
@@ -56,8 +57,10 @@ static int refuse_lost_log(const ContainerInstance *c, Error *reterr) {
         cleanup_free char *log_dir = pod_log_dir(c->pod->context->bundle, c->pod->pod);
         cleanup_free char *path = NULL;
 
-        if (!log_dir || asprintf(&path, "%s/%s/%u.log", log_dir, c->spec->name,
-                                 container_machine_attempt(c->machine)) < 0)
+        if (log_dir)
+                path = text_format("%s/%s/%u.log", log_dir, c->spec->name,
+                                   container_machine_attempt(c->machine));
+        if (!path)
                 return -ENOMEM;
         return error_setf(reterr, ENOENT,
                           "failed to try resolving symlinks in path \"%s\": lstat %s: no such file "

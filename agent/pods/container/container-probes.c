@@ -17,6 +17,7 @@
 #include "common/dump.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <sys/random.h>
@@ -135,11 +136,10 @@ static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         const ContainerInstance *c = p->probes->container;
         RestartPolicy policy = container_own_restart_policy(&c->pod->pod->spec, c->spec);
         const char *outlook = policy == RESTART_POLICY_NEVER ? "" : ", will be restarted";
-        cleanup_free char *message = NULL;
+        cleanup_free char *message =
+                text_format("Container %s failed %s probe%s: %.*s", c->spec->name,
+                            probe_kind_names[probe_worker_kind(p)], outlook, EXCERPT_MAX, output);
 
-        if (asprintf(&message, "Container %s failed %s probe%s: %.*s", c->spec->name,
-                     probe_kind_names[probe_worker_kind(p)], outlook, EXCERPT_MAX, output) < 0)
-                message = NULL;
         p->probes->has_failed = true;
         log_warning("Pod '%s': %s", c->pod->description, strna(message));
         record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",

@@ -6,6 +6,7 @@
 #include "agent/pods/pod/event-recorder.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 static const struct {
         const char *name;
@@ -18,11 +19,9 @@ static const struct {
 /* The message; memory, or NULL. */
 static char *report_failed_hook(const LifecycleHooks *hooks, const char *message) {
         const ContainerInstance *c = hooks->container;
-        char *failure;
+        char *failure =
+                text_format("%s hook failed: %.1024s", lifecycle_hooks[hooks->kind].name, message);
 
-        if (asprintf(&failure, "%s hook failed: %.1024s", lifecycle_hooks[hooks->kind].name,
-                     message) < 0)
-                failure = strdup("a hook failed");
         log_warning("Pod '%s': container %s: %s", c->pod->description, c->spec->name,
                     strna(failure));
         record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING,

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/container/pod-containers.h"
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 
-static int reserve_containers(PodContainers *containers, size_t n) {
-        ContainerOrderEntry *order;
-        PodContainer **items;
-
-        order = reallocarray(containers->order, n, sizeof(*order));
-        if (!order)
-                return -ENOMEM;
-        containers->order = order;
-        items = reallocarray(containers->items, n, sizeof(PodContainer *));
-        if (!items)
-                return -ENOMEM;
-        containers->items = items;
-        return 0;
-}
-
 int pod_containers_add_new(PodContainers *containers) {
         const PodInstance *pod = containers->pod;
         size_t n = pod_count_containers(&pod->pod->spec);
-        int r = reserve_containers(containers, n);
+        int r = 0;
 
+        if (!ARRAY_RESERVE(containers->order, containers->n, n - containers->n) ||
+            !ARRAY_RESERVE(containers->items, containers->n, n - containers->n))
+                return -ENOMEM;
         for (; r >= 0 && containers->n < n; containers->n += r >= 0)
                 r = pod_container_new(pod, pod_nth_container(&pod->pod->spec, containers->n),
                                       containers->callbacks, containers->userdata,

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 enum {
         KILLED_EXIT_CODE = 137, /* counts if a killed container exits with 0 */
@@ -83,13 +84,12 @@ void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bo
 
 /* The kubelet's message. */
 static void set_crash_loop_message(ContainerMachine *c, uint64_t delay_usec) {
-        cleanup_free char *message = NULL;
         char delay[DURATION_SIZE];
+        cleanup_free char *message =
+                text_format("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+                            duration_format(delay, delay_usec), c->spec->name, c->pod->name,
+                            c->pod->namespace, c->pod->uid);
 
-        if (asprintf(&message, "back-off %s restarting failed container=%s pod=%s_%s(%s)",
-                     duration_format(delay, delay_usec), c->spec->name, c->pod->name,
-                     c->pod->namespace, c->pod->uid) < 0)
-                message = NULL;
         container_machine_set_waiting(c, "CrashLoopBackOff", message);
 }
 

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 
 /* clang-format off */
 const MachineStateInfo machine_states[N_MACHINE_STATES] = {
@@ -322,7 +323,8 @@ int container_machine_new(const ObjectMeta *pod, const Container *spec,
 
         if (!c)
                 return -ENOMEM;
-        if (asprintf(&c->description, "%s/%s/%s", pod->namespace, pod->name, spec->name) < 0) {
+        c->description = text_format("%s/%s/%s", pod->namespace, pod->name, spec->name);
+        if (!c->description) {
                 free(c);
                 return -ENOMEM;
         }

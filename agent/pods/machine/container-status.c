@@ -4,14 +4,15 @@
 
 #include "agent/bundle/pod-paths.h"
 #include "agent/pods/machine/container-machine-private.h"
+#include "common/text.h"
 
 #include <errno.h>
 
 static char *format_container_id(const ContainerMachine *c, const char *uid, unsigned attempt) {
-        char id[65], *text;
+        char id[65];
 
         container_id(uid, c->spec->name, attempt, id);
-        return asprintf(&text, "mainstay://%s", id) < 0 ? NULL : text;
+        return text_format("mainstay://%s", id);
 }
 
 static int copy_terminated_state(const ContainerMachine *c, const ContainerState *from,

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -136,11 +137,9 @@ static void on_preflight_changed(void *userdata) {
 }
 
 static void stop_replaced_pod(PodEntry *entry, const char *why) {
-        cleanup_free char *reason = NULL;
+        cleanup_free char *reason = text_format("replaced because %s changed: %s",
+                                                pod_source_describe(&entry->next_source), why);
 
-        if (asprintf(&reason, "replaced because %s changed: %s",
-                     pod_source_describe(&entry->next_source), why) < 0)
-                reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         if (pod_source_outranks(&entry->next_source, &entry->source))
@@ -151,10 +150,9 @@ static void stop_replaced_pod(PodEntry *entry, const char *why) {
 
 static void wait_for_replacement(PodManager *manager, PodEntry *entry, const char *reasons,
                                  const char *error) {
-        cleanup_free char *message = NULL;
+        cleanup_free char *message =
+                text_format("the successor (changed: %s) cannot start: %s", reasons, error);
 
-        if (asprintf(&message, "the successor (changed: %s) cannot start: %s", reasons, error) < 0)
-                message = NULL;
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)
                 return; /* not due yet: a pod is stepped for other reasons too */

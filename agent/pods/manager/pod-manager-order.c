@@ -7,6 +7,7 @@
 #include "agent/model/pod-order.h"
 #include "agent/pods/manager/pod-manager-private.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* ---- start ---- */
 
@@ -57,7 +58,6 @@ static char *explain_order_cycle(const PodManager *manager, const Pod *pod) {
         cleanup_free const Pod **pods = list_pods_to_order(manager, NULL, &n);
         cleanup_free size_t *next = pods ? calloc(n + 1, sizeof(*next)) : NULL;
         cleanup_free char *cycle = NULL;
-        char *text;
 
         if (!next || pod_order_find_cycles(pods, n, next) < 0)
                 return NULL;
@@ -66,7 +66,7 @@ static char *explain_order_cycle(const PodManager *manager, const Pod *pod) {
         if (i == n || next[i] == n)
                 return NULL;
         cycle = pod_order_format_cycle(pods, n, next, i);
-        return cycle && asprintf(&text, "pods wait for one another: %s", cycle) >= 0 ? text : NULL;
+        return cycle ? text_format("pods wait for one another: %s", cycle) : NULL;
 }
 
 /* "waits for default/db, which does not exist, default/cache, which is not ready" */

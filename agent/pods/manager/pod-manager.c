@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -129,13 +130,11 @@ static void displace_port_holders(const Pod *pod, void *userdata) {
                     !holds_port_of(entry, pod, &holder))
                         continue;
                 path = holder.path;
-                if (asprintf(&message,
-                             "Preempted in order to admit pod %s/%s, which needs port %" PRId64
-                             "/%s of the host",
-                             pod->metadata.namespace, pod->metadata.name,
-                             holder.port->host_port.value,
-                             protocol_names[holder.port->protocol]) < 0)
-                        message = NULL;
+                message = text_format(
+                        "Preempted in order to admit pod %s/%s, which needs port %" PRId64
+                        "/%s of the host",
+                        pod->metadata.namespace, pod->metadata.name, holder.port->host_port.value,
+                        protocol_names[holder.port->protocol]);
                 pod_worker_displace(entry->worker, PREEMPTION_REASON,
                                     message ? message : PREEMPTION_MESSAGE);
         }
@@ -267,20 +266,13 @@ PodManager *pod_manager_free(PodManager *manager) {
         return NULL;
 }
 
-static int format_pod_entry_key(const Pod *pod, char **ret) {
-        return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                        : 0;
-}
-
 /* Finds the entry of a name, or inserts it in order. */
 static int get_pod_entry(PodManager *manager, const Pod *pod, PodEntry **ret) {
-        cleanup_free char *key = NULL;
+        cleanup_free char *key = text_format("%s/%s/", pod->metadata.namespace, pod->metadata.name);
         PodEntry **link = &manager->entries, *entry;
 
-        if (format_pod_entry_key(pod, &key) < 0) {
-                key = NULL;
+        if (!key)
                 return -ENOMEM;
-        }
         while (*link && strcmp((*link)->key, key) < 0)
                 link = &(*link)->next_entry;
         if (*link && streq((*link)->key, key)) {
@@ -641,12 +633,10 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
 }
 
 static void record_start_error(PodEntry *entry, const char *message) {
-        cleanup_free char *text = NULL;
+        cleanup_free char *text = text_format("Failed to create pod sandbox: %s", message);
 
-        if (asprintf(&text, "Failed to create pod sandbox: %s", message) < 0) {
-                text = NULL;
+        if (!text)
                 return;
-        }
         on_pod_worker_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
                                          .pod = entry->next,
                                          .reason = "FailedCreatePodSandBox",

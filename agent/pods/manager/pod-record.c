@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,9 +26,7 @@ enum {
 
 /* Memory that the caller frees, or NULL. */
 static char *pod_record_dir(const char *state_dir, const char *uid) {
-        char *path;
-
-        return asprintf(&path, "%s/pods/%s", state_dir, uid) < 0 ? NULL : path;
+        return text_format("%s/pods/%s", state_dir, uid);
 }
 
 static int open_pod_record_dir(const char *state_dir, const char *uid, bool make) {
@@ -65,11 +64,10 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
 
         if (!json)
                 return -ENOMEM;
-        if (asprintf(&text, "%s%s\n%s\n%s\n", record_header_v2, json, strna(record->outdated),
-                     pod_source_format(&record->source)) < 0) {
-                text = NULL;
+        text = text_format("%s%s\n%s\n%s\n", record_header_v2, json, strna(record->outdated),
+                           pod_source_format(&record->source));
+        if (!text)
                 return -ENOMEM;
-        }
         if (strlen(text) + SHA256_HEX_SIZE > POD_RECORD_MAX)
                 return error_setf(reterr, E2BIG, "the record of pod %s would be larger than %d MiB",
                                   pod->metadata.name, POD_RECORD_MAX / (int) MIB);

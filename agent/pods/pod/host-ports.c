@@ -2,6 +2,7 @@
 #include "agent/pods/pod/host-ports.h"
 
 #include "agent/model/containers.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +46,10 @@ bool pod_has_host_ports(const PodSpec *spec) {
 static char *format_port_path(const PodSpec *spec, const Container *container, size_t port) {
         bool is_main = container_role(spec, container) == ROLE_MAIN;
         const Container *first = is_main ? spec->containers.items : spec->init_containers.items;
-        char *path;
 
-        return asprintf(&path, "spec.%s[%zu].ports[%zu].hostPort",
-                        is_main ? "containers" : "initContainers", (size_t) (container - first),
-                        port) < 0
-                       ? NULL
-                       : path;
+        return text_format("spec.%s[%zu].ports[%zu].hostPort",
+                           is_main ? "containers" : "initContainers", (size_t) (container - first),
+                           port);
 }
 
 const ContainerPort *find_host_port_conflict(const PodSpec *spec, const PodSpec *other,

@@ -11,6 +11,7 @@
 #include "agent/pods/pod/pod-preemption.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -81,11 +82,9 @@ static void reject_for_node_affinity(PodAdmission *admission, const PodInstance 
 static void reject_for_node_conditions(PodAdmission *admission, const PodInstance *pod,
                                        unsigned set) {
         cleanup_free char *conditions = format_condition_list(set);
-        char *message;
+        char *message =
+                text_format("Pod was rejected: The node had condition: %s.", strna(conditions));
 
-        if (asprintf(&message, "Pod was rejected: The node had condition: %s.", strna(conditions)) <
-            0)
-                message = NULL;
         if (!streq_ptr(admission->rejection_message, message) && !pod_is_of_api(pod->pod)) {
                 log_warning("Pod '%s' is not started while the node has %s", pod->description,
                             strna(conditions));
@@ -102,18 +101,12 @@ static bool reject_api_pod(PodAdmission *admission, const char *reason, const ch
         printf_like(3, 4);
 static bool reject_api_pod(PodAdmission *admission, const char *reason, const char *format, ...) {
         cleanup_free char *message = NULL;
-        char *whole;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&message, format, ap);
+        message = text_vformat(format, ap);
         va_end(ap);
-        if (r < 0)
-                message = NULL;
-        if (asprintf(&whole, "%s%s", rejected_prefix, strna(message)) < 0)
-                whole = NULL;
-        set_rejection_take(admission, reason, whole);
+        set_rejection_take(admission, reason, text_format("%s%s", rejected_prefix, strna(message)));
         return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "agent/pods/pod/event-recorder.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 static bool is_resource_field(const char *path) {
         return strncmp(path, "resources.", 10) == 0 || strncmp(path, "spec.resources.", 15) == 0 ||
@@ -35,15 +36,13 @@ void report_pod_edit(const PodInstance *pod, const EditPlan *plan, EditEffect ef
 
 char *edit_print_replace_reasons(const EditPlan *plan) {
         cleanup_free char *of_pod = edit_plan_format(plan, EDIT_RECREATE_POD, NULL);
-        char *text = NULL;
 
         if (of_pod && of_pod[0])
                 return TAKE_PTR(of_pod);
         /* A change of a container's ports is the only one that replaces the pod. */
         for (size_t i = 0; i < plan->changes.n; i++)
-                if (plan->changes.items[i].effect == EDIT_RECREATE_POD &&
-                    asprintf(&text, "%s of container %s", plan->changes.items[i].path,
-                             strna(plan->changes.items[i].container)) >= 0)
-                        return text;
+                if (plan->changes.items[i].effect == EDIT_RECREATE_POD)
+                        return text_format("%s of container %s", plan->changes.items[i].path,
+                                           strna(plan->changes.items[i].container));
         return NULL;
 }

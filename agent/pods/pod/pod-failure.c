@@ -8,6 +8,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/fsync-queue.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -44,11 +45,9 @@ static int write_pod_failure(const PodFailure *failure, const PodInstance *pod) 
         if (failure->grace_usec > 0)
                 (void) snprintf(grace, sizeof(grace), "%s%" PRIu64 "\n", grace_word,
                                 failure->grace_usec);
-        if (asprintf(&text, "%s\n%s\n%s%s", failure->reason, failure->message, eviction, grace) <
-            0) {
-                text = NULL;
+        text = text_format("%s\n%s\n%s%s", failure->reason, failure->message, eviction, grace);
+        if (!text)
                 return -ENOMEM;
-        }
         fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
         return checksummed_write_at(fd, failure_file_name, text, 0600);
 }

@@ -6,6 +6,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -18,11 +19,9 @@ int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod,
         *instance = (PodInstance){ .context = context, .owner = owner, .is_desired = true };
         if (!seen || parse_rfc3339(seen, &instance->start_time) < 0)
                 instance->start_time = now_realtime_usec();
-        if (asprintf(&instance->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) <
-            0) {
-                instance->description = NULL;
+        instance->description = text_format("%s/%s", pod->metadata.namespace, pod->metadata.name);
+        if (!instance->description)
                 return -ENOMEM;
-        }
         instance->pod = pod;
         return 0;
 }
@@ -64,10 +63,9 @@ int pod_instance_load_file(const PodInstance *instance, const char *name, size_t
 
         if (fd < 0)
                 return fd == -ENOENT ? 0 : fd;
-        if (asprintf(&whole, "Pod '%s': %s", instance->description, what) < 0) {
-                whole = NULL;
+        whole = text_format("Pod '%s': %s", instance->description, what);
+        if (!whole)
                 return -ENOMEM;
-        }
         return checksummed_try_load_at(fd, name, max_bytes, whole, consequence, ret_text);
 }
 

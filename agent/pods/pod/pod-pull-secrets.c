@@ -2,6 +2,7 @@
 #include "agent/pods/pod/pod-pull-secrets.h"
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* mainstay-image parses the value. */
 static int append_docker_config(const DataObject *secret, const char *name, PullSecretList *list,
@@ -33,25 +34,14 @@ static int append_docker_config(const DataObject *secret, const char *name, Pull
                           types[0].type);
 }
 
-static int append_words(char **text, const char *separator, const char *words) {
-        cleanup_free char *before = *text;
-
-        if (asprintf(text, "%s%s%s", strna(before), before ? separator : "", words) >= 0)
-                return 0;
-        *text = NULL;
-        return -ENOMEM;
-}
-
 static int append_problem(PullSecrets *secrets, const char *name, const char *cause) {
-        cleanup_free char *problem = NULL;
-        int r;
+        bool is_first = !secrets->unusable;
+        int r = text_appendf(&secrets->unusable, "%s%s", is_first ? "" : ", ", name);
 
-        if (asprintf(&problem, "Secret \"%s\": %s", name, cause) < 0) {
-                problem = NULL;
-                return -ENOMEM;
-        }
-        r = append_words(&secrets->unusable, ", ", name);
-        return r < 0 ? r : append_words(&secrets->problems, "; ", problem);
+        if (r < 0)
+                return r;
+        return text_appendf(&secrets->problems, "%sSecret \"%s\": %s", is_first ? "" : "; ", name,
+                            cause);
 }
 
 /* It is being decrypted: unlike one that the API server may not have, it is worth waiting for. */

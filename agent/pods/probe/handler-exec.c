@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -40,10 +41,9 @@ void handler_begin_exec(HandlerRun *run) {
         int r = build_exec_command(run, &argv, &error);
 
         /* With the process ID: the answer to an earlier agent's request must not match. */
-        if (asprintf(&run->exec_id, "action-%d-%" PRIu64, (int) getpid(), ++serial) < 0) {
-                run->exec_id = NULL;
+        run->exec_id = text_format("action-%d-%" PRIu64, (int) getpid(), ++serial);
+        if (!run->exec_id)
                 r = -ENOMEM;
-        }
         if (r >= 0)
                 r = sandbox_exec_in_container(
                         run->target.sandbox,

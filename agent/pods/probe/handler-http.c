@@ -5,6 +5,7 @@
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <ctype.h>
 
@@ -33,10 +34,8 @@ static bool should_retry_without_tls(const HandlerRun *run, const char *error) {
 }
 
 static void retry_without_tls(HandlerRun *run) {
-        char *url = NULL;
+        char *url = text_format("http://%s", run->url + strlen("https://"));
 
-        if (asprintf(&url, "http://%s", run->url + strlen("https://")) < 0)
-                url = NULL;
         free(run->url);
         run->url = url;
         run->is_downgraded = true;

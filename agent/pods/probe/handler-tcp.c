@@ -3,6 +3,7 @@
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -119,9 +120,7 @@ void handler_begin_tcp(HandlerRun *run) {
 
         if (port == 0)
                 return;
-        if (asprintf(&run->url, strchr(host, ':') ? "[%s]:%" PRId64 : "%s:%" PRId64, host, port) <
-            0)
-                run->url = NULL;
+        run->url = text_format(strchr(host, ':') ? "[%s]:%" PRId64 : "%s:%" PRId64, host, port);
         if (!run->url)
                 handler_run_finish_deferred(run, HANDLER_ERROR, "out of memory");
         else if (length > 0)

@@ -3,16 +3,14 @@
 
 #include "agent/bundle/cgroups.h"
 #include "agent/metrics/resource-metrics.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/text.h"
 
 char *format_pod_key(const Pod *pod) {
-        char *key;
-
-        if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
-                     pod->metadata.uid) < 0)
-                return NULL;
-        return key;
+        return text_format("%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
+                           pod->metadata.uid);
 }
 
 /* ---- counts ---- */
@@ -86,12 +84,10 @@ typedef LIST_OF(ProbeSample) ProbeSampleList;
 
 static void collect_probe_sample(const ProbeSample *sample, void *userdata) {
         ProbeSampleList *list = userdata;
-        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+        ProbeSample *copy = ARRAY_APPEND(list->items, list->n);
 
-        if (!more)
-                return;
-        list->items = more;
-        list->items[list->n++] = *sample;
+        if (copy)
+                *copy = *sample;
 }
 
 char *collect_probe_metrics(const PodManager *pod_manager) {

@@ -15,6 +15,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 
@@ -147,10 +148,8 @@ static void tear_down_sandbox(PodWorker *worker) {
 
 /* The shim is there: step_ready_pod() retries. */
 static void set_network_error(PodWorker *worker, const char *what, const char *why) {
-        cleanup_free char *message = NULL;
+        cleanup_free char *message = text_format("failed to %s sandbox network: %s", what, why);
 
-        if (asprintf(&message, "failed to %s sandbox network: %s", what, why) < 0)
-                message = NULL;
         pod_worker_set_last_error(worker, strna(message));
         retry_sandbox_later(worker, WORKER_READY);
 }

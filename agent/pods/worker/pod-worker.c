@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/message-ids.h"
+#include "common/text.h"
 
 /* How much longer than its grace period the shim of a terminating pod may take. */
 #define SHIM_TEARDOWN_USEC (60 * USEC_PER_SEC)
@@ -83,8 +84,7 @@ bool pod_worker_has_network(PodWorker *worker) {
 
         if (!not_ready || !pod->attachment)
                 return true;
-        if (asprintf(&message, "network is not ready: %s", not_ready) < 0)
-                message = NULL;
+        message = text_format("network is not ready: %s", not_ready);
         if (!streq_ptr(worker->last_error, strna(message)))
                 record_pod_event(pod, NULL, POD_EVENT_WARNING, "NetworkNotReady", "%s",
                                  strna(message));
