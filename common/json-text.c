@@ -52,8 +52,18 @@ char *json_to_text(const json_t *json, size_t flags) {
         return NULL;
 }
 
+json_t *json_walk(const json_t *object, const char *const *keys) {
+        json_t *value = NULL;
+
+        for (; *keys; keys++) {
+                value = json_object_get(object, *keys);
+                object = value;
+        }
+        return value;
+}
+
 int json_copy_text(const json_t *object, const char *key, char **ret) {
-        const char *text = json_string_value(json_object_get(object, key));
+        const char *text = json_text(object, key);
         char *copy = text ? strdup(text) : NULL;
 
         if (!copy)

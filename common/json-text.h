@@ -13,6 +13,13 @@
 /* A reference that the scope owns: cleanup_json json_t *value = NULL; */
 #define cleanup_json cleanup_with(json_decrefp)
 
+/* A nested member: json_at(pod, "status", "phase"). Borrowed; NULL if one is missing. */
+#define json_at(object, ...) json_walk(object, (const char *const[]){ __VA_ARGS__, NULL })
+json_t *json_walk(const json_t *object, const char *const *keys);
+
+/* The string there; NULL if it is missing or not a string. */
+#define json_text(object, ...) json_string_value(json_at(object, __VA_ARGS__))
+
 /* How many allocations of jansson have failed. If other texts are created while an object is built,
  * this is compared before and after: if it differs, something may be missing, and -ENOMEM is the
  * result. */

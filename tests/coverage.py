@@ -30,7 +30,7 @@ PARSERS = {
     "quantities": ["agent/model/quantity.c"],
     "the configuration": ["agent/manifest/config-*.c"],
     "kubeconfig": ["agent/manifest/read-kubeconfig.c"],
-    "JSON of an API server": ["agent/kubeclient/json-*.c", "agent/model/json-path.c"],
+    "JSON of an API server": ["agent/kubeclient/json-*.c", "agent/model/status-condition.c"],
     "references of images": ["agent/image/image-reference.c"],
     "indexes of manifests": ["agent/model/source-index.c"],
     "indexes, manifests and configurations of images": ["agent/image-helper/pull/image-manifest.c", "agent/image-helper/pull/image-config.c"],

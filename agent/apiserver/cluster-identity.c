@@ -158,7 +158,7 @@ static int read_cluster_uid(const KubeResponse *response, char **ret) {
         if (!json_is_array(json_object_get(list, "items")))
                 return -EBADMSG;
         object = json_object_get(json_array_get(json_object_get(list, "items"), 0), "metadata");
-        return text_replace(ret, strna(json_string_value(json_object_get(object, "uid"))));
+        return text_replace(ret, strna(json_text(object, "uid")));
 }
 
 /* A server that does not serve proves nothing: -EAGAIN. */

@@ -38,7 +38,7 @@ static void remember_renewal(ControllerLease *lease, const char *renewed, uint64
 }
 
 static const char *kind_of_object(const json_t *object) {
-        return strna(json_string_value(json_object_get(object, "kind")));
+        return strna(json_text(object, "kind"));
 }
 
 bool controller_lease_is_not_found(const char *json, size_t length) {
@@ -52,8 +52,8 @@ ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *j
                                            uint64_t *ret_next_look_usec) {
         cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
         const json_t *spec = json_object_get(object, "spec");
-        const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
-        const char *holder = json_string_value(json_object_get(spec, "holderIdentity"));
+        const char *renewed = json_text(spec, "renewTime");
+        const char *holder = json_text(spec, "holderIdentity");
         uint64_t duration = lease_duration_usec(spec), unchanged;
         bool is_first = !lease->renewed;
 

@@ -63,7 +63,7 @@ static int read_namespace(WatchedNamespace *one, const char *json, size_t length
         if (r < 0)
                 return r;
         metadata = json_object_get(object, "metadata");
-        if (!streq(strna(json_string_value(json_object_get(metadata, "name"))), one->name))
+        if (!streq(strna(json_text(metadata, "name")), one->name))
                 return -EBADMSG;
         all = json_object_get(metadata, "labels");
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
@@ -271,10 +271,8 @@ static int parse_namespace_policy(const WatchedNamespace *one, PodSecurityPolicy
 
         if (one->is_being_deleted)
                 return error_setf(reterr, EACCES, "namespace %s is being deleted", one->name);
-        r = pod_security_policy_parse(
-                json_string_value(json_object_get(labels, pod_security_enforce_label)),
-                json_string_value(json_object_get(labels, pod_security_version_label)), ret,
-                reterr);
+        r = pod_security_policy_parse(json_text(labels, pod_security_enforce_label),
+                                      json_text(labels, pod_security_version_label), ret, reterr);
         return r < 0 ? error_prefixf(reterr, r, "namespace %s", one->name) : 1;
 }
 
@@ -317,8 +315,7 @@ void namespace_policies_retain(NamespacePolicies *policies,
 
 void namespace_policies_dump(const NamespacePolicies *policies, FILE *out) {
         for (const WatchedNamespace *one = policies->first; one; one = one->next) {
-                const char *level =
-                        json_string_value(json_object_get(one->labels, pod_security_enforce_label));
+                const char *level = json_text(one->labels, pod_security_enforce_label);
 
                 dump_line(out, 1, "namespace: %s, enforces %s%s%s%s", one->name,
                           !one->labels ? "what is not known"

@@ -44,7 +44,7 @@ struct ApiServerServices {
 /* ---- one service ---- */
 
 static int copy_json_text(const json_t *object, const char *key, char **ret) {
-        const char *text = json_string_value(json_object_get(object, key));
+        const char *text = json_text(object, key);
 
         *ret = text && text[0] ? strdup(text) : NULL;
         return text && text[0] && !*ret ? -ENOMEM : 0;

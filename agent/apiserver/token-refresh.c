@@ -47,8 +47,8 @@ char *token_request_to_json(const TokenIdentity *identity) {
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires) {
         cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
         json_t *status = json_object_get(object, "status");
-        const char *token = json_string_value(json_object_get(status, "token"));
-        const char *expires = json_string_value(json_object_get(status, "expirationTimestamp"));
+        const char *token = json_text(status, "token");
+        const char *expires = json_text(status, "expirationTimestamp");
 
         if (!token || !token[0] || !expires || parse_rfc3339(expires, ret_expires) < 0)
                 return -EBADMSG;

@@ -346,8 +346,7 @@ static int add_cdi_mount(const RuntimeSpecInput *input, json_t *mounts, const Cd
 }
 
 static size_t destination_depth(const json_t *mount) {
-        cleanup_free char *path =
-                path_clean(strna(json_string_value(json_object_get(mount, "destination"))));
+        cleanup_free char *path = path_clean(strna(json_text(mount, "destination")));
         size_t n = 0;
 
         for (const char *p = path; p && *p; p++)

@@ -107,7 +107,7 @@ static bool has_device_at(const json_t *devices, const char *path) {
         size_t i;
 
         json_array_foreach(devices, i, device) {
-                if (streq(strna(json_string_value(json_object_get(device, "path"))), path))
+                if (streq(strna(json_text(device, "path")), path))
                         return true;
         }
         return false;
@@ -122,7 +122,7 @@ static void add_device_rule(const DeviceAddition *addition, const json_t *device
 }
 
 static void add_edited_node(const DeviceAddition *addition, json_t *device) {
-        const char *path = json_string_value(json_object_get(device, "path"));
+        const char *path = json_text(device, "path");
 
         if (addition->devices && !has_device_at(addition->devices, strna(path)))
                 json_array_append(addition->devices, device);
@@ -136,7 +136,7 @@ static int add_device_files_below(const DeviceAddition *addition, const DeviceFi
         json_t *device;
 
         json_array_foreach(devices, i, device) {
-                const char *path = json_string_value(json_object_get(device, "path"));
+                const char *path = json_text(device, "path");
                 cleanup_free char *inside =
                         text_format("%s%s", file->container_path, strna(path) + prefix);
 

@@ -8,6 +8,7 @@
 #include "agent/bundle/anonymous-volumes.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/layer-view.h"
 #include "common/strv.h"
 
@@ -71,7 +72,7 @@ static int resolve_destinations(const json_t *mounts, const LayerDirectories *la
         int r = 0;
 
         json_array_foreach(mounts, i, mount) {
-                const char *path = json_string_value(json_object_get(mount, "destination"));
+                const char *path = json_text(mount, "destination");
 
                 r = path ? add_resolved(layers, path, ret) : -EBADMSG;
                 if (r < 0)

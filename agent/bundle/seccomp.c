@@ -5,7 +5,6 @@
 #include "agent/bundle/seccomp.h"
 
 #include "agent/model/capability.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"

@@ -6,6 +6,7 @@
 #include "agent/cli/terminal-session.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -10,6 +10,7 @@
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <stdio.h>

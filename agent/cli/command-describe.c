@@ -10,6 +10,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 /* mainstay describe: requests the objects; describe-pod.c and its neighbours print them. */

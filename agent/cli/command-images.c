@@ -7,6 +7,7 @@
 #include "agent/cli/agent-client.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/text.h"
 #include "common/url-escape.h"
 

@@ -8,6 +8,7 @@
 #include "common/base64.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 

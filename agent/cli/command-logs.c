@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/text.h"
 #include "common/url-escape.h"
 

@@ -10,7 +10,9 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/rollout-pod.h"
 #include "agent/cli/words.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -10,6 +10,7 @@
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/macros.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/text.h"
 #include "common/url-escape.h"
 

@@ -13,7 +13,9 @@
 #include "agent/model/json.h"
 #include "agent/model/label-text.h"
 #include "agent/model/own-keys.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
 
 #include "agent/cli/words.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 static bool is_event_about(const json_t *event, const json_t *object) {
         return streq_ptr(json_text(event, "involvedObject", "uid"),

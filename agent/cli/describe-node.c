@@ -12,8 +12,10 @@
 #include "agent/cli/words.h"
 #include "agent/model/node-status.h"
 #include "agent/model/own-keys.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 

@@ -11,8 +11,10 @@
 #include "agent/model/json.h"
 #include "agent/model/own-keys.h"
 #include "agent/model/pod-summary.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 enum {
         ANNOTATION_MAX = 140 /* longer values get separate lines */

@@ -2,6 +2,7 @@
 #include "agent/cli/describe-probes.h"
 
 #include "agent/cli/words.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 

@@ -4,6 +4,7 @@
 #include "agent/cli/describe-references.h"
 
 #include "agent/cli/words.h"
+#include "common/json-text.h"
 
 static const char *optional_word(const json_t *object) {
         return json_is_true(json_object_get(object, "optional")) ? "true" : "false";
@@ -53,8 +54,7 @@ void describe_value_from(FILE *out, const char *name, const json_t *source) {
                 fprintf(out, " (%s:%s)\n", version ? version : "v1",
                         strna(json_text(field, "fieldPath")));
         else
-                fprintf(out, " (%s)\n",
-                        strna(json_text(json_object_get(source, "resourceFieldRef"), "resource")));
+                fprintf(out, " (%s)\n", strna(json_text(source, "resourceFieldRef", "resource")));
 }
 
 static void write_fields(FILE *out, const json_t *items) {
@@ -65,7 +65,7 @@ static void write_fields(FILE *out, const json_t *items) {
               "    Items:\n",
               out);
         json_array_foreach(items, i, item) {
-                const char *field = json_text(json_object_get(item, "fieldRef"), "fieldPath");
+                const char *field = json_text(item, "fieldRef", "fieldPath");
                 const json_t *resource = json_object_get(item, "resourceFieldRef");
 
                 fprintf(out, "      %s -> %s\n",

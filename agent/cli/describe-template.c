@@ -2,6 +2,7 @@
 #include "agent/cli/describe-template.h"
 
 #include "agent/cli/words.h"
+#include "common/json-text.h"
 
 void describe_map(const char *title, json_t *map, const char *indent, FILE *out) {
         bool is_first = true;

@@ -4,6 +4,7 @@
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/daemonset/rules/rules.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <stdio.h>

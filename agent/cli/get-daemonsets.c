@@ -7,6 +7,7 @@
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
 #include "agent/model/own-keys.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"

@@ -4,7 +4,6 @@
 #include "agent/cli/agent-client.h"
 #include "agent/cli/get-output.h"
 #include "agent/cli/watch.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

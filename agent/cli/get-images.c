@@ -8,6 +8,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 /* get images and images ls: a line for each image name. */
 

@@ -3,7 +3,6 @@
 
 #include "agent/cli/agent-client.h"
 #include "agent/cli/get-output.h"
-#include "agent/model/json-path.h"
 #include "agent/model/node-status.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/image-reference.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 #include "common/text.h"
 

@@ -3,6 +3,7 @@
 
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 typedef struct ApiResourceWord {
         const char *word;

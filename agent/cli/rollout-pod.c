@@ -8,6 +8,7 @@
 #include "agent/model/json.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <stdio.h>

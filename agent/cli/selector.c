@@ -5,6 +5,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 static void label_requirement_done(LabelRequirement *requirement) {
         free(requirement->key);
@@ -90,7 +91,7 @@ int selector_parse(const char *text, Selector *ret, Error *reterr) {
 
 /* As in Kubernetes, an absent label is not equal to any value. */
 static bool is_label_requirement_met(const LabelRequirement *requirement, const json_t *labels) {
-        const char *value = json_string_value(json_object_get(labels, requirement->key));
+        const char *value = json_text(labels, requirement->key);
         bool holds = value && (!requirement->value || streq(value, requirement->value));
 
         return holds != requirement->is_negated;

@@ -320,7 +320,7 @@ static bool has_delta_from(const json_t *deltas, const char *base) {
         size_t i;
 
         json_array_foreach(deltas, i, delta)
-                if (streq_ptr(json_string_value(json_object_get(delta, "base")), base))
+                if (streq_ptr(json_text(delta, "base"), base))
                         return true;
         return false;
 }
@@ -328,7 +328,7 @@ static bool has_delta_from(const json_t *deltas, const char *base) {
 /* A delta that cannot be made is only missing. */
 static int add_delta(const IndexImagesMaker *maker, const char *name, const char *platform,
                      json_t *entry, const SourceIndexPlatform *base, json_t *deltas) {
-        const char *digest = json_string_value(json_object_get(entry, "digest"));
+        const char *digest = json_text(entry, "digest");
         cleanup_free char *option = text_format("--platform=%s", platform);
         cleanup_json json_t *delta = NULL, *nothing = json_object();
         cleanup_error Error error = ERROR_NULL;
@@ -424,7 +424,7 @@ static int copy_blob_file(const IndexImagesMaker *maker, int blobs_fd, const cha
 
 static int copy_blob(const IndexImagesMaker *maker, int blobs_fd, const json_t *blob,
                      Error *reterr) {
-        const char *digest = strna(json_string_value(json_object_get(blob, "digest")));
+        const char *digest = strna(json_text(blob, "digest"));
         const char *hex = strchr(digest, ':');
         struct stat st;
 

@@ -7,6 +7,7 @@
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/url-escape.h"
 #include "common/utf8.h"
 

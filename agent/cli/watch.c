@@ -5,6 +5,7 @@
 #include "agent/cli/words.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 enum {
         EVENT_MAX = 16 * 1024 * 1024 /* one event of a watch */

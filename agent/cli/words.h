@@ -4,7 +4,6 @@
 /* Times and texts as kubectl writes them. Pure. */
 
 #include "agent/model/age.h"
-#include "agent/model/json-path.h"
 #include "common/macros.h"
 
 #include <jansson.h>

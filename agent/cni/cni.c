@@ -10,7 +10,6 @@
 #include "agent/cni/ipam-host-local.h"
 #include "agent/cni/network-config.h"
 #include "agent/cni/result.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
@@ -480,10 +479,9 @@ static void append_allocated_addresses(const CniNetwork *network, const json_t *
 
         if (!streq(get_json_text(ipam, "type"), "host-local"))
                 return;
-        (void) host_local_list_addresses(
-                get_json_text(ipam, "dataDir"),
-                get_json_text(json_object_get(network->root, "list"), "name"),
-                get_json_text(network->root, "containerId"), &addresses);
+        (void) host_local_list_addresses(get_json_text(ipam, "dataDir"),
+                                         strna(json_text(network->root, "list", "name")),
+                                         get_json_text(network->root, "containerId"), &addresses);
         strv_foreach(address, addresses)
                 (void) json_array_append_new(list, json_string(*address));
 }

@@ -6,7 +6,6 @@
 
 #include "agent/cni/limits.h"
 #include "agent/cni/network-config.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"

@@ -209,8 +209,7 @@ int device_checkpoint_parse(DeviceManager *manager, const char *text) {
         r = json_parse_text(text, strlen(text), 0, &json, NULL);
         if (r < 0)
                 return r;
-        is_old = !streq(strna(json_string_value(json_object_get(json, "boot"))),
-                        strna(manager->config.boot_id));
+        is_old = !streq(strna(json_text(json, "boot")), strna(manager->config.boot_id));
         json_array_foreach(json_object_get(json, "resources"), i, item) {
                 if (r >= 0)
                         r = parse_resource(manager, item);

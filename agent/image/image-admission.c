@@ -7,7 +7,6 @@
 
 #include "agent/image/image-record.h"
 #include "agent/image/pull-settings.h"
-#include "agent/model/json-path.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -7,7 +7,6 @@
 
 #include "agent/image/image-record.h"
 #include "agent/model/config.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/image-policy.h"
 
-#include "agent/model/json-path.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/file.h"

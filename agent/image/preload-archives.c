@@ -2,7 +2,6 @@
 #include "agent/image/preload-archives.h"
 
 #include "agent/image/archive-names.h"
-#include "agent/model/json-path.h"
 #include "common/array.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"

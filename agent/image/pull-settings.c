@@ -5,7 +5,6 @@
 #include "agent/image/pull-settings.h"
 
 #include "agent/model/json-memfd.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/registry-name.h"

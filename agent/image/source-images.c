@@ -2,7 +2,6 @@
 #include "agent/image/source-images.h"
 
 #include "agent/image/image-record.h"
-#include "agent/model/json-path.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -3,7 +3,6 @@
 
 #include "agent/kubeclient/event-object.h"
 
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/text.h"

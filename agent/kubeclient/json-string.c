@@ -3,7 +3,7 @@
 
 #include "agent/kubeclient/json-string.h"
 
-#include "agent/model/json-path.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <string.h>

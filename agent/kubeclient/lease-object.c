@@ -3,7 +3,6 @@
 
 #include "agent/kubeclient/lease-object.h"
 
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"

@@ -4,7 +4,6 @@
 
 #include "agent/kubeclient/mirror-pod.h"
 
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

@@ -3,8 +3,8 @@
 
 #include "agent/kubeclient/node-local-labels.h"
 #include "agent/kubeclient/node-status-json.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 

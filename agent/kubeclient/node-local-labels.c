@@ -5,7 +5,6 @@
 #include "agent/kubeclient/node-local-labels.h"
 
 #include "agent/kubeclient/json-string.h"
-#include "agent/model/json-path.h"
 #include "agent/model/match.h"
 #include "agent/model/names.h"
 #include "agent/model/own-keys.h"

@@ -6,7 +6,6 @@
 #include "agent/kubeclient/json-string.h"
 #include "agent/kubeclient/node-local-labels.h"
 #include "agent/kubeclient/node-status-json.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

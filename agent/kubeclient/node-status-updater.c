@@ -8,7 +8,6 @@
 #include "agent/kubeclient/reflector.h"
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/work-queue.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"

@@ -4,7 +4,6 @@
 #include "agent/kubeclient/object-summary.h"
 
 #include "agent/kubeclient/json-string.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 

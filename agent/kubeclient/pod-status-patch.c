@@ -3,7 +3,6 @@
 
 #include "agent/kubeclient/pod-status-patch.h"
 
-#include "agent/model/json-path.h"
 #include "agent/model/status.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

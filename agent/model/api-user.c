@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/api-user.h"
 
-#include "agent/model/json-path.h"
 #include "common/strv.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 

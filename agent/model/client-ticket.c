@@ -4,7 +4,6 @@
 
 #include "agent/model/client-ticket.h"
 
-#include "agent/model/json-path.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/hash.h"

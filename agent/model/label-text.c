@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/label-text.h"
 
-#include "agent/model/json-path.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/macros.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/own-keys.h"
 
-#include "agent/model/json-path.h"
+#include "common/json-text.h"
 #include "common/macros.h"
 
 #include <string.h>

@@ -3,7 +3,9 @@
 
 #include "agent/model/json.h"
 #include "agent/model/own-keys.h"
+#include "agent/model/status-condition.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 

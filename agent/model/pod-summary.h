@@ -4,7 +4,7 @@
 /* The line of a pod in `get pods`, by kubectl's rules. Pure. */
 
 #include "agent/model/age.h"
-#include "agent/model/json-path.h"
+#include "common/json-text.h"
 
 typedef struct PodSummary {
         const char *namespace; /* borrowed from the pod, as are the other pointers */

@@ -91,8 +91,8 @@ static bool is_sha256_hex(const char *text) {
 
 static int parse_index_file(const json_t *json, uint64_t file_max, SourceIndexFile *file,
                             Error *reterr) {
-        const char *name = strna(json_string_value(json_object_get(json, "name")));
-        const char *sha256 = strna(json_string_value(json_object_get(json, "sha256")));
+        const char *name = strna(json_text(json, "name"));
+        const char *sha256 = strna(json_text(json, "sha256"));
         json_int_t size = json_integer_value(json_object_get(json, "size"));
 
         if (!is_index_file_name(name))
@@ -158,7 +158,7 @@ static int parse_file_list(const json_t *array, uint64_t file_max, SourceIndex *
 
 static int parse_index_digest(const json_t *json, const char *key, char ret[SOURCE_DIGEST_SIZE],
                               Error *reterr) {
-        const char *digest = strna(json_string_value(json_object_get(json, key)));
+        const char *digest = strna(json_text(json, key));
 
         if (strncmp(digest, "sha256:", 7) != 0 || !is_sha256_hex(digest + 7))
                 return error_setf(reterr, EBADMSG,
@@ -243,8 +243,8 @@ static bool is_plain_text(const char *text, const char *others, size_t max) {
 }
 
 static int parse_index_platform(const json_t *json, SourceIndexPlatform *platform, Error *reterr) {
-        const char *name = strna(json_string_value(json_object_get(json, "platform")));
-        const char *media_type = strna(json_string_value(json_object_get(json, "mediaType")));
+        const char *name = strna(json_text(json, "platform"));
+        const char *media_type = strna(json_text(json, "mediaType"));
         int r;
 
         if (!strchr(name, '/') || !is_plain_text(name, "/._-", PLATFORM_LENGTH_MAX))
@@ -285,7 +285,7 @@ static int parse_platform_list(const json_t *json, SourceIndexImage *image, Erro
 
 /* A name in another spelling than the one that nodes look for would never be found. */
 static int parse_index_image(const json_t *json, SourceIndexImage *image, Error *reterr) {
-        const char *name = strna(json_string_value(json_object_get(json, "name")));
+        const char *name = strna(json_text(json, "name"));
         int r = image_reference_normalise(name, &image->name, reterr);
 
         if (r < 0)
@@ -385,15 +385,14 @@ static int parse_progress_deadline(const json_t *json, SourceIndex *index, Error
 }
 
 static int parse_index_head(const json_t *json, SourceIndex *index, Error *reterr) {
-        const char *fleet = strna(json_string_value(json_object_get(json, "fleet")));
+        const char *fleet = strna(json_text(json, "fleet"));
 
         if (json_integer_value(json_object_get(json, "format")) != INDEX_FORMAT)
                 return error_setf(reterr, EBADMSG, "format: must be %d", INDEX_FORMAT);
         index->number = json_integer_value(json_object_get(json, "number"));
         if (index->number <= 0)
                 return error_setf(reterr, EBADMSG, "number: must be a number above 0");
-        if (parse_rfc3339(strna(json_string_value(json_object_get(json, "expires"))),
-                          &index->expires) < 0)
+        if (parse_rfc3339(strna(json_text(json, "expires")), &index->expires) < 0)
                 return error_setf(reterr, EBADMSG,
                                   "expires: must be a time such as 2027-01-31T00:00:00Z");
         if (!source_name_is_valid(fleet))

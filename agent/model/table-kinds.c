@@ -2,10 +2,11 @@
 #include "agent/model/table-kinds.h"
 
 #include "agent/model/age.h"
-#include "agent/model/json-path.h"
 #include "agent/model/label-text.h"
 #include "agent/model/pod-summary.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 

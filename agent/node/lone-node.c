@@ -6,7 +6,6 @@
 #include "agent/node/lone-node.h"
 
 #include "agent/kubeclient/tls-config.h"
-#include "agent/model/json-path.h"
 #include "agent/node/node-authority.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

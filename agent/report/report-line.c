@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/report/report-line.h"
 
-#include "agent/model/json-path.h"
 #include "agent/model/node-status.h"
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"

@@ -395,7 +395,7 @@ static int read_message_fields(const MessageSchema *schema, unsigned type, Messa
 
 static int find_message_type(const MessageSchema *schema, const json_t *root, unsigned *ret,
                              Error *reterr) {
-        const char *name = json_string_value(json_object_get(root, "type"));
+        const char *name = json_text(root, "type");
 
         if (!name)
                 return error_setf(reterr, EBADMSG, "not a message: the type is missing");

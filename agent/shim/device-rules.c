@@ -2,6 +2,7 @@
 #include "agent/shim/device-rules.h"
 
 #include "common/array.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,8 +86,7 @@ static int64_t number_in(const json_t *json, const char *key) {
 }
 
 static DeviceRule read_rule(const json_t *json) {
-        const char *type = json_string_value(json_object_get(json, "type")),
-                   *access = json_string_value(json_object_get(json, "access"));
+        const char *type = json_text(json, "type"), *access = json_text(json, "access");
 
         if (!type)
                 type = "a";

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 
@@ -30,7 +31,7 @@ static int load_state(HookState *hook, int fd) {
 }
 
 static int load_config(HookState *hook) {
-        const char *bundle = json_string_value(json_object_get(hook->state, "bundle"));
+        const char *bundle = json_text(hook->state, "bundle");
         cleanup_free char *path = bundle ? path_join(bundle, "config.json") : NULL, *text = NULL;
         size_t length = 0;
         int r;

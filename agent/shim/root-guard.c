@@ -9,6 +9,7 @@
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/privileges.h"
 
 #include <fcntl.h>
@@ -282,8 +283,7 @@ static int guard_root(RootGuard *guard, Error *reterr) {
         if (r >= 0 && json_is_true(json_object_get(process, "terminal")))
                 r = check_terminal(guard, reterr);
         if (r >= 0)
-                r = prepare_directory(
-                        guard, strna(json_string_value(json_object_get(process, "cwd"))), reterr);
+                r = prepare_directory(guard, strna(json_text(process, "cwd")), reterr);
         return r < 0 ? r : protect_kernel_paths(guard, reterr);
 }
 

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/failpoint.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -274,8 +275,8 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
 /* {"level":"error","msg":"…","time":"…"}; NULL for any other line. */
 static char *error_message_of_line(const char *line, size_t length) {
         json_t *root = json_loadb(line, length, 0, NULL);
-        const char *level = json_string_value(json_object_get(root, "level"));
-        const char *text = json_string_value(json_object_get(root, "msg"));
+        const char *level = json_text(root, "level");
+        const char *text = json_text(root, "msg");
         char *message = NULL;
 
         if (level && text && (streq(level, "error") || streq(level, "fatal")))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/source/source-answer.h"
 
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"

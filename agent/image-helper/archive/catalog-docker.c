@@ -8,6 +8,7 @@
 #include "agent/image-helper/archive/tar-name.h"
 #include "agent/image-helper/process/safe-message.h"
 #include "agent/image-helper/pull/document.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 /* The name of the file has the digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
@@ -87,7 +88,7 @@ static int add_docker_names(Catalog *catalog, const CatalogImage *image, Error *
 
 static int add_docker_image(Catalog *catalog, const json_t *item, bool names_only, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
-        const char *config = document_string(item, "Config");
+        const char *config = json_text(item, "Config");
         CatalogImage image = { 0 };
         int r;
 

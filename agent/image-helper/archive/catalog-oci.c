@@ -8,12 +8,13 @@
 #include "agent/image-helper/delta/image-delta.h"
 #include "agent/image-helper/process/safe-message.h"
 #include "agent/image-helper/pull/image-manifest.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 static int read_oci_names(const json_t *descriptor, char ***names) {
         const json_t *annotations = json_object_get(descriptor, "annotations");
-        const char *full = document_string(annotations, "io.containerd.image.name");
-        const char *name = document_string(annotations, "org.opencontainers.image.ref.name");
+        const char *full = json_text(annotations, "io.containerd.image.name");
+        const char *name = json_text(annotations, "org.opencontainers.image.ref.name");
         int r = 0;
 
         if (full)
@@ -92,7 +93,7 @@ static int check_layout(const ImageArchive *source, Error *reterr) {
         r = document_parse(text, length, &json, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "oci-layout");
-        version = document_string(json, "imageLayoutVersion");
+        version = json_text(json, "imageLayoutVersion");
         if (!version || strncmp(version, "1.", 2) != 0)
                 return error_setf(reterr, ENOTSUP, "the layout version '%.32s' is unknown",
                                   strna(version));

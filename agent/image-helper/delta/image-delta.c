@@ -2,9 +2,10 @@
 #include "agent/image-helper/delta/image-delta.h"
 
 #include "agent/image-helper/delta/tar-patch.h"
+#include "common/json-text.h"
 
 static const char *delta_annotation(const json_t *object, const char *key) {
-        return document_string(json_object_get(object, "annotations"), key);
+        return json_text(object, "annotations", key);
 }
 
 static bool has_content(const json_t *layer, const char *content) {

@@ -4,13 +4,14 @@
 #include "agent/image-helper/process/safe-message.h"
 #include "agent/image-helper/pull/document.h"
 #include "common/base64.h"
+#include "common/json-text.h"
 
 /* ---- credentials ---- */
 
 /* Like the kubelet, the last of several members with one name counts. */
 static int add_secret_credentials(const json_t *secret, int number, const Endpoint *endpoint,
                                   Credentials *credentials) {
-        const char *text = document_string(secret, "document");
+        const char *text = json_text(secret, "document");
         cleanup_json json_t *document = NULL;
         size_t n = credentials->n;
         int r = text ? json_parse_text(text, strlen(text), 0, &document, NULL) : 0;
@@ -111,7 +112,7 @@ void pull_secrets_print_problems(const json_t *pull_secrets) {
         size_t i;
 
         json_array_foreach(pull_secrets, i, secret) {
-                const char *text = document_string(secret, "document");
+                const char *text = json_text(secret, "document");
                 cleanup_error Error error = ERROR_NULL;
                 cleanup_free char *message = NULL;
                 int r = pull_secret_check(

@@ -33,10 +33,6 @@ int document_parse(const char *text, size_t length, json_t **ret, Error *reterr)
         return 0;
 }
 
-const char *document_string(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key));
-}
-
 int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr) {
         const json_t *array = json_object_get(object, key), *item;
         size_t i;
@@ -69,8 +65,8 @@ json_t *document_string_array(char *const *strv) {
 }
 
 int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr) {
-        const char *media_type = document_string(value, "mediaType");
-        const char *digest = document_string(value, "digest");
+        const char *media_type = json_text(value, "mediaType");
+        const char *digest = json_text(value, "digest");
         const json_t *size = json_object_get(value, "size");
 
         if (!media_type)
@@ -153,7 +149,7 @@ int document_refuse_schema_1(Error *reterr) {
 }
 
 bool artifact_has_type(const json_t *object, const char *type) {
-        const char *own = document_string(object, "artifactType");
+        const char *own = json_text(object, "artifactType");
 
         return own && streq(own, type);
 }

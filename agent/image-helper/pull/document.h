@@ -20,9 +20,6 @@ enum {
  * counts. The message quotes nothing of it. 0 or -EBADMSG. */
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr);
 
-/* A string member of an object; NULL if it is missing or of another type. */
-const char *document_string(const json_t *object, const char *key);
-
 /* An array of strings, or null, of an object, appended to 'strv'. 0, -EBADMSG, or -E2BIG. */
 int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr);
 

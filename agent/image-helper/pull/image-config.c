@@ -4,6 +4,7 @@
 #include "agent/image-helper/archive/tar-name.h"
 #include "agent/image-helper/pull/document.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -239,7 +240,7 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
         if (r < 0)
                 return r;
         rootfs = json_object_get(json, "rootfs");
-        if (!streq(strna(document_string(rootfs, "type")), "layers"))
+        if (!streq(strna(json_text(rootfs, "type")), "layers"))
                 return error_setf(reterr, EBADMSG, "it has no root file system of layers");
         r = parse_diff_ids(config, rootfs, reterr);
         if (r < 0)

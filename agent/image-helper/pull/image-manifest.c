@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/pull/platform.h"
 #include "agent/image-helper/signature/signature-collect.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 int catalog_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor) {
@@ -27,7 +28,7 @@ int image_manifest_parse(const char *text, size_t length, const char *media_type
         r = document_parse(text, length, &json, reterr);
         if (r < 0)
                 return r;
-        own = document_string(json, "mediaType");
+        own = json_text(json, "mediaType");
         if (json_integer_value(json_object_get(json, "schemaVersion")) == 1)
                 return document_refuse_schema_1(reterr);
         if (json_integer_value(json_object_get(json, "schemaVersion")) != 2)
@@ -146,21 +147,20 @@ typedef struct IndexSearch {
 
 /* An entry without a platform is decided by the document to which it refers. */
 static bool has_platform(const json_t *entry) {
-        return document_string(json_object_get(entry, "platform"), "architecture");
+        return json_text(entry, "platform", "architecture");
 }
 
 /* More is better, 0: not for this machine. */
 static unsigned score_entry(const json_t *entry) {
         const json_t *platform = json_object_get(entry, "platform");
-        const char *os = document_string(platform, "os");
+        const char *os = json_text(platform, "os");
 
-        return platform_match_score(os && os[0] ? os : "linux",
-                                    document_string(platform, "architecture"),
-                                    document_string(platform, "variant"));
+        return platform_match_score(os && os[0] ? os : "linux", json_text(platform, "architecture"),
+                                    json_text(platform, "variant"));
 }
 
 static bool is_candidate(const json_t *entry) {
-        const char *type = document_string(entry, "mediaType");
+        const char *type = json_text(entry, "mediaType");
 
         return type && (media_type_is_manifest(type) || media_type_is_index(type)) &&
                !oci_descriptor_is_attestation(entry);
@@ -177,9 +177,8 @@ static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         json_array_foreach(manifests, i, item)
                 if (is_candidate(item))
                         other = json_object_get(item, "platform");
-        (void) platform_set_mismatch_error(document_string(other, "os"),
-                                           document_string(other, "architecture"),
-                                           document_string(other, "variant"), &search->refusal);
+        (void) platform_set_mismatch_error(json_text(other, "os"), json_text(other, "architecture"),
+                                           json_text(other, "variant"), &search->refusal);
         return search->refusal.message ? 1 : -ENOMEM;
 }
 

@@ -11,6 +11,7 @@
 #include "agent/image-helper/pull/pull-private.h"
 #include "agent/image-helper/registry/document-fetch.h"
 #include "agent/image-helper/store/stored-image.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/text.h"
 
@@ -33,8 +34,8 @@ static size_t repository_length(const char *reference) {
 
 static bool is_other_image_of_repository(const json_t *item, const char *reference,
                                          const char *digest) {
-        const char *name = document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
-        const char *own = document_string(item, "digest");
+        const char *name = json_text(item, "annotations", ANNOTATION_NAME);
+        const char *own = json_text(item, "digest");
         size_t n = repository_length(reference);
 
         return name && own && !streq(own, digest) && repository_length(name) == n &&
@@ -43,8 +44,7 @@ static bool is_other_image_of_repository(const json_t *item, const char *referen
 
 /* Only an image that the pull may see is a reason to request a delta. */
 static bool may_be_base(const RegistryPull *pull, const json_t *item) {
-        const char *digest =
-                document_string(json_object_get(item, "annotations"), ANNOTATION_DIGEST);
+        const char *digest = json_text(item, "annotations", ANNOTATION_DIGEST);
 
         return digest && store_view_may_show_image(pull->view, digest);
 }
@@ -105,8 +105,7 @@ static bool is_base_usable(RegistryPull *pull, const char *config_digest) {
 
 /* 1: the image has it now. 0: its base is missing. */
 static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
-        const char *base =
-                document_string(json_object_get(item, "annotations"), ANNOTATION_DELTA_CONFIG);
+        const char *base = json_text(item, "annotations", ANNOTATION_DELTA_CONFIG);
         cleanup_json json_t *artifact = NULL;
         OciDescriptor descriptor = { 0 };
         int r;

@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/pull/document.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #define SETTINGS_BYTES_MAX (8 * MIB)
 
@@ -31,15 +32,15 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 return error_prefixf(reterr, r, "settings on standard input");
         *ret = (PullSettings){
                 .document = document,
-                .auth_file = document_string(document, "authFile"),
+                .auth_file = json_text(document, "authFile"),
                 .pull_secrets = get_settings_list(document, "pullSecrets"),
                 .auths = get_settings_list(document, "auths"),
                 .auth_hashes = get_settings_list(document, "authHashes"),
                 .insecure = get_settings_list(document, "insecureRegistries"),
                 .mirrors = get_settings_list(document, "mirrors"),
-                .proxy_http = document_string(document, "httpProxy"),
-                .proxy_https = document_string(document, "httpsProxy"),
-                .proxy_none_for = document_string(document, "noProxy"),
+                .proxy_http = json_text(document, "httpProxy"),
+                .proxy_https = json_text(document, "httpsProxy"),
+                .proxy_none_for = json_text(document, "noProxy"),
                 .certificate_directories = get_settings_list(document, "certificateDirectories"),
                 .stall_seconds =
                         (unsigned) json_integer_value(json_object_get(document, "stallSeconds")),
@@ -57,7 +58,7 @@ static void wipe_pull_secrets(const json_t *secrets) {
         size_t i;
 
         json_array_foreach(secrets, i, secret) {
-                const char *text = document_string(secret, "document");
+                const char *text = json_text(secret, "document");
 
                 if (text)
                         explicit_bzero((char *) (uintptr_t) text, strlen(text));

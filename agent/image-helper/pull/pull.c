@@ -122,7 +122,7 @@ static int find_document_type(const PulledDocument *document, const char *media_
 
         if (r < 0)
                 return r;
-        own = document_string(json, "mediaType");
+        own = json_text(json, "mediaType");
         if (own && media_type_is_manifest(media_type) != media_type_is_manifest(own) &&
             media_type_is_index(media_type) != media_type_is_index(own))
                 return error_setf(reterr, EBADMSG,

@@ -9,6 +9,7 @@
 #include "agent/image-helper/pull/document.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/spawn.h"
 
 #include <fcntl.h>
@@ -98,8 +99,8 @@ static int run_credential_helper(const char *program, const char *server, char *
 }
 
 static int parse_helper_output(const json_t *answer, Credential *ret, Error *reterr) {
-        const char *user = document_string(answer, "Username");
-        const char *secret = document_string(answer, "Secret");
+        const char *user = json_text(answer, "Username");
+        const char *secret = json_text(answer, "Secret");
         bool is_token = user && streq(user, TOKEN_USER);
         Credential one = { 0 };
 

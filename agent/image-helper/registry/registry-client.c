@@ -12,6 +12,7 @@
 #include "agent/image-helper/registry/registry-token.h"
 #include "common/back-off.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <time.h>
@@ -191,7 +192,7 @@ static void quote_words(const TransportResponse *reply, char ret[static WORDS_LE
         if (document_parse(reply->error_text, strlen(reply->error_text), &json, NULL) < 0)
                 return;
         first = json_array_get(json_object_get(json, "errors"), 0);
-        message = document_string(first, "message");
+        message = json_text(first, "message");
         if (message && message[0])
                 (void) snprintf(ret, WORDS_LENGTH_MAX + 16, " (\"%.*s\")", WORDS_LENGTH_MAX,
                                 message);

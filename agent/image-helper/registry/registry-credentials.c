@@ -4,6 +4,7 @@
 #include "agent/image-helper/pull/document.h"
 #include "common/array.h"
 #include "common/base64.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/registry-name.h"
 #include "common/text.h"
@@ -124,7 +125,7 @@ unsigned credentials_match(const char *key, const char *registry, const char *re
 }
 
 static int copy_credential_string(const json_t *entry, const char *key, char **ret) {
-        const char *text = document_string(entry, key);
+        const char *text = json_text(entry, key);
 
         if (!text || !text[0])
                 return 0;
@@ -134,7 +135,7 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
 /* "auth" is user and password with a colon between them, in Base64. As for the kubelet, it replaces
  * those that are stated separately. */
 static int decode_auth_field(const json_t *entry, Credential *ret) {
-        const char *auth = document_string(entry, "auth");
+        const char *auth = json_text(entry, "auth");
         char *text = NULL, *colon;
         size_t length;
         int r;
@@ -283,7 +284,7 @@ static int add_from_helpers(Credentials *credentials, const json_t *document,
         int r;
 
         if (!name)
-                name = document_string(document, "credsStore");
+                name = json_text(document, "credsStore");
         if (!name || !name[0])
                 return 0;
         r = credential_ask_helper(name, server, &one, &error);

@@ -4,6 +4,7 @@
 #include "agent/image-helper/pull/document.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/text.h"
 #include "common/url-escape.h"
 
@@ -109,9 +110,9 @@ static int parse_token_response(const Buffer *answer, char **ret, Error *reterr)
         int r;
 
         r = document_parse(strna(answer->data), answer->length, &json, NULL);
-        token = r < 0 ? NULL : document_string(json, "token");
+        token = r < 0 ? NULL : json_text(json, "token");
         if (!token && r >= 0)
-                token = document_string(json, "access_token");
+                token = json_text(json, "access_token");
         if (!token || !token[0] || strlen(token) > TOKEN_LENGTH_MAX || strpbrk(token, "\r\n"))
                 return error_setf(reterr, EBADMSG, "the token server sent no token");
         *ret = strdup(token);

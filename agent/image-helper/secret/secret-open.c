@@ -8,6 +8,7 @@
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 
@@ -86,7 +87,7 @@ static int open_value(const SecretRequest *request, const json_t *value, Buffer 
                 r = age_decrypt(data, length, request->identities, request->n_identities, &opened,
                                 &opened_length, reterr);
         if (r < 0)
-                return error_prefixf(reterr, r, "%s", strna(document_string(value, "name")));
+                return error_prefixf(reterr, r, "%s", strna(json_text(value, "name")));
         r = append_opened_value(results, opened, opened_length);
         explicit_bzero(opened, opened_length);
         return r;

@@ -8,6 +8,7 @@
 
 #include "agent/image-helper/pull/document.h"
 #include "agent/image-helper/signature/signed-identity.h"
+#include "common/json-text.h"
 #include "common/public-key.h"
 #include "common/text.h"
 
@@ -47,11 +48,10 @@ static int load_requirement_keys(RequirementCheck *check, Error *reterr) {
         if (json_array_size(keys) > KEYS_MAX)
                 return error_setf(reterr, E2BIG, "it has more than %d keys", KEYS_MAX);
         json_array_foreach(keys, i, key) {
-                int r = public_key_parse(strna(document_string(key, "pem")), &check->keys[i],
-                                         reterr);
+                int r = public_key_parse(strna(json_text(key, "pem")), &check->keys[i], reterr);
 
                 if (r < 0)
-                        return error_prefixf(reterr, r, "%s", strna(document_string(key, "name")));
+                        return error_prefixf(reterr, r, "%s", strna(json_text(key, "name")));
                 check->n_keys++;
         }
         return 0;
@@ -143,7 +143,7 @@ int signatures_check(const json_t *policy, const char *const *digests, const Sig
         json_array_foreach(requirements, i, requirement) {
                 cleanup_with(requirement_check_done) RequirementCheck check = {
                         .requirement = requirement,
-                        .reference = strna(document_string(policy, "reference")),
+                        .reference = strna(json_text(policy, "reference")),
                         .digests = digests,
                 };
                 cleanup_error Error error = ERROR_NULL;
@@ -152,7 +152,7 @@ int signatures_check(const json_t *policy, const char *const *digests, const Sig
                 if (r < 0 && r != -ENOMEM)
                         return error_setf(reterr, EKEYREJECTED,
                                           "SignatureValidationFailed: image %s: %s: %s", digests[0],
-                                          strna(document_string(requirement, "rule")),
+                                          strna(json_text(requirement, "rule")),
                                           error_message(&error, r));
                 if (r < 0)
                         return r;

@@ -4,6 +4,7 @@
 #include "agent/image-helper/pull/document.h"
 #include "agent/image-helper/registry/document-fetch.h"
 #include "common/base64.h"
+#include "common/json-text.h"
 
 enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
@@ -114,7 +115,7 @@ bool manifest_has_signatures(const json_t *manifest) {
         size_t i;
 
         json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
-                const char *type = document_string(layer, "mediaType");
+                const char *type = json_text(layer, "mediaType");
 
                 if (is_payload_type(type) || is_bundle_type(type))
                         return true;
@@ -158,7 +159,7 @@ static int add_layer_signature(SignatureCollection *collection, const json_t *la
                                Error *reterr) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         const json_t *annotations = json_object_get(layer, "annotations");
-        const char *signature = document_string(annotations, ANNOTATION_SIGNATURE);
+        const char *signature = json_text(annotations, ANNOTATION_SIGNATURE);
         OciDescriptor descriptor = { 0 };
         bool is_payload;
         int r = oci_descriptor_parse(layer, &descriptor, reterr);
@@ -187,7 +188,7 @@ static int add_manifest_signatures(SignatureCollection *collection, const json_t
         const json_t *subject = json_object_get(manifest, "subject"), *layer;
         size_t i;
 
-        if (subject && !is_wanted_digest(collection, document_string(subject, "digest")))
+        if (subject && !is_wanted_digest(collection, json_text(subject, "digest")))
                 return 0;
         json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
                 cleanup_error Error error = ERROR_NULL;
@@ -217,7 +218,7 @@ static int add_referrers(SignatureCollection *collection, const json_t *index) {
         size_t i, n = 0;
 
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
-                const char *type = document_string(item, "artifactType");
+                const char *type = json_text(item, "artifactType");
                 OciDescriptor descriptor = { 0 };
                 int r;
 

@@ -8,6 +8,7 @@
 #include "agent/image-helper/signature/signature-check.h"
 #include "agent/image-helper/signature/signature-collect.h"
 #include "agent/image-helper/signature/signature-store.h"
+#include "common/json-text.h"
 
 /* The image that is to be admitted, and its documents. */
 typedef struct SignatureGate {
@@ -69,7 +70,7 @@ static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
 
 /* The signatures are stored before the result that they prove. */
 static int record_passed_image(const SignatureGate *gate, Error *reterr) {
-        const char *fingerprint = document_string(gate->settings->signature_policy, "fingerprint");
+        const char *fingerprint = json_text(gate->settings->signature_policy, "fingerprint");
         int r = 0;
 
         if (gate->set.n > 0)
@@ -117,7 +118,7 @@ int signature_gate_pass_vouched(const PullSettings *settings, const CatalogImage
 /* The rules for an archive of "docker save" and for an OCI layout differ. */
 static int check_archive_format(const PullSettings *settings, const CatalogImage *image,
                                 Error *reterr) {
-        const char *transport = document_string(settings->origin, "transport");
+        const char *transport = json_text(settings->origin, "transport");
 
         if (!transport || streq(transport, catalog_image_transport(image)))
                 return 0;
@@ -198,7 +199,7 @@ static bool index_lists_image(const FetchedDocument *document, const char *diges
 
         if (image_manifest_parse(document->text, document->length, NULL, &index, NULL) < 0)
                 return false;
-        type = document_string(index, "mediaType");
+        type = json_text(index, "mediaType");
         if (type && !media_type_is_index(type))
                 return false;
         json_array_foreach(json_object_get(index, "manifests"), i, item) {

@@ -117,8 +117,8 @@ int signature_store_write(Store *store, const char *digest, const char *index_di
 }
 
 static int read_stored_signature(const json_t *item, SignatureSet *set) {
-        const char *signature = document_string(item, "signature");
-        const char *text = document_string(item, signature ? "payload" : "bundle");
+        const char *signature = json_text(item, "signature");
+        const char *text = json_text(item, signature ? "payload" : "bundle");
         cleanup_free char *document = NULL;
         size_t length = 0;
         int r = text ? base64_decode(text, &document, &length) : -EBADMSG;
@@ -158,7 +158,7 @@ static int read_recorded_index(const Store *store, const char *directory, const 
         r = read_stored_json(store, path, max_bytes, &json);
         if (r < 0)
                 return r;
-        index_digest = document_string(json, "indexDigest");
+        index_digest = json_text(json, "indexDigest");
         return index_digest && digest_parse(index_digest, ret) >= 0 ? 0 : -ENOENT;
 }
 
@@ -217,8 +217,8 @@ static json_t *update_verified(const json_t *before, bool was_damaged,
                                const VerifiedUpdate *update) {
         const json_t *known = json_object_get(before, "access");
         cleanup_json json_t *access = known ? json_deep_copy(known) : NULL;
-        const char *index_digest = update->index_digest ? update->index_digest
-                                                        : document_string(before, "indexDigest");
+        const char *index_digest =
+                update->index_digest ? update->index_digest : json_text(before, "indexDigest");
 
         if (!access && (update->repository || was_damaged))
                 access = json_object();

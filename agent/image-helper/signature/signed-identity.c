@@ -4,6 +4,7 @@
 #include "agent/image-helper/pull/document.h"
 #include "common/cleanup.h"
 #include "common/image-reference.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 static bool is_same_repository(const ImageReference *a, const ImageReference *b) {
@@ -48,11 +49,10 @@ static int remap_name(const json_t *identity, ImageReference *image, Error *rete
         const char *rest;
         int r;
 
-        r = image_reference_normalise_prefix(strna(document_string(identity, "prefix")), &prefix,
-                                             reterr);
+        r = image_reference_normalise_prefix(strna(json_text(identity, "prefix")), &prefix, reterr);
         if (r >= 0)
-                r = image_reference_normalise_prefix(
-                        strna(document_string(identity, "signedPrefix")), &signed_prefix, reterr);
+                r = image_reference_normalise_prefix(strna(json_text(identity, "signedPrefix")),
+                                                     &signed_prefix, reterr);
         if (r < 0)
                 return r;
         name = image_reference_format(image);
@@ -77,9 +77,9 @@ static int find_expected_name(const json_t *identity, const char *kind, const ch
         int r;
 
         if (streq(kind, "exactReference"))
-                text = document_string(identity, "dockerReference");
+                text = json_text(identity, "dockerReference");
         else if (streq(kind, "exactRepository"))
-                text = document_string(identity, "dockerRepository");
+                text = json_text(identity, "dockerRepository");
         r = image_reference_parse(strna(text), ret, reterr);
         if (r < 0)
                 return r;
@@ -119,7 +119,7 @@ static int refuse_signed_name(int r) {
 
 int signed_identity_check(const json_t *identity, const char *image, const char *reference,
                           Error *reterr) {
-        const char *type = document_string(identity, "type");
+        const char *type = json_text(identity, "type");
         const char *kind = type ? type : "matchRepoDigestOrExact";
         cleanup_with(image_reference_done) ImageReference expected = { 0 }, signed_name = { 0 };
         int r = find_expected_name(identity, kind, image, &expected, reterr);

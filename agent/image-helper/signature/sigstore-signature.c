@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/pull/document.h"
 #include "common/base64.h"
+#include "common/json-text.h"
 
 #define PAYLOAD_KIND   "cosign container image signature"
 #define STATEMENT_KIND "application/vnd.in-toto+json"
@@ -56,7 +57,7 @@ void signed_content_done(SignedContent *content) {
 
 static int decode_base64_member(const json_t *object, const char *key, char **ret,
                                 size_t *ret_length, Error *reterr) {
-        const char *text = document_string(object, key);
+        const char *text = json_text(object, key);
         int r = text ? base64_decode(text, ret, ret_length) : -EINVAL;
 
         return r == -EINVAL ? error_setf(reterr, EBADMSG, "'%s' is not base64", key) : r;
@@ -97,7 +98,7 @@ static int encode_dsse_bytes(SignedContent *content, const char *type) {
 
 static int check_bundle_material(const json_t *bundle, Error *reterr) {
         const json_t *material = json_object_get(bundle, "verificationMaterial");
-        const char *type = document_string(bundle, "mediaType");
+        const char *type = json_text(bundle, "mediaType");
 
         if (!type || strncmp(type, SIGSTORE_BUNDLE_PREFIX, strlen(SIGSTORE_BUNDLE_PREFIX)) != 0)
                 return error_setf(reterr, EBADMSG, "it is not a bundle of sigstore");
@@ -123,7 +124,7 @@ static int open_signed_bundle(const SigstoreSignature *signature, SignedContent 
                 return r;
         envelope = json_object_get(bundle, "dsseEnvelope");
         signatures = json_object_get(envelope, "signatures");
-        type = document_string(envelope, "payloadType");
+        type = json_text(envelope, "payloadType");
         if (!type || !streq(type, STATEMENT_KIND) || json_array_size(signatures) != 1)
                 return error_setf(reterr, EBADMSG,
                                   "it has no envelope with one statement and one signature");
@@ -166,9 +167,9 @@ static int parse_payload_claims(const json_t *payload, SignatureClaims *claims, 
         const json_t *critical = json_object_get(payload, "critical");
         const json_t *identity = json_object_get(critical, "identity");
         const json_t *image = json_object_get(critical, "image");
-        const char *digest = document_string(image, "docker-manifest-digest");
-        const char *reference = document_string(identity, "docker-reference");
-        const char *type = document_string(critical, "type");
+        const char *digest = json_text(image, "docker-manifest-digest");
+        const char *reference = json_text(identity, "docker-reference");
+        const char *type = json_text(critical, "type");
 
         if (!has_exactly(critical, 3) || !has_exactly(identity, 1) || !has_exactly(image, 1) ||
             !type || !streq(type, PAYLOAD_KIND))
@@ -182,7 +183,7 @@ static int parse_payload_claims(const json_t *payload, SignatureClaims *claims, 
 }
 
 static int parse_statement_digest(const json_t *subject, SignatureClaims *claims) {
-        const char *hex = document_string(json_object_get(subject, "digest"), "sha256");
+        const char *hex = json_text(subject, "digest", "sha256");
         char digest[sizeof(DIGEST_PREFIX) + SHA256_HEX_SIZE];
 
         if (!hex || strlen(hex) != SHA256_HEX_SIZE - 1)
@@ -195,8 +196,8 @@ static int parse_statement_digest(const json_t *subject, SignatureClaims *claims
 static int parse_statement_claims(const json_t *statement, SignatureClaims *claims, Error *reterr) {
         const json_t *subjects = json_object_get(statement, "subject");
         const json_t *subject = json_array_get(subjects, 0);
-        const char *kind = document_string(statement, "_type"), *name;
-        const char *predicate = document_string(statement, "predicateType");
+        const char *kind = json_text(statement, "_type"), *name;
+        const char *predicate = json_text(statement, "predicateType");
 
         if (!kind || strncmp(kind, "https://in-toto.io/Statement/v", 30) != 0)
                 return error_setf(reterr, EBADMSG, "the payload is not a statement of in-toto");
@@ -205,7 +206,7 @@ static int parse_statement_claims(const json_t *statement, SignatureClaims *clai
                                   strna(predicate));
         if (json_array_size(subjects) != 1 || parse_statement_digest(subject, claims) < 0)
                 return error_setf(reterr, EBADMSG, "the statement has no digest of one image");
-        name = document_string(subject, "name");
+        name = json_text(subject, "name");
         claims->reference = name && name[0] ? strdup(name) : NULL;
         return !name || !name[0] || claims->reference ? 0 : -ENOMEM;
 }

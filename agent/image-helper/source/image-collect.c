@@ -9,6 +9,7 @@
 #include "agent/image-helper/registry/document-fetch.h"
 #include "common/file.h"
 #include "common/image-reference.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -151,8 +152,7 @@ static int find_layout_image(ImageCollection *collection, const char *reference,
                                               .open_layer = open_layout_layer,
                                               .userdata = collection };
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
-                const char *name =
-                        document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
+                const char *name = json_text(item, "annotations", ANNOTATION_NAME);
                 OciDescriptor descriptor = { 0 };
 
                 if (!name || !image_reference_equals(name, reference))
@@ -201,7 +201,7 @@ static int find_registry_image(ImageCollection *collection, const ImageReference
         if (reference->digest && !streq(reference->digest, descriptor.digest))
                 return error_setf(reterr, EBADMSG, "the registry sent another image: %s",
                                   descriptor.digest);
-        own = document_string(json, "mediaType");
+        own = json_text(json, "mediaType");
         descriptor.media_type = own ? own : document.media_type;
         descriptor.size = document.length;
         collection->source =

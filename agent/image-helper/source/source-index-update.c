@@ -11,6 +11,7 @@
 #include "agent/model/source-index.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <unistd.h>
 
@@ -44,8 +45,8 @@ static void index_update_done(IndexUpdate *update) {
 
 /* Whether an index was judged by the fleet and the keys that the configuration has now. */
 static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *state) {
-        return streq_ptr(document_string(state, "fleet"), update->settings->fleet) &&
-               streq_ptr(document_string(state, "configuredKeys"), update->trust.configured);
+        return streq_ptr(json_text(state, "fleet"), update->settings->fleet) &&
+               streq_ptr(json_text(state, "configuredKeys"), update->trust.configured);
 }
 
 /* For the names of files whose contents are here. A damaged one only means that all is fetched. */
@@ -95,7 +96,7 @@ static int check_index(IndexUpdate *update, Error *reterr) {
 
 /* If newer indexes are kept away from a node, it reports this when its index expires. */
 static int check_known_expiry(const json_t *state, Error *reterr) {
-        const char *expires = strna(document_string(state, "expires"));
+        const char *expires = strna(json_text(state, "expires"));
         uint64_t time, now = now_realtime_usec();
         char clock[CLOCK_DESCRIPTION_SIZE];
 
@@ -245,8 +246,7 @@ static int offer_index(IndexUpdate *update, Error *reterr) {
 
 /* The known content, under its current ETag. */
 static int keep_index(const IndexUpdate *update, const char *which, json_t *known, Error *reterr) {
-        if (!update->body.is_unchanged &&
-            !streq_ptr(document_string(known, "etag"), update->body.etag)) {
+        if (!update->body.is_unchanged && !streq_ptr(json_text(known, "etag"), update->body.etag)) {
                 (void) json_object_set_new(known, "etag", json_string(update->body.etag));
                 (void) json_object_set_new(known, "url", json_string(update->settings->url));
                 (void) source_store_write_state(update->store, which, known);
@@ -289,8 +289,8 @@ int update_index_source(SourceTransfer *transfer, const SourceSettings *settings
                 return error_prefixf(reterr, r, "the index");
         if (!update.body.is_unchanged)
                 sha256_hex(update.body.data, update.body.length, update.sha256);
-        is_unchanged = update.body.is_unchanged ||
-                       streq_ptr(document_string(known, "sha256"), update.sha256);
+        is_unchanged =
+                update.body.is_unchanged || streq_ptr(json_text(known, "sha256"), update.sha256);
         r = is_unchanged ? keep_index(&update, which, known, reterr) : take_index(&update, reterr);
         if (r >= 0)
                 print_source_result(transfer, is_unchanged ? "unchanged" : "new");

@@ -2,6 +2,7 @@
 #include "agent/image-helper/source/source-settings.h"
 
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #define SOURCE_SETTINGS_BYTES_MAX (1 * MIB)
@@ -21,14 +22,14 @@ int source_settings_parse(json_t *document, SourceSettings *ret, Error *reterr) 
         r = document_strv(settings.document, "keys", &settings.keys, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "settings on standard input");
-        settings.fleet = document_string(settings.document, "fleet");
-        settings.body = document_string(settings.document, "body");
-        settings.url = strna(document_string(settings.document, "url"));
-        settings.directory = document_string(settings.document, "directory");
-        settings.authority_file = document_string(settings.document, "caFile");
-        settings.proxy_http = document_string(settings.document, "httpProxy");
-        settings.proxy_https = document_string(settings.document, "httpsProxy");
-        settings.proxy_none_for = document_string(settings.document, "noProxy");
+        settings.fleet = json_text(settings.document, "fleet");
+        settings.body = json_text(settings.document, "body");
+        settings.url = strna(json_text(settings.document, "url"));
+        settings.directory = json_text(settings.document, "directory");
+        settings.authority_file = json_text(settings.document, "caFile");
+        settings.proxy_http = json_text(settings.document, "httpProxy");
+        settings.proxy_https = json_text(settings.document, "httpsProxy");
+        settings.proxy_none_for = json_text(settings.document, "noProxy");
         settings.rate_max = get_settings_number(settings.document, "rate");
         settings.file_max = get_settings_number(settings.document, "fileMax");
         settings.stall_seconds = (unsigned) get_settings_number(settings.document, "stallSeconds");

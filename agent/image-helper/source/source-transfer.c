@@ -3,6 +3,7 @@
 
 #include "agent/model/source-index.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -167,13 +168,13 @@ static int get_source_document(SourceTransfer *transfer, const char *suffix, con
                                   .timeout_sec =
                                           find_document_timeout(transfer->settings, size_max) };
         cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
-        const char *etag = document_string(known, "etag");
+        const char *etag = json_text(known, "etag");
         SourceReply reply = { 0 };
         int r = fd < 0 ? -errno : make_source_request(transfer, suffix, NULL, &request, reterr);
 
         if (r < 0)
                 return r;
-        if (etag && streq_ptr(document_string(known, "url"), request.url))
+        if (etag && streq_ptr(json_text(known, "url"), request.url))
                 (void) snprintf(request.etag, sizeof(request.etag), "%s", etag);
         r = perform_counted_request(transfer, &request, fd, &reply, reterr);
         if (r < 0)

@@ -42,8 +42,8 @@ static int take_trust(SourceTrust *trust, const SourceSettings *settings, const 
                       Error *reterr) {
         trust->number = json_integer_value(json_object_get(record, "number"));
         (void) snprintf(trust->sha256, sizeof(trust->sha256), "%s",
-                        strna(document_string(record, "sha256")));
-        if (streq_ptr(document_string(record, "configuredKeys"), trust->configured))
+                        strna(json_text(record, "sha256")));
+        if (streq_ptr(json_text(record, "configuredKeys"), trust->configured))
                 return document_strv(record, "keys", &trust->keys, reterr);
         trust->is_recorded = false;
         return strv_extend(&trust->keys, settings->keys);
@@ -81,7 +81,7 @@ static int read_record(const SourceStore *store, const SourceSettings *settings,
 int source_trust_load(const SourceStore *store, const SourceSettings *settings,
                       const json_t *current, SourceTrust *ret, Error *reterr) {
         cleanup_json json_t *record = NULL;
-        bool is_of_fleet = streq_ptr(document_string(current, "fleet"), settings->fleet);
+        bool is_of_fleet = streq_ptr(json_text(current, "fleet"), settings->fleet);
         int r = read_record(store, settings, &record, reterr);
 
         if (r < 0)

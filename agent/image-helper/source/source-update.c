@@ -4,6 +4,7 @@
 #include "agent/image-helper/process/image-confine.h"
 #include "agent/image-helper/source/source-index-update.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ static json_t *make_url_state(const SourceSettings *settings, const SourceBody *
 }
 
 static bool is_same_content(const json_t *known, const json_t *state) {
-        return streq_ptr(document_string(known, "sha256"), document_string(state, "sha256")) &&
-               streq_ptr(document_string(known, "url"), document_string(state, "url"));
+        return streq_ptr(json_text(known, "sha256"), json_text(state, "sha256")) &&
+               streq_ptr(json_text(known, "url"), json_text(state, "url"));
 }
 
 static int offer_url_body(SourceStore *store, const SourceBody *body, const json_t *state,
@@ -50,7 +51,7 @@ static int offer_url_body(SourceStore *store, const SourceBody *body, const json
  * ETag. */
 static int keep_url_state(const SourceStore *store, const char *which, const json_t *known,
                           const json_t *state) {
-        if (streq_ptr(document_string(known, "etag"), document_string(state, "etag")))
+        if (streq_ptr(json_text(known, "etag"), json_text(state, "etag")))
                 return 0;
         return source_store_write_state(store, which, state);
 }

@@ -5,6 +5,7 @@
 #include "agent/image-helper/pull/image-config.h"
 #include "agent/image-helper/store/stored-image.h"
 #include "common/checksummed.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static int read_config(const Store *store, const char *manifest_digest, ImageCon
                 r = document_parse(text, length, &manifest, NULL);
         if (r < 0)
                 return r;
-        digest = document_string(json_object_get(manifest, "config"), "digest");
+        digest = json_text(manifest, "config", "digest");
         if (!digest || !digest_is_valid(digest))
                 return -EBADMSG;
         r = store_read_blob(store, digest, CONFIG_SIZE_MAX, &config, &length);
@@ -71,8 +72,7 @@ static int write_completed_record(Store *store, const char *path, const json_t *
 static int complete_record(Store *store, const json_t *entry, Error *reterr) {
         cleanup_with(image_config_freep) ImageConfig *config = NULL;
         cleanup_json json_t *record = NULL;
-        const char *manifest = document_string(entry, "digest"),
-                   *digest = stored_image_digest(entry);
+        const char *manifest = json_text(entry, "digest"), *digest = stored_image_digest(entry);
         char path[PATH_SIZE];
         int r;
 

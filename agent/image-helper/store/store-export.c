@@ -33,7 +33,7 @@ static int write_blob(const Store *store, const char *digest, int fd, Error *ret
 
 /* index.json of the archive: the one image, by its name. */
 static int write_export_index(const json_t *item, int fd) {
-        const char *name = document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
+        const char *name = json_text(item, "annotations", ANNOTATION_NAME);
         cleanup_json json_t *index = json_pack(
                 "{s:i, s:s, s:[{s:O, s:O, s:O, s:{s:s, s:s}}]}", "schemaVersion", 2, "mediaType",
                 "application/vnd.oci.image.index.v1+json", "manifests", "mediaType",
@@ -59,13 +59,13 @@ static int write_blobs(const Store *store, const char *digest, int fd, Error *re
         r = document_parse(text, length, &manifest, reterr);
         if (r < 0)
                 return r;
-        config = document_string(json_object_get(manifest, "config"), "digest");
+        config = json_text(manifest, "config", "digest");
         layers = json_object_get(manifest, "layers");
         if (!config || !digest_is_valid(config))
                 return -EBADMSG;
         /* The largest first: a missing one is noticed before much is written. */
         json_array_foreach(layers, i, layer) {
-                const char *name = document_string(layer, "digest");
+                const char *name = json_text(layer, "digest");
 
                 r = name && digest_is_valid(name) ? write_blob(store, name, fd, reterr) : -EBADMSG;
                 if (r < 0)
@@ -100,7 +100,7 @@ int store_export(Store *store, const char *name, int fd, Error *reterr) {
         if (r < 0)
                 return r;
         item = stored_images_find(index, name);
-        digest = document_string(item, "digest");
+        digest = json_text(item, "digest");
         if (!digest || !digest_is_valid(digest))
                 return error_setf(reterr, ENOENT, "image '%.256s' is not in the store", name);
         r = write_image_archive(store, item, digest, fd, reterr);

@@ -12,6 +12,7 @@
 #include "common/checksummed.h"
 #include "common/failpoint.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -99,11 +100,11 @@ static int mark_manifest(const Store *store, const char *digest, char ***marks) 
                 r = document_parse(text, length, &manifest, NULL);
         if (r < 0)
                 return is_unusable_file(r) ? 0 : r;
-        r = mark_digest(marks, document_string(json_object_get(manifest, "config"), "digest"));
+        r = mark_digest(marks, json_text(manifest, "config", "digest"));
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
-                r = mark_digest(marks, document_string(layer, "digest"));
+                r = mark_digest(marks, json_text(layer, "digest"));
                 if (r < 0)
                         return r;
         }
@@ -118,10 +119,10 @@ static int mark_index(const Store *store, const json_t *index, char ***marks) {
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
                 const json_t *annotations = json_object_get(item, "annotations");
 
-                r = mark_manifest(store, document_string(item, "digest"), marks);
+                r = mark_manifest(store, json_text(item, "digest"), marks);
                 if (r < 0)
                         return r;
-                r = mark_manifest(store, document_string(annotations, ANNOTATION), marks);
+                r = mark_manifest(store, json_text(annotations, ANNOTATION), marks);
                 if (r < 0)
                         return r;
         }

@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "common/image-access.h"
 #include "common/image-reference.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -88,7 +89,7 @@ static int read_viewed_layers(int store_fd, const char *record, json_t *ret_laye
 }
 
 static int add_blob(json_t *blobs, const json_t *descriptor) {
-        const char *digest = document_string(descriptor, "digest");
+        const char *digest = json_text(descriptor, "digest");
 
         return digest && digest_is_valid(digest) ? set_add(blobs, digest) : 0;
 }
@@ -121,7 +122,7 @@ static int add_manifest_blobs(int store_fd, const char *digest, json_t *blobs) {
 }
 
 static bool is_index_entry_of(const json_t *item, const char *digest) {
-        const char *own = document_string(json_object_get(item, "annotations"), ANNOTATION_DIGEST);
+        const char *own = json_text(item, "annotations", ANNOTATION_DIGEST);
 
         return own && streq(own, digest);
 }
@@ -132,7 +133,7 @@ static int read_image_blobs(const ViewReader *reader, ViewedImage *image) {
         int r = add_manifest_blobs(reader->store_fd, image->digest, image->blobs);
 
         json_array_foreach(json_object_get(reader->index, "manifests"), i, item) {
-                const char *digest = document_string(item, "digest");
+                const char *digest = json_text(item, "digest");
 
                 if (r >= 0 && is_index_entry_of(item, image->digest) && digest &&
                     digest_is_valid(digest))
@@ -165,8 +166,7 @@ static bool has_allowlisted_name(const ViewReader *reader, const char *digest) {
         size_t i;
 
         json_array_foreach(json_object_get(reader->index, "manifests"), i, item) {
-                const char *name =
-                        document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
+                const char *name = json_text(item, "annotations", ANNOTATION_NAME);
 
                 if (name && is_index_entry_of(item, digest) && is_allowlisted(reader, name))
                         return true;

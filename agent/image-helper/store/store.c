@@ -359,8 +359,7 @@ static int load_index(const Store *store, json_t **ret) {
 }
 
 static bool is_named_one_of(const json_t *descriptor, char *const *names) {
-        const char *name =
-                document_string(json_object_get(descriptor, "annotations"), ANNOTATION_NAME);
+        const char *name = json_text(descriptor, "annotations", ANNOTATION_NAME);
 
         for (; name && names && *names; names++)
                 if (image_reference_equals(name, *names))
@@ -441,7 +440,7 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
         for (size_t i = json_array_size(manifests); i-- > 0;) {
                 const json_t *annotations =
                         json_object_get(json_array_get(manifests, i), "annotations");
-                const char *digest = document_string(annotations, ANNOTATION_IMAGE);
+                const char *digest = json_text(annotations, ANNOTATION_IMAGE);
 
                 if (digest && strv_contains(digests, digest))
                         (void) json_array_remove(manifests, i);

@@ -3,6 +3,7 @@
 
 #include "common/file.h"
 #include "common/image-reference.h"
+#include "common/json-text.h"
 
 #define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
 #define ANNOTATION_DIGEST "mainstay.image.digest"
@@ -54,7 +55,7 @@ int stored_images_read_index(const Store *store, json_t **ret, Error *reterr) {
 }
 
 const char *stored_image_digest(const json_t *entry) {
-        return document_string(json_object_get(entry, "annotations"), ANNOTATION_DIGEST);
+        return json_text(entry, "annotations", ANNOTATION_DIGEST);
 }
 
 const json_t *stored_images_find(const json_t *index, const char *name) {
@@ -68,7 +69,7 @@ const json_t *stored_images_find(const json_t *index, const char *name) {
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
                 const json_t *annotations = json_object_get(item, "annotations");
 
-                if (image_reference_equals(strna(document_string(annotations, ANNOTATION_NAME)),
+                if (image_reference_equals(strna(json_text(annotations, ANNOTATION_NAME)),
                                            normal ? normal : name) ||
                     streq(strna(stored_image_digest(item)), name))
                         return item;

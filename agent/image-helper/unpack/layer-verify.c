@@ -7,6 +7,7 @@
 #include "agent/image-helper/store/stored-image.h"
 #include "agent/image-helper/unpack/unpack-private.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -148,7 +149,7 @@ int verify_image_layers(LayerVerification *check, const CatalogImage *image,
 /* A layer that cannot be unpacked is reported, and the next one is checked. */
 static int verify_stored_image(LayerVerification *check, Store *store, const json_t *item) {
         const json_t *annotations = json_object_get(item, "annotations");
-        const char *digest = document_string(annotations, ANNOTATION_DIGEST);
+        const char *digest = json_text(annotations, ANNOTATION_DIGEST);
         cleanup_with(catalog_image_done) CatalogImage image = { 0 };
         cleanup_error Error error = ERROR_NULL;
         StoredImage own = { .store = store, .image = &image, .fd = -EBADF };

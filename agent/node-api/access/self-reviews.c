@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/access/self-reviews.h"
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/kubernetes/served-resources.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

@@ -3,7 +3,6 @@
 /* Writes that a node without an API server refuses (405): each response names the source of the
  * object, which is to be edited instead. */
 
-#include "agent/model/json-path.h"
 #include "agent/model/own-keys.h"
 #include "agent/node-api/process/node-api-private.h"
 #include "agent/node-api/wire/protobuf-body.h"

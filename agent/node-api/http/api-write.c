@@ -4,7 +4,6 @@
  * again; an ephemeral container; the restart and the undoing of a DaemonSet's rollout. Files are
  * the only source of objects: api-refusals.c refuses all else. */
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/access/self-reviews.h"
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"

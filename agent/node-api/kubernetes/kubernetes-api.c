@@ -4,7 +4,6 @@
  * them, and the subresources of pods, which are the kubelet's paths by other names. Files are the
  * only source of objects; api-write.c has the permitted writes. */
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/kubernetes/discovery.h"
 #include "agent/node-api/kubernetes/metrics-objects.h"

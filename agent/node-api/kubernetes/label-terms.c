@@ -3,6 +3,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 static const char word_end[] = " \t!=,()<>";
@@ -194,8 +195,7 @@ static bool label_term_matches(const LabelTerm *term, const char *value) {
 
 bool label_terms_match(const LabelTerms *terms, const json_t *labels) {
         for (size_t i = 0; i < terms->n; i++)
-                if (!label_term_matches(&terms->items[i], json_string_value(json_object_get(
-                                                                  labels, terms->items[i].key))))
+                if (!label_term_matches(&terms->items[i], json_text(labels, terms->items[i].key)))
                         return false;
         return true;
 }

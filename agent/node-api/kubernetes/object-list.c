@@ -2,7 +2,6 @@
 #include "agent/node-api/kubernetes/object-list.h"
 
 #include "agent/model/hidden-value.h"
-#include "agent/model/json-path.h"
 #include "agent/node-api/kubernetes/metrics-objects.h"
 #include "common/base64.h"
 #include "common/cleanup.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/kubernetes/object-versions.h"
 
-#include "agent/model/json-path.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"

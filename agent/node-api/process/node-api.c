@@ -3,7 +3,6 @@
 /* Settings of the agent, accepting of clients, and the end after some time without one. There is no
  * timer for settings: a client that connects makes us request them. */
 
-#include "agent/model/json-path.h"
 #include "agent/model/signer-protocol.h"
 #include "agent/node-api/http/listen-address.h"
 #include "agent/node-api/process/node-api-private.h"

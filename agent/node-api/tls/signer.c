@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/tls/signer.h"
 
-#include "agent/model/json-path.h"
 #include "agent/model/signer-protocol.h"
 #include "agent/node-api/tls/client-certificate.h"
 #include "agent/node-api/tls/handshake-proof.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 #include <gnutls/abstract.h>

@@ -2,7 +2,6 @@
 #include "agent/model/openapi.h"
 
 #include "agent/model/hidden-value.h"
-#include "agent/model/json-path.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "tests/test.h"

@@ -2,7 +2,6 @@
 
 /* The versions of objects, and the events of a client's watch. */
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/kubernetes/client-watch.h"
 #include "common/cleanup.h"
 #include "common/file.h"

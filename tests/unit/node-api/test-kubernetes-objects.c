@@ -2,7 +2,6 @@
 
 /* The parts of a lone node's Kubernetes API: paths, selectors, tables, lists, discovery. */
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/kubernetes/discovery.h"
 #include "agent/node-api/kubernetes/object-list.h"
 #include "agent/node-api/kubernetes/status-object.h"

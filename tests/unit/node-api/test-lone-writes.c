@@ -2,7 +2,6 @@
 
 /* Bodies in protobuf, reviews of oneself, metrics. */
 
-#include "agent/model/json-path.h"
 #include "agent/node-api/access/self-reviews.h"
 #include "agent/node-api/kubernetes/metrics-objects.h"
 #include "agent/node-api/wire/protobuf-body.h"

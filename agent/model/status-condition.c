@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/model/json-path.h"
+#include "agent/model/status-condition.h"
 
-#include "common/macros.h"
-
-json_t *json_walk(const json_t *object, const char *const *keys) {
-        json_t *value = NULL;
-
-        for (; *keys; keys++) {
-                value = json_object_get(object, *keys);
-                object = value;
-        }
-        return value;
-}
+#include "common/json-text.h"
 
 const json_t *find_status_condition(const json_t *object, const char *type) {
         size_t i;
