@@ -2,6 +2,7 @@
 #include "agent/sandbox/sandbox.h"
 
 #include "agent/sandbox/counted-containers.h"
+#include "agent/sandbox/exec-requests.h"
 #include "agent/sandbox/protocol.h"
 #include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
@@ -50,6 +51,7 @@ struct Sandbox {
         unsigned version; /* protocol version of the shim */
         int network_fd;   /* network namespace of the pod, or -EBADF */
         PacketQueue queue;
+        SandboxExec *execs; /* whose results are awaited */
         CountedContainers counted;
         bool is_usage_asked; /* and the answer is not complete yet */
         sandbox_event_t on_event;
@@ -192,6 +194,9 @@ static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
                 break;
         case SHIM_EVENT_USAGE:
                 handle_usage_event(sandbox, event);
+                break;
+        case SHIM_EVENT_EXEC_DONE:
+                exec_requests_finish(&sandbox->execs, event);
                 break;
         default:
                 if (event->type == SHIM_EVENT_EXITED && event->id)
@@ -466,17 +471,31 @@ int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const
                                                  .directories = { directories, n_directories } });
 }
 
-int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program) {
-        return send_shim_request(
-                sandbox, &(ShimRequest){ .type = SHIM_REQUEST_EXEC,
-                                         .id = program->id,
-                                         .arguments = string_list_of_strv(program->argv),
-                                         .environment = string_list_of_strv(program->environment),
-                                         .input = program->input,
-                                         .in_host = program->in_host,
-                                         .timeout_usec = program->timeout_usec,
-                                         .interface = program->interface,
-                                         .address = program->address });
+static int send_exec_request(Sandbox *sandbox, ShimRequest *request, sandbox_exec_done_t done,
+                             void *userdata, SandboxExec **ret) {
+        SandboxExec *exec = exec_requests_add(&sandbox->execs, done, userdata);
+        int r;
+
+        if (!exec)
+                return -ENOMEM;
+        request->id = exec_request_id(exec);
+        r = send_shim_request(sandbox, request);
+        *ret = r < 0 ? sandbox_exec_cancel(exec) : exec;
+        return r;
+}
+
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox_exec_done_t done,
+                        void *userdata, SandboxExec **ret) {
+        ShimRequest request = { .type = SHIM_REQUEST_EXEC,
+                                .arguments = string_list_of_strv(program->argv),
+                                .environment = string_list_of_strv(program->environment),
+                                .input = program->input,
+                                .in_host = program->in_host,
+                                .timeout_usec = program->timeout_usec,
+                                .interface = program->interface,
+                                .address = program->address };
+
+        return send_exec_request(sandbox, &request, done, userdata, ret);
 }
 
 /* Sent at once or not at all, as the descriptor cannot be queued. */
@@ -527,15 +546,16 @@ int sandbox_attach(Sandbox *sandbox, const SandboxAttach *attach, int socket_fd)
                                    socket_fd);
 }
 
-int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec) {
+int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec,
+                              sandbox_exec_done_t done, void *userdata, SandboxExec **ret) {
+        ShimRequest request = { .type = SHIM_REQUEST_EXEC_IN,
+                                .container = spec->container,
+                                .arguments = string_list_of_strv(spec->argv),
+                                .timeout_usec = spec->timeout_usec };
+
         if (is_shim_older_than(sandbox, 2))
                 return -ENOTSUP;
-        return send_shim_request(sandbox,
-                                 &(ShimRequest){ .type = SHIM_REQUEST_EXEC_IN,
-                                                 .id = exec->id,
-                                                 .container = exec->container,
-                                                 .arguments = string_list_of_strv(exec->argv),
-                                                 .timeout_usec = exec->timeout_usec });
+        return send_exec_request(sandbox, &request, done, userdata, ret);
 }
 
 int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const *devices) {
@@ -613,6 +633,7 @@ Sandbox *sandbox_free(Sandbox *sandbox) {
         if (sandbox->freed)
                 *sandbox->freed = true;
         disconnect_from_shim(sandbox);
+        exec_requests_abandon(&sandbox->execs);
         free(sandbox->uid);
         free(sandbox);
         return NULL;

@@ -8,6 +8,7 @@
  * events from the loop. Freeing a Sandbox closes only the connection: the shim and its containers
  * continue to run. */
 
+#include "agent/sandbox/exec-requests.h"
 #include "agent/sandbox/protocol.h"
 #include "agent/sandbox/sandbox-config.h"
 #include "common/child.h"
@@ -20,10 +21,10 @@
 
 typedef struct Sandbox Sandbox;
 /* An event of the shim, as protocol.h defines it, or SHIM_EVENT_LOST; not SHIM_EVENT_HELLO,
- * SHIM_EVENT_ERROR or SHIM_EVENT_USAGE. Strings are valid only during the callback. Before
- * SHIM_EVENT_SYNCED the shim replays each attempt that it holds as STARTED, EXITED or START_FAILED,
- * oldest first; an attempt that is being started is replayed as STARTING, and its event follows
- * later. SHIM_EVENT_SYNCED comes again if the connection broke and was restored. */
+ * SHIM_EVENT_ERROR, SHIM_EVENT_EXEC_DONE or SHIM_EVENT_USAGE. Strings are valid only during the
+ * callback. Before SHIM_EVENT_SYNCED the shim replays each attempt that it holds as STARTED, EXITED
+ * or START_FAILED, oldest first; an attempt that is being started is replayed as STARTING, and its
+ * event follows later. SHIM_EVENT_SYNCED comes again if the connection broke and was restored. */
 typedef void (*sandbox_event_t)(Sandbox *sandbox, const ShimEvent *event, void *userdata);
 
 typedef struct SandboxSetupOptions {
@@ -100,7 +101,6 @@ int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const
                              size_t n_directories);
 
 typedef struct SandboxProgram {
-        const char *id;           /* part of the event; at most 128 bytes */
         char *const *argv;        /* argv[0] is a path */
         char *const *environment; /* the whole environment */
         const char *input;        /* its standard input; NULL: empty */
@@ -112,11 +112,12 @@ typedef struct SandboxProgram {
         const char *address;      /* ... with this address, of either family */
 } SandboxProgram;
 
-/* Runs a program in the shim's mount namespace. SHIM_EVENT_EXEC_DONE follows, unless the connection
- * or the shim ends before. Programs with 'in_host' run one after the other, in the order of the
+/* Runs a program in the shim's mount namespace. 'done' is called, unless the connection or the shim
+ * ends before. Programs with 'in_host' run one after the other, in the order of the
  * requests, so that two network plugins of a pod never run at the same time. -EMSGSIZE for more
  * than a packet can contain (64 KiB). */
-int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program);
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox_exec_done_t done,
+                        void *userdata, SandboxExec **ret);
 
 typedef struct SandboxSession {
         const char *container; /* ID of a running container */
@@ -150,16 +151,15 @@ int sandbox_attach(Sandbox *sandbox, const SandboxAttach *attach, int socket_fd)
 bool sandbox_can_attach(const Sandbox *sandbox);
 
 typedef struct SandboxContainerExec {
-        const char *id;        /* part of the event; at most 128 bytes */
         const char *container; /* ID of a running container */
         char *const *argv;     /* argv[0] is looked up in the container's PATH */
         uint64_t timeout_usec; /* then it is killed; 0: no limit */
 } SandboxContainerExec;
 
 /* Runs a program in a container (exec probes, hooks), as its user and with its environment.
- * SHIM_EVENT_EXEC_DONE follows as above, with both streams in .output, cut at 10 KiB; .message is
- * the reason if it could not be run. */
-int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec);
+ * As above, with both streams in the result's output, cut at 10 KiB. */
+int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec,
+                              sandbox_exec_done_t done, void *userdata, SandboxExec **ret);
 
 /* Gives a running container exactly these of the devices that come and go
  * (device_edits_print_live()): the device cgroup permits them, and they are in its /dev. A failure

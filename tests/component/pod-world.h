@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/list.h"
 #include "common/strv.h"
 #include "tests/test.h"
 
@@ -53,7 +54,16 @@ typedef struct TestPod {
         ShimEventRecord *records;
         size_t n_records;
         size_t cursor; /* of pod_expect() */
+        struct TestExec *execs;
 } TestPod;
+
+/* A command that the shim runs for the test. */
+typedef struct TestExec {
+        TestPod *pod;
+        char id[32];       /* the test's, for pod_expect() */
+        SandboxExec *exec; /* NULL: its result has come */
+        struct TestExec *next;
+} TestExec;
 
 typedef struct TestContainer {
         const char *name;
@@ -224,6 +234,42 @@ static inline void on_pod_event(Sandbox *sandbox, const ShimEvent *event, void *
         record->event.message = record->message;
 }
 
+/* Its result becomes an event of the pod. */
+static inline void on_pod_exec_done(const ShimEvent *result, void *userdata) {
+        TestExec *exec = userdata;
+        ShimEvent event = *result;
+
+        exec->exec = NULL;
+        event.id = exec->id;
+        on_pod_event(exec->pod->sandbox, &event, exec->pod);
+}
+
+static inline TestExec *pod_add_exec(TestPod *pod, const char *id) {
+        TestExec *exec = calloc(1, sizeof(*exec));
+
+        REQUIRE(exec);
+        exec->pod = pod;
+        (void) snprintf(exec->id, sizeof(exec->id), "%s", id);
+        LIST_PREPEND(pod->execs, exec);
+        return exec;
+}
+
+/* Run a command; SHIM_EVENT_EXEC_DONE with this ID follows. */
+static inline void pod_run_program(TestPod *pod, const char *id, const SandboxProgram *program) {
+        TestExec *exec = pod_add_exec(pod, id);
+
+        EXPECT_EQ(sandbox_run_program(pod->sandbox, program, on_pod_exec_done, exec, &exec->exec),
+                  0);
+}
+
+static inline void pod_exec_in(TestPod *pod, const char *id, const SandboxContainerExec *spec) {
+        TestExec *exec = pod_add_exec(pod, id);
+
+        EXPECT_EQ(
+                sandbox_exec_in_container(pod->sandbox, spec, on_pod_exec_done, exec, &exec->exec),
+                0);
+}
+
 static inline void pod_init(TestPod *pod, PodWorld *world, const char *uid) {
         *pod = (TestPod){ .world = world, .uid = uid };
         pod->directory = print_text("%s/pods/%s", world->run_dir, uid);
@@ -306,6 +352,10 @@ static inline void pod_reconnect(TestPod *pod) {
 
 static inline void pod_done(TestPod *pod) {
         pod->sandbox = sandbox_free(pod->sandbox);
+        list_foreach_safe(exec, pod->execs) {
+                sandbox_exec_cancel(exec->exec);
+                free(exec);
+        }
         free(pod->records);
         free(pod->directory);
 }

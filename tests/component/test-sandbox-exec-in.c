@@ -7,12 +7,9 @@ static void ask_in(TestPod *pod, const char *container, const char *id, const ch
                    uint64_t timeout_usec) {
         char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char *) (uintptr_t) script, NULL };
 
-        EXPECT_EQ(sandbox_exec_in_container(
-                          pod->sandbox, &(SandboxContainerExec){ .id = id,
-                                                                 .container = container,
-                                                                 .argv = argv,
-                                                                 .timeout_usec = timeout_usec }),
-                  0);
+        pod_exec_in(pod, id,
+                    &(SandboxContainerExec){
+                            .container = container, .argv = argv, .timeout_usec = timeout_usec });
 }
 
 static const ShimEvent *run_in(TestPod *pod, const char *container, const char *script,
@@ -95,10 +92,7 @@ TEST(a_program_that_cannot_run_in_a_container_is_reported)
 
         world_init(&world);
         id = start_container(&pod, &world, "cannot", "sleep 3600");
-        EXPECT_EQ(sandbox_exec_in_container(
-                          pod.sandbox,
-                          &(SandboxContainerExec){ .id = "a", .container = id, .argv = argv }),
-                  0);
+        pod_exec_in(&pod, "a", &(SandboxContainerExec){ .container = id, .argv = argv });
         event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "a");
         EXPECT(strstr(event->message, "/no/such/program"));
         event = run_in(&pod, "nobody", "true", 0);

@@ -5,20 +5,18 @@
 
 static char *environment[] = { (char[]){ "GREETING=hello" }, NULL };
 
-/* Runs a shell script; 'id' is part of the event. */
+/* Runs a shell script; 'id' is that of the event. */
 static void start_program(TestPod *pod, const char *id, const char *script, const char *input,
                           bool in_host, uint64_t timeout_usec) {
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" },
                          (char *) (uintptr_t) script, NULL };
 
-        EXPECT_EQ(sandbox_run_program(pod->sandbox,
-                                      &(SandboxProgram){ .id = id,
-                                                         .argv = argv,
-                                                         .environment = environment,
-                                                         .input = input,
-                                                         .in_host = in_host,
-                                                         .timeout_usec = timeout_usec }),
-                  0);
+        pod_run_program(pod, id,
+                        &(SandboxProgram){ .argv = argv,
+                                           .environment = environment,
+                                           .input = input,
+                                           .in_host = in_host,
+                                           .timeout_usec = timeout_usec });
 }
 
 static const ShimEvent *run_program(TestPod *pod, const char *script, const char *input,
@@ -108,15 +106,12 @@ static char *look_at(TestPod *pod, const char *netns, const char *interface, con
                          NULL };
         const ShimEvent *event;
 
-        EXPECT_EQ(
-                sandbox_run_program(pod->sandbox,
-                                    &(SandboxProgram){ .id = "look",
-                                                       .argv = argv,
-                                                       .environment = (char *[]){ variable, NULL },
-                                                       .in_host = true,
-                                                       .interface = interface,
-                                                       .address = address }),
-                0);
+        pod_run_program(pod, "look",
+                        &(SandboxProgram){ .argv = argv,
+                                           .environment = (char *[]){ variable, NULL },
+                                           .in_host = true,
+                                           .interface = interface,
+                                           .address = address });
         event = pod_expect(pod, SHIM_EVENT_EXEC_DONE, "look");
         EXPECT_STREQ(event->message, "");
         EXPECT_EQ(event->exit_code, 0);
@@ -173,12 +168,10 @@ TEST(a_program_that_cannot_run_is_reported)
 
         world_init(&world);
         isolated_up(&pod, &world, "none");
-        EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "a", .argv = argv }),
-                  0);
+        pod_run_program(&pod, "a", &(SandboxProgram){ .argv = argv });
         event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "a");
         EXPECT_STREQ(event->message, "cannot run '/no/such/program': No such file or directory");
-        EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "b", .argv = nothing }),
-                  0);
+        pod_run_program(&pod, "b", &(SandboxProgram){ .argv = nothing });
         event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "b");
         EXPECT_STREQ(event->message, "Invalid argument");
         pod_down(&pod);

@@ -176,8 +176,6 @@ static void apply_probe_verdict(ProbeWorker *p, ProbeVerdict verdict, const char
 /* Every failure is an event; only the first after a success is logged. */
 static void report_probe_result(const ProbeWorker *p, bool success, const char *message) {
         const ContainerInstance *c = p->probes->container;
-        LogSubject subject = pod_instance_log_subject(c->pod, c->spec->name);
-        LOG_ABOUT(&subject);
 
         if (!success)
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING, "Unhealthy",
@@ -210,8 +208,11 @@ static void report_probe_error(ProbeWorker *p, const char *message) {
 
 static void on_probe_result(HandlerResult result, const char *message, void *userdata) {
         ProbeWorker *p = userdata;
+        const ContainerInstance *c = p->probes->container;
+        LogSubject subject = pod_instance_log_subject(c->pod, c->spec->name);
         cleanup_free char *copy = strdup(message);
         bool success = result == HANDLER_SUCCEEDED || result == HANDLER_WARNING;
+        LOG_ABOUT(&subject);
 
         p->handler_run = handler_run_free(p->handler_run);
         p->n_results[success ? HANDLER_SUCCEEDED : result]++;
@@ -372,13 +373,6 @@ void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *ch
         probes->has_started = probes->has_started || checkpoint->has_started;
         probes->is_ready = probes->is_ready || checkpoint->is_ready;
         probes->has_failed = checkpoint->is_killed;
-}
-
-bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event) {
-        for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
-                if (handler_run_on_exec_done(probes->kinds[kind].handler_run, event))
-                        return true;
-        return false;
 }
 
 bool container_probes_have_started(const ContainerProbes *probes) {

@@ -61,9 +61,6 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
 /* Stops all probes and forgets their results. */
 void container_probes_stop(ContainerProbes *probes);
 
-/* A command in a container has ended. True if it was a probe's. */
-bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event);
-
 /* The startup probe has passed, or there is none; the same of the readiness probe. For an attempt
  * that does not run yet: as it will start. */
 bool container_probes_have_started(const ContainerProbes *probes);

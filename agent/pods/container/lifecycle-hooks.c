@@ -33,9 +33,12 @@ static void on_lifecycle_hook_done(HandlerResult result, const char *message, vo
         LifecycleHooks *hooks = userdata;
         const ContainerInstance *c = hooks->container;
         bool is_post_start = hooks->kind == HOOK_POST_START;
-        cleanup_free char *failure =
-                result == HANDLER_SUCCEEDED ? NULL : report_failed_hook(hooks, message);
+        LogSubject subject = pod_instance_log_subject(c->pod, c->spec->name);
+        cleanup_free char *failure = NULL;
+        LOG_ABOUT(&subject);
 
+        if (result != HANDLER_SUCCEEDED)
+                failure = report_failed_hook(hooks, message);
         lifecycle_hooks_cancel(hooks);
         if (failure && is_post_start) /* with the kubelet's message */
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",

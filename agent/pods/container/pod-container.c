@@ -630,11 +630,6 @@ void pod_container_on_event(PodContainer *c, const ShimEvent *event) {
                 driver_remove_attempt(c, obsolete);
 }
 
-bool pod_container_on_exec_done(PodContainer *c, const ShimEvent *event) {
-        return handler_run_on_exec_done(c->hooks.run, event) ||
-               container_probes_on_exec_done(&c->probes, event);
-}
-
 /* ---- after a connection to the shim ---- */
 
 /* Repeats the event of the present attempt. One that has ended has started before. */

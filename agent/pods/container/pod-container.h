@@ -56,9 +56,6 @@ void pod_container_on_new_sandbox(PodContainer *container);
 /* An event of one of its attempts. */
 void pod_container_on_event(PodContainer *container, const ShimEvent *event);
 
-/* A command in a container has ended. True if it was a probe's or a hook's of this one. */
-bool pod_container_on_exec_done(PodContainer *container, const ShimEvent *event);
-
 /* The shim has replayed its complete state. 'is_found': to a restarted agent; else after a broken
  * connection. */
 void pod_container_on_synced(PodContainer *container, bool is_found,

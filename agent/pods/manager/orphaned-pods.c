@@ -139,9 +139,7 @@ static void on_orphan_sandbox_event(Sandbox *sandbox, const ShimEvent *event, vo
                 network_attachment_interrupt(orphan->attachment);
                 network_attachment_hold_netns(orphan->attachment, sandbox);
                 network_attachment_detach(orphan->attachment, sandbox);
-        } else if (event->type == SHIM_EVENT_EXEC_DONE)
-                (void) network_attachment_on_exec_done(orphan->attachment, event);
-        else if (event->type == SHIM_EVENT_LOST)
+        } else if (event->type == SHIM_EVENT_LOST)
                 on_orphan_sandbox_lost(orphan);
 }
 

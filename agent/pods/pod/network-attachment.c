@@ -19,7 +19,6 @@
 
 enum {
         PLUGIN_TIMEOUT_SEC = 60,
-        TOKEN_SIZE = 32,
 };
 
 typedef enum NetworkAttachmentState {
@@ -47,10 +46,9 @@ struct NetworkAttachment {
         int failure_code;
         Error delete_failure; /* the first of the deletion under way */
         int delete_failure_code;
-        bool is_damaged; /* the record, or it cannot be read; something may be left */
-        unsigned n_execs;
-        char token[TOKEN_SIZE];
-        int netns_fd; /* of the sandbox that was attached, or -EBADF */
+        bool is_damaged;   /* the record, or it cannot be read; something may be left */
+        SandboxExec *exec; /* the plugin that runs */
+        int netns_fd;      /* of the sandbox that was attached, or -EBADF */
         pid_t netns_pid;
 };
 
@@ -78,6 +76,7 @@ int network_attachment_new(const BundleConfig *bundle, const CniSettings *settin
 NetworkAttachment *network_attachment_free(NetworkAttachment *attachment) {
         if (!attachment)
                 return NULL;
+        sandbox_exec_cancel(attachment->exec);
         cni_network_free(attachment->network);
         error_done(&attachment->failure);
         error_done(&attachment->delete_failure);
@@ -195,6 +194,8 @@ static void print_netns_path(const NetworkAttachment *attachment, char *buffer, 
                                 attachment->netns_fd);
 }
 
+static void on_cni_plugin_done(const ShimEvent *event, void *userdata);
+
 /* Before a plugin runs, its step is on disk, with the results of the plugins before it. */
 static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
@@ -212,11 +213,8 @@ static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Err
         }
         if (r < 0)
                 return r;
-        (void) snprintf(attachment->token, sizeof(attachment->token), "network-%d-%u",
-                        (int) getpid(), attachment->n_execs++);
         r = sandbox_run_program(attachment->sandbox,
                                 &(SandboxProgram){
-                                        .id = attachment->token,
                                         .argv = invocation.argv,
                                         .environment = invocation.environment,
                                         .input = invocation.input,
@@ -224,7 +222,8 @@ static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Err
                                         .timeout_usec = PLUGIN_TIMEOUT_SEC * USEC_PER_SEC,
                                         .interface = invocation.interface,
                                         .address = invocation.address,
-                                });
+                                },
+                                on_cni_plugin_done, attachment, &attachment->exec);
         return r < 0 ? error_prefixf(reterr, r, "cannot run the plugin '%s'", invocation.plugin)
                      : 0;
 }
@@ -233,7 +232,7 @@ static void become_idle(NetworkAttachment *attachment) {
         attachment->state = NETWORK_ATTACHMENT_IDLE;
         attachment->sandbox = NULL;
         attachment->pod = NULL;
-        attachment->token[0] = '\0';
+        attachment->exec = sandbox_exec_cancel(attachment->exec);
         if (attachment->network)
                 cni_network_pack(attachment->network);
 }
@@ -433,9 +432,15 @@ static void begin_network_delete(NetworkAttachment *attachment) {
         step_cni_del(attachment);
 }
 
-void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod) {
+/* The result of a plugin that still checks is not awaited any more. */
+static void set_attachment_target(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod) {
+        attachment->exec = sandbox_exec_cancel(attachment->exec);
         attachment->sandbox = sandbox;
         attachment->pod = pod;
+}
+
+void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod) {
+        set_attachment_target(attachment, sandbox, pod);
         if (network_attachment_is_known(attachment))
                 begin_network_delete(attachment);
         else
@@ -443,8 +448,7 @@ void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, 
 }
 
 void network_attachment_detach(NetworkAttachment *attachment, Sandbox *sandbox) {
-        attachment->sandbox = sandbox;
-        attachment->pod = NULL;
+        set_attachment_target(attachment, sandbox, NULL);
         if (network_attachment_is_known(attachment))
                 begin_network_delete(attachment);
         else
@@ -517,8 +521,9 @@ int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error 
         return r;
 }
 
-bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event) {
-        CniPluginExit answer = {
+static void on_cni_plugin_done(const ShimEvent *event, void *userdata) {
+        NetworkAttachment *attachment = userdata;
+        const CniPluginExit answer = {
                 .has_run = !event->message[0],
                 .timed_out = event->timed_out,
                 .exit_code = event->exit_code,
@@ -526,16 +531,13 @@ bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEv
                 .error = event->message[0] ? event->message : event->error,
         };
 
-        if (attachment->state == NETWORK_ATTACHMENT_IDLE ||
-            !streq_ptr(event->id, attachment->token))
-                return false;
+        attachment->exec = NULL;
         if (attachment->state == NETWORK_ATTACHMENT_ADDING)
                 on_cni_add_done(attachment, &answer);
         else if (attachment->state == NETWORK_ATTACHMENT_DELETING)
                 on_cni_del_done(attachment, &answer);
         else
                 on_cni_check_done(attachment, &answer);
-        return true;
 }
 
 void network_attachment_dump(const NetworkAttachment *attachment, FILE *out) {

@@ -78,6 +78,3 @@ int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error 
 
 /* Prints its state, addresses and errors for `mainstay debug dump`. */
 void network_attachment_dump(const NetworkAttachment *attachment, FILE *out);
-
-/* For SHIM_EVENT_EXEC_DONE: true if it was one of its plugins. */
-bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event);

@@ -7,10 +7,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/strv.h"
-#include "common/text.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
 /* The literal values of the container's environment. As with the kubelet, variables with valueFrom
  * are empty here. */
@@ -34,36 +32,10 @@ static int build_exec_command(const HandlerRun *run, char ***ret, Error *reterr)
         return r < 0 ? r : expand_words("command", words, &env, ret, reterr);
 }
 
-void handler_begin_exec(HandlerRun *run) {
-        static uint64_t serial;
-        cleanup_error Error error = ERROR_NULL;
-        cleanup_strv char **argv = NULL;
-        int r = build_exec_command(run, &argv, &error);
+static void on_exec_done(const ShimEvent *event, void *userdata) {
+        HandlerRun *run = userdata;
 
-        /* With the process ID: the answer to an earlier agent's request must not match. */
-        run->exec_id = text_format("action-%d-%" PRIu64, (int) getpid(), ++serial);
-        if (!run->exec_id)
-                r = -ENOMEM;
-        if (r >= 0)
-                r = sandbox_exec_in_container(
-                        run->target.sandbox,
-                        &(SandboxContainerExec){ .id = run->exec_id,
-                                                 .container = run->target.id,
-                                                 .argv = argv,
-                                                 .timeout_usec = run->spec.timeout_usec });
-        if (r == -EMSGSIZE) /* it will never be shorter: it cannot succeed */
-                handler_run_finish_deferred(run, HANDLER_FAILED,
-                                            "the command is too long to be run");
-        else if (r == -E2BIG)
-                handler_run_finish_deferred(run, HANDLER_FAILED, "%s", error_message(&error, r));
-        else if (r < 0)
-                handler_run_finish_deferred(run, HANDLER_ERROR, "cannot ask the shim: %s",
-                                            strerror(-r));
-}
-
-bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event) {
-        if (!run || !run->exec_id || !event->id || !streq(run->exec_id, event->id))
-                return false;
+        run->exec = NULL;
         if (event->timed_out)
                 handler_run_finish(run, HANDLER_FAILED,
                                    "command timed out: \"%s\" timed out after %" PRIu64 "s",
@@ -80,5 +52,26 @@ bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event) {
         else
                 handler_run_finish(run, HANDLER_FAILED, "%.*s", HANDLER_OUTPUT_MAX,
                                    strna(event->output));
-        return true;
+}
+
+void handler_begin_exec(HandlerRun *run) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_strv char **argv = NULL;
+        int r = build_exec_command(run, &argv, &error);
+
+        if (r >= 0)
+                r = sandbox_exec_in_container(
+                        run->target.sandbox,
+                        &(SandboxContainerExec){ .container = run->target.id,
+                                                 .argv = argv,
+                                                 .timeout_usec = run->spec.timeout_usec },
+                        on_exec_done, run, &run->exec);
+        if (r == -EMSGSIZE) /* it will never be shorter: it cannot succeed */
+                handler_run_finish_deferred(run, HANDLER_FAILED,
+                                            "the command is too long to be run");
+        else if (r == -E2BIG)
+                handler_run_finish_deferred(run, HANDLER_FAILED, "%s", error_message(&error, r));
+        else if (r < 0)
+                handler_run_finish_deferred(run, HANDLER_ERROR, "cannot ask the shim: %s",
+                                            strerror(-r));
 }

@@ -28,7 +28,7 @@ struct HandlerRun {
         HandlerResult result; /* to be reported from the loop */
         char *message;
 
-        char *exec_id;
+        SandboxExec *exec;
 
         HttpClientRequest *request;
         char *url;

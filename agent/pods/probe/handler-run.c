@@ -28,7 +28,7 @@ static void stop_handler_sources(HandlerRun *run) {
         run->connection = sd_event_source_disable_unref(run->connection);
         run->fd = close_fd(run->fd);
         run->request = http_client_cancel(run->request);
-        free(TAKE_PTR(run->exec_id));
+        run->exec = sandbox_exec_cancel(run->exec);
 }
 
 void handler_run_finish(HandlerRun *run, HandlerResult result, const char *format, ...) {

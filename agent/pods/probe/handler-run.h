@@ -43,8 +43,5 @@ typedef struct HandlerRunSpec {
 int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, handler_done_t done,
                       void *userdata, HandlerRun **ret);
 
-/* A command in a container has ended. True if it is this run's. */
-bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event);
-
 /* Cancels it without a report. NULL is allowed. */
 HandlerRun *handler_run_free(HandlerRun *run);

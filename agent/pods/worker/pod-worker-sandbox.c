@@ -195,6 +195,8 @@ static void enter_worker_attaching(PodWorker *worker) {
 static void on_pod_network_done(int r, const Error *error, void *userdata) {
         PodWorker *worker = userdata;
         bool was_attaching = worker->sandbox.state == WORKER_ATTACHING;
+        LogSubject subject = pod_instance_log_subject(&worker->instance, NULL);
+        LOG_ABOUT(&subject);
 
         if (was_attaching && !worker->instance.is_desired)
                 pod_worker_set_state(worker, WORKER_READY); /* the next step detaches it */
@@ -231,6 +233,8 @@ void pod_worker_done_sandbox(PodWorker *worker) {
 
 static void on_network_checked(int r, const Error *error, void *userdata) {
         PodWorker *worker = userdata;
+        LogSubject subject = pod_instance_log_subject(&worker->instance, NULL);
+        LOG_ABOUT(&subject);
 
         if (r >= 0)
                 return;
@@ -378,16 +382,6 @@ static void lose_pod_containers(PodWorker *worker) {
                 pod_container_on_sandbox_lost(worker->containers.items[i], now);
 }
 
-static void on_pod_exec_done(PodWorker *worker, const ShimEvent *event) {
-        NetworkAttachment *attachment = worker->instance.attachment;
-
-        if (attachment && network_attachment_on_exec_done(attachment, event))
-                return;
-        for (size_t i = 0; i < worker->containers.n; i++)
-                if (pod_container_on_exec_done(worker->containers.items[i], event))
-                        return;
-}
-
 static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void *userdata) {
         PodWorker *worker = userdata;
         PodContainer *c = pod_containers_find(&worker->containers, event->name);
@@ -418,10 +412,8 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
                 if (event->type == SHIM_EVENT_STARTED && worker->resizes_started)
                         pod_worker_resize_cgroups(worker);
                 break;
-        case SHIM_EVENT_EXEC_DONE:
-                on_pod_exec_done(worker, event);
-                break;
         case SHIM_EVENT_DELETED:
+        case SHIM_EVENT_EXEC_DONE:
         case SHIM_EVENT_HELLO:
         case SHIM_EVENT_ERROR:
         case SHIM_EVENT_USAGE:

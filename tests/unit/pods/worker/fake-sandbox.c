@@ -3,6 +3,7 @@
  * that started it, as a real one does, keeps what its containers did, and replays it to the next
  * one that connects. Time limits of stops are its own. */
 
+#include "agent/sandbox/exec-requests.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -60,6 +61,7 @@ struct Sandbox {
         FakeShim *shim;
         sandbox_event_t on_event;
         void *userdata;
+        SandboxExec *execs;
         QueuedEvent *first, **end;
         sd_event_source *deliver;
         ProcessUsage usage;
@@ -139,7 +141,10 @@ static int on_fake_delivery(sd_event_source *source, void *userdata) {
         if (!sandbox->first)
                 return 0;
         queued = take_event(sandbox);
-        sandbox->on_event(sandbox, &queued->event, sandbox->userdata);
+        if (queued->event.type == SHIM_EVENT_EXEC_DONE)
+                exec_requests_finish(&sandbox->execs, &queued->event);
+        else
+                sandbox->on_event(sandbox, &queued->event, sandbox->userdata);
         queued_event_free(queued);
         return 0;
 }
@@ -481,28 +486,31 @@ static void answer_exec(FakeShim *shim, FakeExec *exec, const ShimEvent *result)
         fake_exec_free(exec);
 }
 
-static FakeExec *add_exec(FakeShim *shim, const char *id, const char *container) {
+static FakeExec *add_exec(FakeShim *shim, const SandboxExec *request, const char *container) {
         FakeExec *exec = calloc(1, sizeof(*exec)), **end = &shim->execs;
 
         REQUIRE(exec);
-        *exec = (FakeExec){ .id = strdup(id), .container = strdup(container) };
+        *exec = (FakeExec){ .id = strdup(exec_request_id(request)),
+                            .container = strdup(container) };
         while (*end)
                 end = &(*end)->next;
         *end = exec;
         return exec;
 }
 
-int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec) {
+int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec,
+                              sandbox_exec_done_t done, void *userdata, SandboxExec **ret) {
         const FakeAttempt *attempt;
-        cleanup_free char *command = text_join(exec->argv, " ");
+        cleanup_free char *command = text_join(spec->argv, " ");
         FakeExec *added;
 
         if (!sandbox->shim)
                 return -ENOTCONN;
-        attempt = find_attempt(sandbox->shim, exec->container);
+        attempt = find_attempt(sandbox->shim, spec->container);
         if (fake_shims.keeps_execs || !streq(command, "true"))
                 fake_request("exec %s: %s", attempt ? attempt->name : "?", command);
-        added = add_exec(sandbox->shim, exec->id, attempt ? attempt->name : "?");
+        *ret = exec_requests_add(&sandbox->execs, done, userdata);
+        added = add_exec(sandbox->shim, *ret, attempt ? attempt->name : "?");
         if (!fake_shims.keeps_execs)
                 answer_exec(sandbox->shim, added, &(ShimEvent){ 0 });
         return 0;
@@ -522,7 +530,8 @@ static const char plugin_result[] =
         "{\"cniVersion\":\"1.0.0\",\"interfaces\":[{\"name\":\"eth0\",\"sandbox\":\"/x\"}],"
         "\"ips\":[{\"address\":\"10.88.0.7/16\",\"interface\":0}]}";
 
-int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program) {
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox_exec_done_t done,
+                        void *userdata, SandboxExec **ret) {
         const char *command = "?";
         FakeExec *exec;
 
@@ -532,7 +541,8 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program) {
                 if (strncmp(program->environment[i], "CNI_COMMAND=", 12) == 0)
                         command = program->environment[i] + 12;
         fake_request("plugin %s", command);
-        exec = add_exec(sandbox->shim, program->id, "plugin");
+        *ret = exec_requests_add(&sandbox->execs, done, userdata);
+        exec = add_exec(sandbox->shim, *ret, "plugin");
         answer_exec(sandbox->shim, exec,
                     fake_shims.plugin_error
                             ? &(ShimEvent){ .exit_code = 1, .error = fake_shims.plugin_error }
@@ -628,6 +638,7 @@ Sandbox *sandbox_free(Sandbox *sandbox) {
                 sandbox->first = queued->next;
                 queued_event_free(queued);
         }
+        exec_requests_abandon(&sandbox->execs);
         sd_event_source_disable_unref(sandbox->deliver);
         free(sandbox->uid);
         free(sandbox);

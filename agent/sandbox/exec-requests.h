@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The commands that a shim runs for the agent, until their results arrive. */
+
+#include "agent/sandbox/protocol.h"
+
+/* A command that the shim was asked to run. The one who asked owns it until its callback is called,
+ * or sandbox_exec_cancel(); the sandbox may be freed before it. */
+typedef struct SandboxExec SandboxExec;
+
+/* The result, from the loop: exit_code, signal, timed_out, output, error; 'message' is "", or the
+ * reason why the command could not be run. Strings are valid only during the call. */
+typedef void (*sandbox_exec_done_t)(const ShimEvent *result, void *userdata);
+
+/* No callback follows, although the command may still run. NULL is allowed. Returns NULL. */
+SandboxExec *sandbox_exec_cancel(SandboxExec *exec);
+
+/* ---- for the sandbox ---- */
+
+/* Adds one to its list, with an ID that no other one has, not even of an earlier agent. NULL: out
+ * of memory. */
+SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, void *userdata);
+
+/* Valid as long as the request. */
+const char *exec_request_id(const SandboxExec *exec);
+
+/* Passes the result on, SHIM_EVENT_EXEC_DONE, to the one who asked, if it still waits. */
+void exec_requests_finish(SandboxExec **list, const ShimEvent *result);
+
+/* The sandbox is freed before those that wait. */
+void exec_requests_abandon(SandboxExec **list);
