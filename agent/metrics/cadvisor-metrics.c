@@ -160,17 +160,13 @@ static char *format_cadvisor_labels(const UsageSample *sample) {
 
         if (!out)
                 return NULL;
-        write_prometheus_label(out, "container", is_container ? sample->container : "");
-        fputc(',', out);
-        write_prometheus_label(out, "id", sample->cgroup);
-        fputc(',', out);
-        write_prometheus_label(out, "image", is_container ? sample->image : "");
-        fputc(',', out);
-        write_prometheus_label(out, "name", is_container ? sample->container_id : "");
-        fputc(',', out);
-        write_prometheus_label(out, "namespace", sample->namespace);
-        fputc(',', out);
-        write_prometheus_label(out, "pod", sample->pod);
+        write_container_labels(
+                out, &(ContainerLabels){ .container = strna(sample->container),
+                                         .id = strna(sample->cgroup),
+                                         .image = is_container ? strna(sample->image) : "",
+                                         .name = is_container ? strna(sample->container_id) : "",
+                                         .namespace = strna(sample->namespace),
+                                         .pod = strna(sample->pod) });
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }
 

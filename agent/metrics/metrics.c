@@ -243,7 +243,6 @@ static void write_report_metrics(FILE *out, const NodeSourceStatus *report) {
                        report->n_dropped);
 }
 
-/* Names of objects need no escaping. */
 static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) {
         static const char name[] = "prober_probe_total";
 
@@ -255,11 +254,13 @@ static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) 
         for (size_t i = 0; i < n; i++) {
                 const ProbeSample *p = &probes[i];
 
-                fprintf(out,
-                        "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\",pod_uid=\"%s\","
-                        "probe_type=\"%s\",result=\"%s\"} %" PRIu64 "\n",
-                        name, p->container, p->namespace, p->pod, p->uid, p->probe_type, p->result,
-                        p->n);
+                fprintf(out, "%s{", name);
+                write_container_labels(out, &(ContainerLabels){ .container = p->container,
+                                                                .namespace = p->namespace,
+                                                                .pod = p->pod,
+                                                                .pod_uid = p->uid });
+                fprintf(out, ",probe_type=\"%s\",result=\"%s\"} %" PRIu64 "\n", p->probe_type,
+                        p->result, p->n);
         }
 }
 

@@ -27,3 +27,24 @@ void write_prometheus_label(FILE *out, const char *name, const char *value) {
         }
         fputc('"', out);
 }
+
+void write_container_labels(FILE *out, const ContainerLabels *labels) {
+        const struct {
+                const char *name, *value;
+        } pairs[] = {
+                { "container", labels->container }, { "id", labels->id },
+                { "image", labels->image },         { "name", labels->name },
+                { "namespace", labels->namespace }, { "pod", labels->pod },
+                { "pod_uid", labels->pod_uid },
+        };
+        bool is_first = true;
+
+        for (size_t i = 0; i < N_ELEMENTS(pairs); i++) {
+                if (!pairs[i].value)
+                        continue;
+                if (!is_first)
+                        fputc(',', out);
+                write_prometheus_label(out, pairs[i].name, pairs[i].value);
+                is_first = false;
+        }
+}

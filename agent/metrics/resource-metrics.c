@@ -5,6 +5,7 @@
 
 #include "agent/metrics/resource-metrics.h"
 
+#include "agent/metrics/prometheus-label.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -65,13 +66,18 @@ ResourceMetrics *resource_metrics_free(ResourceMetrics *metrics) {
         return NULL;
 }
 
-static void write_resource_labels(FILE *out, const char *namespace, const char *pod,
-                                  const char *container) {
-        if (container)
-                fprintf(out, "{container=\"%s\",namespace=\"%s\",pod=\"%s\"}", container, namespace,
-                        pod);
-        else if (pod)
-                fprintf(out, "{namespace=\"%s\",pod=\"%s\"}", namespace, pod);
+/* The sample of a family up to its value; those of the node have no labels. */
+static FILE *begin_resource_sample(const ResourceMetrics *metrics, MetricFamily family,
+                                   const ContainerLabels *labels) {
+        FILE *out = metrics->out[family];
+
+        fputs(metric_families[family].name, out);
+        if (!labels->pod)
+                return out;
+        fputc('{', out);
+        write_container_labels(out, labels);
+        fputc('}', out);
+        return out;
 }
 
 void resource_metrics_add(ResourceMetrics *metrics, const char *namespace, const char *pod,
@@ -82,22 +88,19 @@ void resource_metrics_add(ResourceMetrics *metrics, const char *namespace, const
         MetricFamily memory = container ? METRIC_CONTAINER_MEMORY
                               : pod     ? METRIC_POD_MEMORY
                                         : METRIC_NODE_MEMORY;
+        const ContainerLabels labels = { .container = container,
+                                         .namespace = namespace,
+                                         .pod = pod };
         uint64_t at_msec = used->taken_at / USEC_PER_MSEC;
 
-        fputs(metric_families[cpu].name, metrics->out[cpu]);
-        write_resource_labels(metrics->out[cpu], namespace, pod, container);
-        fprintf(metrics->out[cpu], " %.9f %" PRIu64 "\n", (double) used->cpu_nsec / 1e9, at_msec);
-        if (!used->lacks_memory) {
-                fputs(metric_families[memory].name, metrics->out[memory]);
-                write_resource_labels(metrics->out[memory], namespace, pod, container);
-                fprintf(metrics->out[memory], " %" PRIu64 " %" PRIu64 "\n", used->working_set_bytes,
-                        at_msec);
-        }
-        if (!container || started_at == 0)
-                return;
-        fputs(metric_families[METRIC_CONTAINER_START].name, metrics->out[METRIC_CONTAINER_START]);
-        write_resource_labels(metrics->out[METRIC_CONTAINER_START], namespace, pod, container);
-        fprintf(metrics->out[METRIC_CONTAINER_START], " %.3f\n", (double) started_at / 1e6);
+        fprintf(begin_resource_sample(metrics, cpu, &labels), " %.9f %" PRIu64 "\n",
+                (double) used->cpu_nsec / 1e9, at_msec);
+        if (!used->lacks_memory)
+                fprintf(begin_resource_sample(metrics, memory, &labels),
+                        " %" PRIu64 " %" PRIu64 "\n", used->working_set_bytes, at_msec);
+        if (container && started_at > 0)
+                fprintf(begin_resource_sample(metrics, METRIC_CONTAINER_START, &labels), " %.3f\n",
+                        (double) started_at / 1e6);
 }
 
 void resource_metrics_set_scrape_error(ResourceMetrics *metrics) {
