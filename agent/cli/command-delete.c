@@ -22,7 +22,7 @@ typedef struct PodDeletion {
         const Options *options;
         const char *grace; /* seconds, or NULL: the pod's own */
         json_t *pods;      /* the selected pods */
-        size_t n_asked, n_gone;
+        size_t n_gone;
         Error *reterr;
 } PodDeletion;
 
@@ -49,39 +49,15 @@ static int request_pod_deletion(const PodDeletion *deletion, const json_t *pod, 
         return 0;
 }
 
-static bool is_pod_to_delete(const PodDeletion *deletion, const json_t *pod) {
-        size_t i;
-        json_t *meant;
-
-        json_array_foreach(deletion->pods, i, meant)
-                if (streq_ptr(json_text(meant, "metadata", "uid"),
-                              json_text(pod, "metadata", "uid")))
-                        return true;
-        return false;
-}
-
 /* A pod is deleted only after the watch has reported it, so that its end cannot be missed. */
 static int on_deleted_pod_event(const char *type, json_t *pod, void *userdata) {
         PodDeletion *deletion = userdata;
-        size_t n = json_array_size(deletion->pods);
+        int r = streq(type, "ADDED") ? request_pod_deletion(deletion, pod, deletion->reterr) : 0;
 
-        if (streq(type, "BOOKMARK")) { /* objects that were not added have disappeared in the
-                                        * meantime */
-                deletion->n_gone += n - deletion->n_asked;
-                deletion->n_asked = n;
-                return deletion->n_gone == n;
-        }
-        if (!is_pod_to_delete(deletion, pod))
-                return 0;
-        if (streq(type, "ADDED") && deletion->n_asked < n) {
-                int r = request_pod_deletion(deletion, pod, deletion->reterr);
-
-                if (r < 0)
-                        return r;
-                deletion->n_asked++;
-        }
+        if (r < 0)
+                return r;
         deletion->n_gone += streq(type, "DELETED");
-        return deletion->n_gone == n;
+        return deletion->n_gone == json_array_size(deletion->pods);
 }
 
 static int delete_each_pod(const PodDeletion *deletion, Error *reterr) {
@@ -103,8 +79,8 @@ static int delete_pods_and_wait(PodDeletion *deletion, Error *reterr) {
         if (!deletion->options->wait || json_array_size(deletion->pods) == 0)
                 return delete_each_pod(deletion, reterr);
         deletion->reterr = reterr;
-        r = watch_objects(deletion->options->socket, "/pods?watch=1&bookmark=1",
-                          on_deleted_pod_event, deletion, reterr);
+        r = watch_pods(deletion->options->socket, deletion->pods, on_deleted_pod_event, deletion,
+                       reterr);
         deletion->reterr = NULL;
         return r;
 }

@@ -28,38 +28,24 @@ typedef struct PodWait {
         OwnKey key;
         uint64_t end;     /* boot time; USEC_INFINITY: there is none */
         bool is_critical; /* the agent must have acted on its manifests */
-        json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
-        json_t *added;    /* UIDs of those that the watch has reported */
+        json_t *missing;  /* the pods that were not ready */
+        json_t *done;     /* the UIDs of those that have been seen ready, or have gone */
 } PodWait;
 
 static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
         return own_pod_json_is_true(pod, wait->key);
 }
 
-/* Pods that have gone between the list and the watch: their end is not reported. */
-static void forget_pods_not_added(const PodWait *wait) {
-        const char *uid;
-        void *next;
-        json_t *name;
-
-        json_object_foreach_safe(wait->missing, next, uid, name)
-                if (!json_object_get(wait->added, uid))
-                        (void) json_object_del(wait->missing, uid);
-}
-
 /* 1 when all have been seen ready. */
 static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
-        PodWait *wait = userdata;
+        const PodWait *wait = userdata;
+        bool is_done = streq(type, "DELETED") ||
+                       (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod));
 
-        if (streq(type, "BOOKMARK"))
-                forget_pods_not_added(wait);
-        else if (json_object_set_new(wait->added, strna(json_text(pod, "metadata", "uid")),
-                                     json_true()) < 0)
+        if (is_done && json_object_set_new(wait->done, strna(json_text(pod, "metadata", "uid")),
+                                           json_true()) < 0)
                 return -ENOMEM;
-        else if (streq(type, "DELETED") ||
-                 (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
-                (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
-        return json_object_size(wait->missing) == 0;
+        return json_object_size(wait->done) == json_array_size(wait->missing);
 }
 
 static int check_agent_is_ready(const PodWait *wait, Error *reterr) {
@@ -75,28 +61,28 @@ static int check_awaited_pods(PodWait *wait, Error *reterr) {
         size_t i;
         int r = check_agent_is_ready(wait, reterr);
 
-        (void) json_object_clear(wait->missing);
-        (void) json_object_clear(wait->added);
+        (void) json_array_clear(wait->missing);
+        (void) json_object_clear(wait->done);
         if (r < 0)
                 return r;
         r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
         if (r < 0)
                 return r;
         json_array_foreach(pods, i, pod)
-                if (is_awaited_pod(wait, pod) && !pod_json_is_ready_or_done(pod))
-                        (void) json_object_set(wait->missing,
-                                               strna(json_text(pod, "metadata", "uid")),
-                                               json_at(pod, "metadata", "name"));
-        return (int) json_object_size(wait->missing);
+                if (is_awaited_pod(wait, pod) && !pod_json_is_ready_or_done(pod) &&
+                    json_array_append(wait->missing, pod) < 0)
+                        return -ENOMEM;
+        return (int) json_array_size(wait->missing);
 }
 
 /* Reports what is missing, or the problem of the agent. */
 static int fail_timeout(const PodWait *wait, const Error *error, int r) {
-        const char *uid;
-        json_t *name;
+        size_t i;
+        json_t *pod;
 
-        json_object_foreach(wait->missing, uid, name)
-                print_line(stderr, "error: pod %s is not ready", strna(json_string_value(name)));
+        json_array_foreach(wait->missing, i, pod)
+                print_line(stderr, "error: pod %s is not ready",
+                           strna(json_text(pod, "metadata", "name")));
         if (r < 0)
                 print_line(stderr, "error: %s", error_message(error, r));
         return STATUS_FAILED;
@@ -115,8 +101,8 @@ static int wait_for_pods(PodWait *wait) {
                 if (now_boottime_usec() >= wait->end)
                         return fail_timeout(wait, &error, r);
                 if (r > 0 && wait->end == USEC_INFINITY)
-                        r = watch_objects(wait->socket, "/pods?watch=1&bookmark=1",
-                                          on_awaited_pod_event, wait, &error);
+                        r = watch_pods(wait->socket, wait->missing, on_awaited_pod_event, wait,
+                                       &error);
                 else
                         r = -EAGAIN;
                 /* The agent does not respond, it may be restarting; or there is a time limit. */
@@ -128,13 +114,13 @@ static int wait_for_pods(PodWait *wait) {
 }
 
 int run_wait(const Options *options) {
-        cleanup_json json_t *missing = json_object(), *added = json_object();
+        cleanup_json json_t *missing = json_array(), *done = json_object();
         PodWait wait = { .socket = options->socket,
                          .key = options->critical ? OWN_KEY_CRITICAL : OWN_KEY_BOOTSTRAP,
                          .end = USEC_INFINITY,
                          .is_critical = options->critical,
                          .missing = missing,
-                         .added = added };
+                         .done = done };
         uint64_t timeout;
 
         if (options->n_words > 0 || options->bootstrap == options->critical)

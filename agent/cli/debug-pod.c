@@ -152,11 +152,9 @@ static int add_container(const Options *options, const json_t *pod, char **ret, 
 /* ---- until it runs ---- */
 
 typedef struct ContainerWait {
-        const json_t *pod; /* as it was when the container was added */
         const char *container;
         char *message;   /* printed last */
         json_t *started; /* the pod, once the container has started */
-        bool is_added;   /* the watch has reported the pod */
 } ContainerWait;
 
 static void container_wait_done(ContainerWait *wait) {
@@ -176,11 +174,6 @@ static int on_debugged_pod(const char *type, json_t *pod, void *userdata) {
         ContainerWait *wait = userdata;
         const json_t *status;
 
-        if (streq(type, "BOOKMARK"))
-                return !wait->is_added;
-        if (!streq_ptr(json_text(pod, "metadata", "uid"), json_text(wait->pod, "metadata", "uid")))
-                return 0;
-        wait->is_added = true;
         if (streq(type, "DELETED"))
                 return 1;
         status = find_container_status_of(pod, wait->container);
@@ -230,10 +223,9 @@ static int show_container(const Options *options, const json_t *pod, const char 
 
 static int attach_when_started(const Options *options, const json_t *pod, const char *container) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_with(container_wait_done)
-                ContainerWait wait = { .pod = pod, .container = container };
-        int r = watch_objects(options->socket, "/pods?watch=1&bookmark=1", on_debugged_pod, &wait,
-                              &error);
+        cleanup_with(container_wait_done) ContainerWait wait = { .container = container };
+        cleanup_json json_t *pods = json_pack("[O]", pod);
+        int r = pods ? watch_pods(options->socket, pods, on_debugged_pod, &wait, &error) : -ENOMEM;
 
         if (r >= 0 && !wait.started)
                 r = error_setf(&error, ESRCH, "the pod has been removed");

@@ -58,3 +58,56 @@ int watch_objects(const char *socket, const char *path, watch_object_t on_object
                        ? error_setf(reterr, EIO, "the agent closed the connection")
                        : r;
 }
+
+typedef struct PodsWatch {
+        json_t *pods;   /* by their UIDs: those that may still be reported */
+        json_t *unseen; /* those of them that the watch has not reported */
+        watch_object_t on_pod;
+        void *userdata;
+} PodsWatch;
+
+static const char *uid_of_pod(const json_t *pod) {
+        return strna(json_text(pod, "metadata", "uid"));
+}
+
+static int report_unseen_pods(const PodsWatch *watch) {
+        const char *uid;
+        json_t *pod;
+        int r = 0;
+
+        json_object_foreach(watch->unseen, uid, pod) {
+                r = watch->on_pod("DELETED", pod, watch->userdata);
+                if (r != 0)
+                        break;
+        }
+        return r;
+}
+
+static int on_pod_of_list(const char *type, json_t *pod, void *userdata) {
+        const PodsWatch *watch = userdata;
+
+        if (streq(type, "BOOKMARK"))
+                return report_unseen_pods(watch);
+        if (!json_object_get(watch->pods, uid_of_pod(pod)))
+                return 0;
+        (void) json_object_del(watch->unseen, uid_of_pod(pod));
+        return watch->on_pod(type, pod, watch->userdata);
+}
+
+int watch_pods(const char *socket, const json_t *pods, watch_object_t on_pod, void *userdata,
+               Error *reterr) {
+        cleanup_json json_t *by_uid = json_object(), *unseen = NULL;
+        PodsWatch watch = { .on_pod = on_pod, .userdata = userdata };
+        json_t *pod;
+        size_t i;
+
+        json_array_foreach(pods, i, pod)
+                if (json_object_set(by_uid, uid_of_pod(pod), pod) < 0)
+                        return -ENOMEM;
+        unseen = json_copy(by_uid);
+        if (!by_uid || !unseen)
+                return -ENOMEM;
+        watch.pods = by_uid;
+        watch.unseen = unseen;
+        return watch_objects(socket, "/pods?watch=1&bookmark=1", on_pod_of_list, &watch, reterr);
+}
