@@ -3,23 +3,14 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/unix-socket.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #define CONNECT_USEC (1 * USEC_PER_SEC)
 
 int journal_socket_open(const char *path) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        cleanup_close int fd = -EBADF;
-
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, path, strlen(path));
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return unix_connect(path, SOCK_DGRAM | SOCK_NONBLOCK);
 }
 
 static int connect_journal_socket(JournalSocket *journal) {

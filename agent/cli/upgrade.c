@@ -5,28 +5,24 @@
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/text.h"
+#include "common/unix-socket.h"
 #include "common/websocket-handshake.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 enum {
         ANSWER_MAX = 16 * 1024,
 };
 
 static int connect_to_agent(const char *path, int *ret, Error *reterr) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int fd = unix_connect(path, SOCK_STREAM);
 
-        if (fd < 0)
-                return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
+        if (fd == -ENAMETOOLONG)
                 return error_setf(reterr, ENAMETOOLONG, "the path of the socket %s is too long",
                                   path);
-        memcpy(address.sun_path, path, strlen(path) + 1);
-        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return client_explain_connection(errno, path, reterr);
-        *ret = TAKE_FD(fd);
+        if (fd < 0)
+                return client_explain_connection(-fd, path, reterr);
+        *ret = fd;
         return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "agent/launch/launch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/unix-socket.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,23 +14,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-
-static int connect_to_server(const char *path) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-        if (fd < 0)
-                return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, path, strlen(path) + 1);
-        if (connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        return TAKE_FD(fd);
-}
 
 static int write_strings(int fd, char *const *strings, uint32_t *ret_n) {
         uint32_t n = 0;
@@ -105,7 +91,7 @@ int launch_client(const char *program, char *const *argv) {
 
         /* The server notices the end of this process, and kills the program. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        fd = connect_to_server(path);
+        fd = unix_connect(path, SOCK_SEQPACKET);
         r = fd < 0 ? fd : send_own_request(fd, program, argv);
         if (r < 0) {
                 (void) fprintf(stderr,

@@ -8,12 +8,11 @@
 #include "common/clock.h"
 #include "common/packet.h"
 #include "common/text.h"
+#include "common/unix-socket.h"
 #include "common/websocket-handshake.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 
 #define REPLY_USEC  (60 * USEC_PER_SEC) /* for the head, or all of a collected reply */
 #define AWAIT_USEC  (10 * USEC_PER_SEC) /* for an agent that restarts */
@@ -327,25 +326,9 @@ static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *reque
         return 0;
 }
 
-static int connect_agent_socket(const char *path) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        /* This very call: on i386 the C library has another one, which api-confine.c forbids. */
-        cleanup_close int fd =
-                (int) syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-        if (fd < 0)
-                return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, path, strlen(path) + 1);
-        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        return TAKE_FD(fd);
-}
-
 static int send_agent_request(AgentRequest *request) {
         request->n_sent = 0;
-        request->fd = connect_agent_socket(request->socket_path);
+        request->fd = unix_connect(request->socket_path, SOCK_STREAM | SOCK_NONBLOCK);
         if (request->fd < 0)
                 return request->fd;
         return sd_event_add_io(request->event, &request->source, request->fd, EPOLLIN | EPOLLOUT,
