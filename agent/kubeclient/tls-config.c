@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/memfd.h"
 #include "common/strv.h"
 
 #include <arpa/inet.h>
@@ -15,7 +16,6 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <strings.h>
-#include <sys/mman.h>
 
 enum {
         TOKEN_FILE_MAX = 64 * 1024,
@@ -226,18 +226,14 @@ bool kube_pair_is_for(const char *pair, char *const *names, char *const *address
 /* ---- memory files ---- */
 
 static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
-        cleanup_close int fd = -EBADF;
-        int r;
+        int fd;
 
         if (!text)
                 return 0;
-        fd = memfd_create(name, MFD_CLOEXEC);
+        fd = memfd_open(name, text, strlen(text));
         if (fd < 0)
-                return -errno;
-        r = write_all(fd, text, strlen(text));
-        if (r < 0)
-                return r;
-        *ret_fd = TAKE_FD(fd);
+                return fd;
+        *ret_fd = fd;
         return 0;
 }
 

@@ -3,58 +3,38 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/packet.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-typedef union LaunchControl {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
-} LaunchControl;
-
 int launch_request_send(int socket_fd, const LaunchRequest *request, const int fds[LAUNCH_FDS]) {
-        LaunchControl control = { 0 };
+        MessageFds passed;
         struct iovec bytes = { (void *) (uintptr_t) request, sizeof(*request) };
-        struct msghdr message = { .msg_iov = &bytes,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control) };
+        struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
 
-        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-                                           .cmsg_type = SCM_RIGHTS,
-                                           .cmsg_len = CMSG_LEN(LAUNCH_FDS * sizeof(int)) };
-        memcpy(CMSG_DATA(&control.header), fds, LAUNCH_FDS * sizeof(int));
+        message_pass_fds(&message, &passed, fds, LAUNCH_FDS);
         return sendmsg(socket_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Whatever else was passed is closed when the process ends. */
-static bool take_launch_fds(struct msghdr *message, int fds[LAUNCH_FDS]) {
-        const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-
-        if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-            header->cmsg_len != CMSG_LEN(LAUNCH_FDS * sizeof(int)))
-                return false;
-        memcpy(fds, CMSG_DATA(header), LAUNCH_FDS * sizeof(int));
-        return true;
-}
-
 static int receive_launch_packet(int socket_fd, Launch *launch) {
-        LaunchControl control = { 0 };
+        MessageFds passed;
         struct iovec bytes = { &launch->request, sizeof(launch->request) };
         struct msghdr message = { .msg_iov = &bytes,
                                   .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control) };
+                                  .msg_control = &passed,
+                                  .msg_controllen = sizeof(passed) };
         ssize_t n = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
+        size_t n_fds;
 
         if (n < 0)
                 return -errno;
+        n_fds = message_take_fds(&message, launch->fds, LAUNCH_FDS);
         if (n != sizeof(launch->request) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
             launch->request.version != LAUNCH_VERSION ||
-            !memchr(launch->request.program, '\0', LAUNCH_PROGRAM_SIZE) ||
-            !take_launch_fds(&message, launch->fds))
+            !memchr(launch->request.program, '\0', LAUNCH_PROGRAM_SIZE) || n_fds != LAUNCH_FDS)
                 return -EBADMSG;
         return 0;
 }

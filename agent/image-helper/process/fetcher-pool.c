@@ -13,9 +13,9 @@
 #include "common/cleanup.h"
 #include "common/curl-library.h"
 #include "common/file.h"
+#include "common/packet.h"
 
 #include <fcntl.h>
-#include <stdalign.h>
 #include <sys/socket.h>
 
 enum {
@@ -50,12 +50,11 @@ static int write_fetched_bytes(const void *data, size_t length, uint64_t positio
 
 static int receive_fetch_request(int queue, FetchRequest *ret, FetchTarget *ret_target) {
         struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
-        alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+        MessageFds passed;
         struct msghdr message = { .msg_iov = &iov,
                                   .msg_iovlen = 1,
-                                  .msg_control = control,
-                                  .msg_controllen = sizeof(control) };
-        const struct cmsghdr *header;
+                                  .msg_control = &passed,
+                                  .msg_controllen = sizeof(passed) };
         int fds[2] = { -EBADF, -EBADF };
         ssize_t n;
 
@@ -64,9 +63,7 @@ static int receive_fetch_request(int queue, FetchRequest *ret, FetchTarget *ret_
         while (n < 0 && errno == EINTR);
         if (n < 0)
                 return -errno;
-        header = CMSG_FIRSTHDR(&message);
-        if (header && header->cmsg_type == SCM_RIGHTS)
-                memcpy(fds, CMSG_DATA(header), MIN(header->cmsg_len - CMSG_LEN(0), sizeof(fds)));
+        (void) message_take_fds(&message, fds, N_ELEMENTS(fds));
         *ret_target = (FetchTarget){ .fd = fds[0], .wakeup_fd = fds[1] };
         if (n != sizeof(*ret) || fds[0] < 0)
                 return -EPIPE;
@@ -182,19 +179,11 @@ int fetcher_pool_submit(const FetcherPool *fetchers, const FetchRequest *request
                         int wakeup_fd) {
         struct iovec iov = { .iov_base = (void *) (uintptr_t) request,
                              .iov_len = sizeof(*request) };
-        alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-        size_t size = (wakeup_fd < 0 ? 1 : 2) * sizeof(int);
-        struct msghdr message = { .msg_iov = &iov,
-                                  .msg_iovlen = 1,
-                                  .msg_control = control,
-                                  .msg_controllen = CMSG_SPACE(size) };
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        int fds[] = { fd, wakeup_fd };
+        MessageFds passed;
+        struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+        const int fds[] = { fd, wakeup_fd };
 
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(size);
-        memcpy(CMSG_DATA(header), fds, size);
+        message_pass_fds(&message, &passed, fds, wakeup_fd < 0 ? 1 : 2);
         return sendmsg(fetchers->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

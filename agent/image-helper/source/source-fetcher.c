@@ -7,11 +7,11 @@
 #include "common/cleanup.h"
 #include "common/curl-library.h"
 #include "common/file.h"
+#include "common/memfd.h"
+#include "common/packet.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdalign.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -130,21 +130,21 @@ static int follow_source_request(const SourceTransport *transport, const SourceR
 
 static int receive_source_request(int socket, SourceRequest *ret, int *ret_fd) {
         struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
-        alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+        MessageFds passed;
         struct msghdr message = { .msg_iov = &iov,
                                   .msg_iovlen = 1,
-                                  .msg_control = control,
-                                  .msg_controllen = sizeof(control) };
-        const struct cmsghdr *header;
+                                  .msg_control = &passed,
+                                  .msg_controllen = sizeof(passed) };
         ssize_t n;
 
         do
                 n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
-        header = n == (ssize_t) sizeof(*ret) ? CMSG_FIRSTHDR(&message) : NULL;
-        if (!header || header->cmsg_type != SCM_RIGHTS)
+        if (n != (ssize_t) sizeof(*ret))
                 return -EPIPE;
-        memcpy(ret_fd, CMSG_DATA(header), sizeof(int));
+        *ret_fd = message_take_fd(&message);
+        if (*ret_fd < 0)
+                return -EPIPE;
         ret->url[sizeof(ret->url) - 1] = '\0';
         ret->etag[sizeof(ret->etag) - 1] = '\0';
         return 0;
@@ -202,7 +202,6 @@ static void run_source_fetcher(SourceTransport *transport, int socket) {
 
 /* The fetcher runs as an unprivileged user, which may not be able to read the file. */
 int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
-        cleanup_close int fd = -EBADF;
         cleanup_free char *text = NULL;
         size_t length;
         int r;
@@ -212,13 +211,10 @@ int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
         r = read_file_at(AT_FDCWD, path, AUTHORITY_BYTES_MAX, &text, &length);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", path);
-        fd = memfd_create("authorities", MFD_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        r = write_all(fd, text, length);
+        r = memfd_open("authorities", text, length);
         if (r < 0)
                 return r;
-        *ret_fd = TAKE_FD(fd);
+        *ret_fd = r;
         return 0;
 }
 
@@ -269,17 +265,10 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 static int send_source_request(const SourceFetcher *fetcher, const SourceRequest *request, int fd) {
         struct iovec iov = { .iov_base = (void *) (uintptr_t) request,
                              .iov_len = sizeof(*request) };
-        alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
-        struct msghdr message = { .msg_iov = &iov,
-                                  .msg_iovlen = 1,
-                                  .msg_control = control,
-                                  .msg_controllen = sizeof(control) };
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        MessageFds passed;
+        struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof(int));
+        message_pass_fds(&message, &passed, &fd, 1);
         return sendmsg(fetcher->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

@@ -70,3 +70,31 @@ TEST(a_packet_without_a_descriptor_returns_none)
         close_fd(pair[0]);
         close_fd(pair[1]);
 }
+
+TEST(several_descriptors_are_passed_and_taken_in_their_order)
+{
+        struct iovec bytes = { (char[]){ "x" }, 1 };
+        struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+        MessageFds passed;
+        int pair[2], fds[3] = { -EBADF, -EBADF, -EBADF };
+        size_t before;
+
+        REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+        before = count_descriptors();
+        message_pass_fds(&message, &passed, (int[]){ STDIN_FILENO, pair[1] }, 2);
+        REQUIRE(sendmsg(pair[0], &message, 0) == 1);
+        message.msg_control = &passed;
+        message.msg_controllen = sizeof(passed);
+        REQUIRE(recvmsg(pair[1], &message, MSG_CMSG_CLOEXEC) == 1);
+        EXPECT_EQ(message_take_fds(&message, fds, N_ELEMENTS(fds)), 2);
+        EXPECT(fds[0] >= 0 && fds[1] >= 0 && fds[2] == -EBADF);
+        EXPECT_EQ(count_descriptors(), before + 2);
+        EXPECT(recv(fds[1], (char[1]){ 0 }, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+        EXPECT(recv(fds[0], (char[1]){ 0 }, 1, MSG_DONTWAIT) < 0 && errno == ENOTSOCK);
+        close_fd(fds[0]);
+        close_fd(fds[1]);
+        message_pass_fds(&message, &passed, NULL, 0);
+        EXPECT(!message.msg_control && message.msg_controllen == 0);
+        close_fd(pair[0]);
+        close_fd(pair[1]);
+}
