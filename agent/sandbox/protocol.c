@@ -126,6 +126,7 @@ static const MessageField request_fields[] = {
         { "timeout_usec",  KIND_LARGE,    offsetof(ShimRequest, timeout_usec),  OF_PROGRAM          },
         { "interface",     KIND_OPTIONAL, offsetof(ShimRequest, interface),     MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC)   },
         { "address",       KIND_OPTIONAL, offsetof(ShimRequest, address),       MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC)   },
+        { "keeps_router_advertisements", KIND_BOOLEAN, offsetof(ShimRequest, keeps_router_advertisements), MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC) },
         { "has_output",    KIND_BOOLEAN,  offsetof(ShimRequest, has_output),    OF_CLIENT },
         { "has_error",     KIND_BOOLEAN,  offsetof(ShimRequest, has_error),     OF_CLIENT },
 };

@@ -41,7 +41,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_DELETE,   /* id, directories */
         SHIM_REQUEST_TEARDOWN, /* nothing */
         SHIM_REQUEST_EXEC, /* id, arguments, environment, input, in_host, timeout_usec; interface,
-                            * address */
+                            * address, keeps_router_advertisements */
         SHIM_REQUEST_SESSION, /* id (of a container), arguments, has_…; with a descriptor */
         SHIM_REQUEST_EXEC_IN, /* id, container, arguments, timeout_usec */
         SHIM_REQUEST_NOTE,    /* id, note */
@@ -91,7 +91,9 @@ typedef struct ShimRequest {
         const char
                 *interface;  /* run it only if this interface is missing, with a dummy interface */
         const char *address; /* of the dummy interface */
-        void *storage;       /* of a decoded request: owns the strings */
+        bool keeps_router_advertisements; /* it makes the node forward IPv6; see
+                                             shim/router-advertisements.h */
+        void *storage;                    /* of a decoded request: owns the strings */
 } ShimRequest;
 
 typedef enum ShimEventType {

@@ -493,7 +493,9 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox
                                 .in_host = program->in_host,
                                 .timeout_usec = program->timeout_usec,
                                 .interface = program->interface,
-                                .address = program->address };
+                                .address = program->address,
+                                .keeps_router_advertisements =
+                                        program->keeps_router_advertisements };
 
         return send_exec_request(sandbox, &request, done, userdata, ret);
 }

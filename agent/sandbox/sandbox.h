@@ -110,6 +110,8 @@ typedef struct SandboxProgram {
                                    * CNI_NETNS ("": none) does not have this interface, and then
                                    * with a dummy interface of that name ... */
         const char *address;      /* ... with this address, of either family */
+        bool keeps_router_advertisements; /* it makes the node forward IPv6, after which the node
+                                           * is to follow routers as before */
 } SandboxProgram;
 
 /* Runs a program in the shim's mount namespace. 'done' is called, unless the connection or the shim

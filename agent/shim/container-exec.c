@@ -3,6 +3,7 @@
 
 #include "agent/shim/capture.h"
 #include "agent/shim/dummy-interface.h"
+#include "agent/shim/router-advertisements.h"
 #include "agent/shim/sandbox-state.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -47,6 +48,7 @@ struct Program {
         char *address;
         int input_fd; /* a memfd, or -EBADF for /dev/null */
         bool in_host;
+        bool keeps_router_advertisements;
         bool has_started;
         uint64_t timeout_usec;
         char *container; /* its PID namespace; NULL: in the shim. The members below are used only
@@ -354,6 +356,8 @@ static int exec_program_main(void *userdata, Error *reterr) {
             (setns(host->network_fd, CLONE_NEWNET) < 0 || setns(host->uts_fd, CLONE_NEWUTS) < 0))
                 return error_setf(reterr, errno, "cannot enter the node's namespaces: %s",
                                   strerror(errno));
+        if (program->keeps_router_advertisements)
+                keep_router_advertisements("/proc/sys/net/ipv6/conf");
         if (program->interface)
                 r = dummy_interface_create(program->interface, program->address,
                                            program->environment, reterr);
@@ -472,6 +476,7 @@ static int program_new(Shim *shim, const ShimRequest *request, Program **ret) {
                 .shim = shim,
                 .id = strdup(request->id),
                 .in_host = request->in_host,
+                .keeps_router_advertisements = request->keeps_router_advertisements,
                 .timeout_usec = request->timeout_usec,
                 .input_fd = -EBADF,
                 .deadline = USEC_INFINITY,
