@@ -288,7 +288,16 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         if (agent->config.without_effect)
                 log_warning("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
                             options->config_path, agent->config.without_effect);
-        return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
+        r = agent_paths_choose(&agent->paths, options, &agent->config, reterr);
+        return r < 0 ? r : built_in_ranges_note_unused(&agent->config, agent->paths.kubeconfig);
+}
+
+static int choose_pod_ranges(Agent *agent) {
+        agent->own_pod_range = built_in_ranges_load_own(agent->paths.state_dir, "/etc/machine-id");
+        if (!agent->own_pod_range)
+                return -ENOMEM;
+        agent->built_in_network = built_in_ranges_choose(&agent->config, agent->own_pod_range);
+        return 0;
 }
 
 static void fill_shared_configs(Agent *agent) {
@@ -311,6 +320,8 @@ static void fill_shared_configs(Agent *agent) {
                 .config_dir = agent->config.mainstay.cni_conf_dir,
                 .plugin_path = agent->config.mainstay.cni_bin_dir,
                 .has_default = config_has_built_in_network(&agent->config, agent->paths.kubeconfig),
+                .built_in = &agent->built_in_network,
+                .is_ipv6_first = agent->node.address && strchr(agent->node.address, ':'),
         };
 }
 
@@ -603,6 +614,9 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         r = detect_service_manager(agent, reterr);
         if (r < 0)
                 return r;
+        r = choose_pod_ranges(agent);
+        if (r < 0)
+                return r;
         fill_shared_configs(agent);
         r = network_readiness_new(agent->event, &agent->cni_settings, on_network_changed, agent,
                                   &agent->network_readiness);
@@ -709,6 +723,7 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         machine_info_done(&agent->node);
+        free(agent->own_pod_range);
         node_labels_done(&agent->node_labels);
         seccomp_profile_free(agent->seccomp);
         agent_paths_done(&agent->paths);

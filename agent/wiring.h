@@ -26,6 +26,7 @@
 #include "agent/node-devices/node-devices.h"
 #include "agent/node/agent-paths.h"
 #include "agent/node/api-signer.h"
+#include "agent/node/built-in-ranges.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
@@ -58,6 +59,8 @@ typedef struct Agent {
         SecretOpener *secrets;
         SecretStorage *storage;
         SandboxConfig sandbox_config;
+        char *own_pod_range; /* of IPv6 */
+        CniBuiltInNetwork built_in_network;
         CniSettings cni_settings;
         NetworkReadiness *network_readiness; /* NULL: pods can always get a network */
 

@@ -37,7 +37,7 @@ OF_MODULES = {
     "access": NODE_API,
     "apiserver": CLUSTER, "kubeclient": CLUSTER,
     "cdi": ["cdi", "published_forms"],
-    "cni": ["network*", "restarts", "survival"],
+    "cni": ["network*", "dual_stack", "restarts", "survival"],
     "daemonset": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys"],
     "daemonset/rules": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys", "pod_security"],
     "devices": ["*device*"], "node-devices": ["*device*"], "plugins": ["*device*", "plugin*"], "plugin-host": ["*device*", "plugin*"],

@@ -345,8 +345,7 @@ static int build_plugin_environment(const CniNetwork *network, CniCommand comman
             strv_appendf(ret, "CNI_PATH=%s", get_json_text(network->root, "path")) < 0)
                 return -ENOMEM;
         /* For programs that plugins run, such as iptables. */
-        return strv_append(ret,
-                           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        return strv_append(ret, "PATH=" CNI_PROGRAM_PATH);
 }
 
 /* The first directory of the path that has the program. */
@@ -370,6 +369,21 @@ static int find_plugin_program(const CniNetwork *network, const char *type, char
         return error_setf(reterr, ENOENT, "failed to find plugin \"%s\" in path [%s]", type, path);
 }
 
+/* The plugin bridge makes the node forward IPv6 as soon as a pod gets an address of it. */
+static bool enables_ipv6_forwarding(const json_t *plugin) {
+        const json_t *ranges = json_object_get(json_object_get(plugin, "ipam"), "ranges");
+        bool is_gateway = json_is_true(json_object_get(plugin, "isGateway")) ||
+                          json_is_true(json_object_get(plugin, "isDefaultGateway"));
+
+        for (size_t i = 0; is_gateway && i < json_array_size(ranges); i++) {
+                const json_t *range = json_array_get(json_array_get(ranges, i), 0);
+
+                if (strchr(get_json_text(range, "subnet"), ':'))
+                        return streq(get_json_text(plugin, "type"), "bridge");
+        }
+        return false;
+}
+
 int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t step,
                          const char *netns, CniInvocation *ret, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
@@ -384,6 +398,8 @@ int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t s
         invocation.input = build_plugin_stdin(network, command, todo.plugin);
         invocation.interface = todo.address ? interface_name : NULL;
         invocation.address = todo.address;
+        invocation.enables_ipv6_forwarding =
+                command == CNI_ADD && enables_ipv6_forwarding(todo.plugin);
         if (!invocation.plugin || !invocation.input)
                 return -ENOMEM;
         r = strv_append(&invocation.argv, program);
@@ -407,6 +423,24 @@ void cni_invocation_done(CniInvocation *invocation) {
 
 /* ---- the result of a plugin ---- */
 
+/* Errors of the published plugins whose remedy is not obvious. */
+static const char *find_remedy(const char *message) {
+        static const struct {
+                const char *part, *remedy;
+        } remedies[] = {
+                { "\"iptables\": executable file not found",
+                  "install iptables, or nftables with network plugins of version 1.9 or later" },
+                { "already has an IP address different from",
+                  "when no pod uses that bridge any more, delete it (ip link delete), or restart "
+                  "the machine" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(remedies); i++)
+                if (strstr(message, remedies[i].part))
+                        return remedies[i].remedy;
+        return NULL;
+}
+
 static int set_plugin_error(const CniPluginExit *exit, Error *reterr) {
         cleanup_free char *message = NULL;
 
@@ -414,8 +448,12 @@ static int set_plugin_error(const CniPluginExit *exit, Error *reterr) {
                 return error_setf(reterr, ETIMEDOUT, "it timed out and was killed");
         if (exit->has_run)
                 message = cni_error_message(strna(exit->output));
-        if (message)
-                return error_setf(reterr, EIO, "%s", message);
+        if (message) {
+                const char *remedy = find_remedy(message);
+
+                return error_setf(reterr, EIO, "%s%s%s", message, remedy ? "; " : "",
+                                  strna(remedy));
+        }
         if (strna(exit->error)[0])
                 return error_setf(reterr, EIO, "%s", exit->error);
         return error_setf(reterr, EIO, "it exited with status %d", exit->exit_code);

@@ -53,14 +53,16 @@ size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
  * stored: DEL skips plugins that are not recorded. */
 void cni_network_record_add_step(CniNetwork *network, size_t n);
 
-/* The command that the shim runs for one step. It owns its strings, but for the last two. */
+/* The command that the shim runs for one step. It owns its strings, but for interface and address.
+ */
 typedef struct CniInvocation {
         char *plugin; /* its type */
         char **argv;
         char **environment;
         char *input;
-        const char *interface; /* NULL; or the step is run only if the pod's interface ... */
-        const char *address;   /* ... with this address is gone, with a dummy interface */
+        const char *interface;        /* NULL; or the step is run only if the pod's interface ... */
+        const char *address;          /* ... with this address is gone, with a dummy interface */
+        bool enables_ipv6_forwarding; /* the plugin may, for the whole node */
 } CniInvocation;
 
 /* The invocation of one step, in the order of running: DEL runs the plugins backwards. 'netns' is

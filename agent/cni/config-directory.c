@@ -19,36 +19,6 @@ enum {
         FILES_MAX = 1024,
 };
 
-const char cni_default_config[] = "{\n"
-                                  "  \"cniVersion\": \"1.0.0\",\n"
-                                  "  \"name\": \"mainstay\",\n"
-                                  "  \"plugins\": [\n"
-                                  "    {\n"
-                                  "      \"type\": \"bridge\",\n"
-                                  "      \"bridge\": \"mainstay0\",\n"
-                                  "      \"isGateway\": true,\n"
-                                  "      \"ipMasq\": true,\n"
-                                  "      \"hairpinMode\": true,\n"
-                                  "      \"ipam\": {\n"
-                                  "        \"type\": \"host-local\",\n"
-                                  "        \"ranges\": [[{ \"subnet\": \"10.189.0.0/16\" }]],\n"
-                                  "        \"routes\": [{ \"dst\": \"0.0.0.0/0\" }]\n"
-                                  "      }\n"
-                                  "    },\n"
-                                  "    {\n"
-                                  "      \"type\": \"portmap\",\n"
-                                  "      \"capabilities\": { \"portMappings\": true }\n"
-                                  "    },\n"
-                                  "    {\n"
-                                  "      \"type\": \"firewall\"\n"
-                                  "    },\n"
-                                  "    {\n"
-                                  "      \"type\": \"bandwidth\",\n"
-                                  "      \"capabilities\": { \"bandwidth\": true }\n"
-                                  "    }\n"
-                                  "  ]\n"
-                                  "}\n";
-
 static bool is_config_file_name(const char *name) {
         static const char *const suffixes[] = { ".conflist", ".conf", ".json" };
         const char *dot = strrchr(name, '.');
@@ -148,7 +118,7 @@ int cni_config_load(const CniSettings *settings, char **ret_text, char **ret_fil
         int r = load_config_file(settings->config_dir, ret_text, ret_file, &error);
 
         if (r == -ENOENT && settings->has_default) {
-                *ret_text = strdup(cni_default_config);
+                *ret_text = cni_built_in_config(settings->built_in);
                 *ret_file = NULL;
                 return *ret_text ? 0 : -ENOMEM;
         }

@@ -4,6 +4,7 @@
 
 #include "agent/manifest/config-eviction.h"
 #include "agent/manifest/config-files.h"
+#include "agent/manifest/config-pod-cidrs.h"
 #include "agent/manifest/config-reserved.h"
 #include "agent/manifest/decode.h"
 #include "agent/manifest/manifest.h"
@@ -544,6 +545,9 @@ static int decode_config(Decoder *d, const YamlNode *root, Config *config) {
         if (r < 0)
                 return r;
         r = check_node_devices(d, root, config);
+        if (r < 0)
+                return r;
+        r = config_read_pod_cidrs(d, root, config);
         if (r < 0)
                 return r;
         r = check_shutdown(d, root, config);

@@ -183,9 +183,11 @@ typedef struct MainstayConfig {
         bool cdi_for_api_pods;         /* annotations of an API server's pods name CDI devices */
         char *cni_conf_dir;            /* "/etc/cni/net.d" */
         char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni" */
-        char *kubeconfig;              /* kubeconfig of an API server to join; NULL: none */
-        char *bootstrap_kubeconfig;    /* bootstrap kubeconfig and kubeconfig of the issued
-                                          certificate; NULL: none */
+        char **pod_cidrs; /* the ranges of the built-in network, one for each family; NULL: those
+                             of node/built-in-ranges.h. kubelet_config_load() reads podCIDR, too */
+        char *kubeconfig; /* kubeconfig of an API server to join; NULL: none */
+        char *bootstrap_kubeconfig; /* bootstrap kubeconfig and kubeconfig of the issued
+                                       certificate; NULL: none */
         NodeDeviceConfigs devices;
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
@@ -282,6 +284,7 @@ typedef struct Config {
         char *healthz_bind_address; /* "127.0.0.1" */
         OptionalBool enable_debugging_handlers; /* true */
         TaintList register_with_taints;         /* of this node */
+        char *pod_cidr;                         /* "10.0.0.0/16" or "10.0.0.0/16,fd00::/64" */
         OptionalInt pod_pids_limit;             /* -1: none */
         char **allowed_unsafe_sysctls;          /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;

@@ -523,6 +523,7 @@ def fixture_allocations():
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.mark.xdist_group("built_in_network")
 def test_default_network_works_without_a_configuration(make_network_node, allocations):
     net = make_network_node(plugins=None)
     net.launch(listener("web", "out of the box", ports=[{"containerPort": 8080, "hostPort": 18083}]))

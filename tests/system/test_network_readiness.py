@@ -216,6 +216,19 @@ def test_setting_gives_a_joined_node_the_built_in_network(joining):
     joining.wait_ready()
 
 
+def test_ranges_of_the_built_in_network_have_no_effect_without_it(joining):
+    joining.configure(podCIDRs=["10.7.0.0/24"])
+    joining.node.restart()
+    joining.wait_not_ready()
+    assert "mainstay.podCIDRs has no effect: " in joining.node.said()
+    assert re.search(r"no effect.*mainstay\.podCIDRs", joining.node.cli("describe", "node").stdout)
+    assert "mainstay.podCIDRs" in joining.node.cli("get", "events").stdout
+    joining.configure(podCIDRs=["10.7.0.0/24"], builtInNetwork=True)
+    joining.node.restart()
+    joining.wait_ready()
+    assert "no effect" not in joining.node.cli("describe", "node").stdout
+
+
 def test_bootstrapping_node_waits_for_the_network_too(joining):
     os.unlink(joining.node.kubeconfig)
     bootstrap = os.path.join(joining.node.directory, "bootstrap")

@@ -47,6 +47,7 @@ struct NetworkAttachment {
         Error delete_failure; /* the first of the deletion under way */
         int delete_failure_code;
         bool is_damaged;   /* the record, or it cannot be read; something may be left */
+        bool is_built_in;  /* the network that is being added is the built-in one */
         SandboxExec *exec; /* the plugin that runs */
         int netns_fd;      /* of the sandbox that was attached, or -EBADF */
         pid_t netns_pid;
@@ -98,9 +99,14 @@ bool network_attachment_is_attached(const NetworkAttachment *attachment) {
 }
 
 const char *network_attachment_address(const NetworkAttachment *attachment, size_t i) {
-        return network_attachment_is_attached(attachment)
-                       ? cni_network_address(attachment->network, i)
-                       : NULL;
+        const CniNetwork *network = attachment->network;
+
+        if (!network_attachment_is_attached(attachment))
+                return NULL;
+        /* Like in the kubelet, the family of the node's address comes first. */
+        if (attachment->settings->is_ipv6_first && i < 2 && cni_network_address(network, 1))
+                i = 1 - i;
+        return cni_network_address(network, i);
 }
 
 /* ---- on disk ---- */
@@ -213,17 +219,19 @@ static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Err
         }
         if (r < 0)
                 return r;
-        r = sandbox_run_program(attachment->sandbox,
-                                &(SandboxProgram){
-                                        .argv = invocation.argv,
-                                        .environment = invocation.environment,
-                                        .input = invocation.input,
-                                        .in_host = true,
-                                        .timeout_usec = PLUGIN_TIMEOUT_SEC * USEC_PER_SEC,
-                                        .interface = invocation.interface,
-                                        .address = invocation.address,
-                                },
-                                on_cni_plugin_done, attachment, &attachment->exec);
+        r = sandbox_run_program(
+                attachment->sandbox,
+                &(SandboxProgram){
+                        .argv = invocation.argv,
+                        .environment = invocation.environment,
+                        .input = invocation.input,
+                        .in_host = true,
+                        .timeout_usec = PLUGIN_TIMEOUT_SEC * USEC_PER_SEC,
+                        .interface = invocation.interface,
+                        .address = invocation.address,
+                        .keeps_router_advertisements = invocation.enables_ipv6_forwarding,
+                },
+                on_cni_plugin_done, attachment, &attachment->exec);
         return r < 0 ? error_prefixf(reterr, r, "cannot run the plugin '%s'", invocation.plugin)
                      : 0;
 }
@@ -244,6 +252,17 @@ static void report_attachment_done(NetworkAttachment *attachment, int r, const E
 
 static void begin_network_delete(NetworkAttachment *attachment);
 
+/* The next attempt is made without it. */
+static void drop_broken_ipv6(const NetworkAttachment *attachment) {
+        const char *message = error_message(&attachment->failure, attachment->failure_code);
+
+        if (attachment->is_built_in &&
+            cni_built_in_drop_ipv6(attachment->settings->built_in, message))
+                log_warning("The built-in network continues without IPv6: %s; when the cause is "
+                            "removed, restart mainstayd",
+                            message);
+}
+
 /* After a failed ADD everything is deleted; then its failure is reported. */
 static void fail_network_add(NetworkAttachment *attachment, int r, Error *error) {
         attachment->failure_code = r;
@@ -251,6 +270,7 @@ static void fail_network_add(NetworkAttachment *attachment, int r, Error *error)
         if (!error->message)
                 (void) error_prefixf(error, r, "plugins cannot be run");
         error_move(&attachment->failure, error);
+        drop_broken_ipv6(attachment);
         attachment->pod = NULL;
         begin_network_delete(attachment);
 }
@@ -288,6 +308,7 @@ static int new_network_from_config(NetworkAttachment *attachment, const CniSetti
 
         if (r < 0)
                 return r;
+        attachment->is_built_in = !file;
         r = cni_network_new(text, settings->plugin_path, pod, attachment->next_number,
                             &attachment->network, reterr);
         if (r < 0)

@@ -53,7 +53,9 @@ static Pod pod = {
 
 /* A directory with a program for each plugin of the chain. */
 static const char *make_plugins(void) {
-        static const char *const names[] = { "one", "two", "three", "bandwidth", "portmap" };
+        static const char *const names[] = {
+                "one", "two", "three", "bandwidth", "portmap", "bridge"
+        };
 
         for (size_t i = 0; i < N_ELEMENTS(names); i++) {
                 cleanup_free char *path = NULL;
@@ -484,4 +486,62 @@ TEST(invalid_bandwidth_is_refused)
                 EXPECT_STREQ(error.message, cases[i].message);
         }
         annotations[0].value = before;
+}
+
+static bool enables_ipv6_forwarding(const char *plugin, CniCommand command) {
+        cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
+        cleanup_with(cni_network_freep) CniNetwork *network = NULL;
+        char config[512];
+
+        (void) snprintf(config, sizeof(config),
+                        "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[%s]}", plugin);
+        network = load_network(config);
+        cni_network_record_add_step(network, 1);
+        REQUIRE(cni_invocation_build(network, command, 0, "/n", &invocation, NULL) == 0);
+        return invocation.enables_ipv6_forwarding;
+}
+
+#define RANGES4 "\"ipam\":{\"ranges\":[[{\"subnet\":\"10.0.0.0/16\"}]]}"
+#define RANGES6 \
+        "\"ipam\":{\"ranges\":[[{\"subnet\":\"10.0.0.0/16\"}],[{\"subnet\":\"fd00::/64\"}]]}"
+
+TEST(bridge_that_is_a_gateway_of_ipv6_enables_forwarding)
+{
+        EXPECT(enables_ipv6_forwarding("{\"type\":\"bridge\",\"isGateway\":true," RANGES6 "}",
+                                       CNI_ADD));
+        EXPECT(enables_ipv6_forwarding(
+                "{\"type\":\"bridge\",\"isDefaultGateway\":true," RANGES6 "}", CNI_ADD));
+        EXPECT(!enables_ipv6_forwarding("{\"type\":\"bridge\",\"isGateway\":true," RANGES6 "}",
+                                        CNI_DEL));
+        EXPECT(!enables_ipv6_forwarding("{\"type\":\"bridge\",\"isGateway\":true," RANGES4 "}",
+                                        CNI_ADD));
+        EXPECT(!enables_ipv6_forwarding("{\"type\":\"bridge\"," RANGES6 "}", CNI_ADD));
+        EXPECT(!enables_ipv6_forwarding("{\"type\":\"one\",\"isGateway\":true," RANGES6 "}",
+                                        CNI_ADD));
+}
+
+TEST(error_of_a_plugin_has_its_remedy)
+{
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
+        cleanup_error Error iptables = ERROR_NULL, address = ERROR_NULL, other = ERROR_NULL;
+
+        EXPECT_EQ(answer(network, CNI_ADD, 0, 1,
+                         "{\"code\":999,\"msg\":\"failed to locate iptables: exec: "
+                         "\\\"iptables\\\": executable file not found in $PATH\"}",
+                         &iptables),
+                  -EIO);
+        EXPECT_STREQ(iptables.message,
+                     "plugin type=\"one\" failed (add): failed to locate iptables: exec: "
+                     "\"iptables\": executable file not found in $PATH; install iptables, or "
+                     "nftables with network plugins of version 1.9 or later");
+        (void) answer(network, CNI_ADD, 0, 1,
+                      "{\"msg\":\"\\\"mainstay0\\\" already has an IP address different from "
+                      "10.7.0.1/24\"}",
+                      &address);
+        EXPECT_STREQ(address.message,
+                     "plugin type=\"one\" failed (add): \"mainstay0\" already has an IP address "
+                     "different from 10.7.0.1/24; when no pod uses that bridge any more, delete it "
+                     "(ip link delete), or restart the machine");
+        (void) answer(network, CNI_ADD, 0, 1, "{\"msg\":\"no space\"}", &other);
+        EXPECT_STREQ(other.message, "plugin type=\"one\" failed (add): no space");
 }

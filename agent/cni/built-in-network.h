@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The built-in network: a bridge, for a node without a network plugin. Its configuration is made
+ * anew for each pod that is attached, by what the node has at that moment: IPv6, iptables or
+ * nftables. */
+
+#include <stdbool.h>
+
+/* Strings are borrowed. */
+typedef struct CniBuiltInNetwork {
+        const char *ipv4;         /* the range of the pods: "10.189.0.0/16"; NULL: none */
+        const char *ipv6;         /* the same: "fd12:…::/64"; NULL: none */
+        bool is_ipv6_default;     /* the range is not configured: without IPv6 it is not missed */
+        bool is_ipv6_unusable;    /* plugins have failed at it, see below */
+        const char *sysctl_dir;   /* NULL: /proc/sys/net/ipv6/conf */
+        const char *program_path; /* NULL: CNI_PROGRAM_PATH */
+} CniBuiltInNetwork;
+
+/* Where plugins find programs such as iptables. */
+#define CNI_PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+#define CNI_BUILT_IN_IPV4 "10.189.0.0/16"
+
+/* The configuration list, as text that the caller frees; NULL: out of memory. 'network' may be NULL
+ * for the default range of IPv4 alone, as in packaging/cni/99-mainstay.conflist.
+ *
+ * The IPv6 range is left out if the kernel has no IPv6 or it is disabled, unless it is the only
+ * one. Without iptables, but with nft, the plugins are told to use nftables, which those of 1.6 and
+ * later can; the plugin firewall, which cannot, is left out. */
+char *cni_built_in_config(const CniBuiltInNetwork *network);
+
+/* The kernel has IPv6, and it is not disabled for the bridge. */
+bool cni_built_in_has_ipv6(const CniBuiltInNetwork *network);
+
+/* For the error of a plugin of this network. If a range of IPv6 that nobody configured is to blame,
+ * as on a kernel without NAT of IPv6, the network continues without it: true, once. */
+bool cni_built_in_drop_ipv6(CniBuiltInNetwork *network, const char *message);
