@@ -7,7 +7,6 @@
 #include "agent/cli/agent-client.h"
 #include "agent/cli/redact.h"
 #include "agent/cli/tar.h"
-#include "agent/model/json-path.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -12,8 +12,9 @@ static const uint8_t key[CHACHA_KEY_SIZE] = { 1, 2, 3 }, other_key[CHACHA_KEY_SI
 
 static char *encrypt(const char *name, const char *text) {
         char *result = NULL;
+        int r = encrypt_text(key, name, text, &result);
 
-        EXPECT_EQ(encrypt_text(key, name, text, &result), 0);
+        EXPECT_EQ(r, 0);
         return result;
 }
 
