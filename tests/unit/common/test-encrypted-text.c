@@ -27,7 +27,7 @@ TEST(encrypted_text_is_one_line_from_which_the_text_comes_back)
 
                 EXPECT(is_encrypted_text(line));
                 EXPECT_EQ(strlen(line), encrypted_text_length(strlen(texts[i])));
-                EXPECT_EQ(strchr(line, '\n'), line + strlen(line) - 1);
+                EXPECT(strchr(line, '\n') == line + strlen(line) - 1);
                 EXPECT_EQ(decrypt_text(key, "objects/one", line, &again), 0);
                 EXPECT_STREQ(again, texts[i]);
         }
