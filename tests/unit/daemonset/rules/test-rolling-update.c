@@ -146,7 +146,7 @@ TEST(update_strategy_decides_which_pods_are_kept)
 /* At most one pod is kept, or two with maxSurge, and none if a pod is created without maxSurge. */
 TEST(number_of_pods_is_limited_in_each_state)
 {
-        static const char letters[2][2] = { "co", "-e" };
+        static const char letters[2][2] = { { 'c', 'o' }, { '-', 'e' } };
 
         for (unsigned bits = 0; bits < 1U << 11; bits++) {
                 Strategy strategy = bits % 3;
