@@ -46,7 +46,7 @@ OF_MODULES = {
     "image": IMAGES,
     "report": ["report", "flash"],
     "source": SOURCES,
-    "secrets": ["secrets*", "object_sources", "index_source", "apiserver_cache", "apiserver_offline", "apiserver_objects", "other_cluster"],
+    "secrets": ["secrets*", "canaries", "object_sources", "index_source", "apiserver_cache", "apiserver_offline", "apiserver_objects", "other_cluster"],
     "cli": COMMANDS,
     "image-helper": [*IMAGES, *SOURCES],
     "kubelet": ["kubelet"],

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and reads the cache. Reading returns the queued content, if there is any. A failed write
- * is retried with the content that is queued by then. What is to be encrypted stays queued while
- * there is no key. */
+ * is retried with the content that is queued by then. Secrets stay queued while there is no key. */
 
 #include "agent/apiserver/cache.h"
 

@@ -20,7 +20,7 @@ enum {
         NAME_LENGTH_MAX = 64, /* of the rest of a line in which the name of a value is looked for */
 };
 
-/* What follows these words, up to a blank or a quote, is secret. */
+/* The rest of a word that starts so is secret. */
 static const char *const secret_starts[] = {
         "AGE-SECRET-KEY-1", "AGE-PLUGIN-", "Bearer ", "Basic ", "ghp_",     "github_pat_",
         "glpat-",           "AKIA",        "xoxb-",   "xoxp-",  "sk_live_",
