@@ -289,8 +289,8 @@ static int start_writing(KeyFile *file, Error *reterr) {
         cleanup_with(buffer_erase) Buffer text = { 0 };
         int r = format_keys(&file->next, &text);
 
-        if (r < 0)
-                return r;
+        if (r < 0 || !text.data)
+                return r < 0 ? r : -ENOKEY;
         if (!file->config.is_kept_clear)
                 return credential_seal_start(file->config.event, file->config.role->credential,
                                              text.data, on_keys_sealed, file, &file->child, reterr);
