@@ -10,10 +10,6 @@
 #include <stdlib.h>
 
 enum {
-        WIRE_VARINT = 0,
-        WIRE_FIXED64 = 1,
-        WIRE_BYTES = 2,
-        WIRE_FIXED32 = 5,
         FIELD_NUMBER_MAX = (1 << 29) - 1,
         VARINT_MAX = 10, /* bytes */
 };
@@ -85,6 +81,61 @@ void protobuf_done(const ProtobufMessage *message, void *object) {
         memset(object, 0, message->size);
 }
 
+/* ---- the wire ---- */
+
+static int refuse_bytes(Error *reterr, const char *what) {
+        return error_setf(reterr, EBADMSG, "the message is not valid: %s", what);
+}
+
+static int take_varint(ProtobufBytes *reader, uint64_t *ret, Error *reterr) {
+        uint64_t value = 0;
+
+        for (unsigned i = 0; i < VARINT_MAX; i++) {
+                unsigned char byte;
+
+                if (reader->at == reader->end)
+                        return refuse_bytes(reterr, "a number is cut off");
+                byte = *reader->at++;
+                value |= (uint64_t) (byte & 0x7f) << (7 * i);
+                if (!(byte & 0x80)) {
+                        *ret = value;
+                        return 0;
+                }
+        }
+        return refuse_bytes(reterr, "a number is too long");
+}
+
+static int take_wire_bytes(ProtobufBytes *reader, uint64_t n, ProtobufBytes *ret, Error *reterr) {
+        if (n > (size_t) (reader->end - reader->at))
+                return refuse_bytes(reterr, "a field is longer than the message");
+        *ret = (ProtobufBytes){ reader->at, reader->at + n };
+        reader->at += n;
+        return 0;
+}
+
+int protobuf_read_field(ProtobufBytes *reader, ProtobufWireField *ret, Error *reterr) {
+        uint64_t key, length;
+        int r = take_varint(reader, &key, reterr);
+
+        if (r < 0)
+                return r;
+        if (key >> 3 == 0 || key >> 3 > FIELD_NUMBER_MAX)
+                return refuse_bytes(reterr, "a field has no valid number");
+        *ret = (ProtobufWireField){ .number = (unsigned) (key >> 3), .wire = key & 7 };
+        switch (ret->wire) {
+        case PROTOBUF_WIRE_NUMBER:
+                return take_varint(reader, &ret->value, reterr);
+        case PROTOBUF_WIRE_BYTES:
+                r = take_varint(reader, &length, reterr);
+                return r < 0 ? r : take_wire_bytes(reader, length, &ret->bytes, reterr);
+        case PROTOBUF_WIRE_FIXED64:
+                return take_wire_bytes(reader, 8, &ret->bytes, reterr);
+        case PROTOBUF_WIRE_FIXED32:
+                return take_wire_bytes(reader, 4, &ret->bytes, reterr);
+        }
+        return refuse_bytes(reterr, "a field has an unknown type");
+}
+
 /* ---- decoding ---- */
 
 /* The limit of a whole decoding. */
@@ -95,87 +146,25 @@ typedef struct ProtobufState {
         Error *reterr;
 } ProtobufState;
 
-typedef struct ProtobufInput {
-        const unsigned char *at, *end;
-        ProtobufState *state;
-} ProtobufInput;
-
-static int refuse_message(const ProtobufInput *reader, const char *what) {
-        return error_setf(reader->state->reterr, EBADMSG, "the message is not valid: %s", what);
-}
-
-static int take_varint(ProtobufInput *reader, uint64_t *ret) {
-        uint64_t value = 0;
-
-        for (unsigned i = 0; i < VARINT_MAX; i++) {
-                unsigned char byte;
-
-                if (reader->at == reader->end)
-                        return refuse_message(reader, "a number is cut off");
-                byte = *reader->at++;
-                value |= (uint64_t) (byte & 0x7f) << (7 * i);
-                if (!(byte & 0x80)) {
-                        *ret = value;
-                        return 0;
-                }
-        }
-        return refuse_message(reader, "a number is too long");
-}
-
-static int read_field_bytes(ProtobufInput *reader, ProtobufInput *ret) {
-        uint64_t length;
-        int r = take_varint(reader, &length);
-
-        if (r < 0)
-                return r;
-        if (length > (size_t) (reader->end - reader->at))
-                return refuse_message(reader, "a field is longer than the message");
-        *ret = *reader;
-        ret->end = reader->at + length;
-        reader->at += length;
-        return 0;
-}
-
-static int skip_field(ProtobufInput *reader, unsigned wire) {
-        size_t n = wire == WIRE_FIXED64 ? 8 : 4;
-        ProtobufInput bytes;
-        uint64_t number;
-
-        switch (wire) {
-        case WIRE_VARINT:
-                return take_varint(reader, &number);
-        case WIRE_BYTES:
-                return read_field_bytes(reader, &bytes);
-        case WIRE_FIXED64:
-        case WIRE_FIXED32:
-                if ((size_t) (reader->end - reader->at) < n)
-                        return refuse_message(reader, "a number is cut off");
-                reader->at += n;
+static int count_item(ProtobufState *state) {
+        if (++state->n_items <= PROTOBUF_ITEMS_MAX)
                 return 0;
-        default:
-                return refuse_message(reader, "a field has an unknown type");
-        }
-}
-
-static int count_item(const ProtobufInput *reader) {
-        if (++reader->state->n_items <= PROTOBUF_ITEMS_MAX)
-                return 0;
-        return error_setf(reader->state->reterr, E2BIG, "the message has more than %d items",
+        return error_setf(state->reterr, E2BIG, "the message has more than %d items",
                           PROTOBUF_ITEMS_MAX);
 }
 
-static int take_text(const ProtobufInput *bytes, char **ret) {
+static int take_text(const ProtobufState *state, const ProtobufBytes *bytes, char **ret) {
         size_t length = (size_t) (bytes->end - bytes->at);
 
         if (!utf8_is_text((const char *) bytes->at, length))
-                return refuse_message(bytes, "a text is not UTF-8");
+                return refuse_bytes(state->reterr, "a text is not UTF-8");
         *ret = strndup((const char *) bytes->at, length);
         return *ret ? 0 : -ENOMEM;
 }
 
-static int decode_text(const ProtobufInput *bytes, void *at) {
+static int decode_text(const ProtobufState *state, const ProtobufBytes *bytes, void *at) {
         char *text = NULL;
-        int r = take_text(bytes, &text);
+        int r = take_text(state, bytes, &text);
 
         if (r < 0)
                 return r;
@@ -189,14 +178,13 @@ static int decode_text(const ProtobufInput *bytes, void *at) {
 }
 
 /* Grows the array by itself: strv_append() would walk it for each item. */
-static int decode_texts(const ProtobufInput *bytes, void *at) {
+static int decode_texts(ProtobufState *state, const ProtobufBytes *bytes, void *at) {
         char **texts = pointer_in(at), *text = NULL;
-        ProtobufState *state = bytes->state;
         size_t n = state->texts == at ? state->n_texts : strv_length(texts);
-        int r = count_item(bytes);
+        int r = count_item(state);
 
         if (r >= 0)
-                r = take_text(bytes, &text);
+                r = take_text(state, bytes, &text);
         if (r < 0)
                 return r;
         if (!ARRAY_RESERVE(texts, n, 2)) {
@@ -211,10 +199,10 @@ static int decode_texts(const ProtobufInput *bytes, void *at) {
         return 0;
 }
 
-static int add_number(const ProtobufInput *reader, void *at, uint64_t value) {
+static int add_number(ProtobufState *state, void *at, uint64_t value) {
         ProtobufList list = load_list(at);
         int64_t *numbers = list.items;
-        int r = count_item(reader);
+        int r = count_item(state);
 
         if (r < 0)
                 return r;
@@ -226,37 +214,40 @@ static int add_number(const ProtobufInput *reader, void *at, uint64_t value) {
         return 0;
 }
 
-static int decode_packed(ProtobufInput *bytes, void *at) {
+static int decode_packed(ProtobufState *state, ProtobufBytes *bytes, void *at) {
         int r = 0;
 
         while (bytes->at < bytes->end && r >= 0) {
                 uint64_t value;
 
-                r = take_varint(bytes, &value);
+                r = take_varint(bytes, &value, state->reterr);
                 if (r >= 0)
-                        r = add_number(bytes, at, value);
+                        r = add_number(state, at, value);
         }
         return r;
 }
 
-static int decode_into(const ProtobufMessage *message, ProtobufInput *reader, void *object);
+static int decode_into(const ProtobufMessage *message, ProtobufState *state, ProtobufBytes reader,
+                       void *object);
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_nested(const ProtobufMessage *message, ProtobufInput *reader, void *object) {
+static int decode_nested(const ProtobufMessage *message, ProtobufState *state,
+                         const ProtobufBytes *bytes, void *object) {
         int r;
 
-        reader->state->texts = NULL;
-        r = decode_into(message, reader, object);
-        reader->state->texts = NULL;
+        state->texts = NULL;
+        r = decode_into(message, state, *bytes, object);
+        state->texts = NULL;
         return r;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_item(const ProtobufRow *field, ProtobufInput *bytes, void *at) {
+static int decode_item(const ProtobufRow *field, ProtobufState *state, const ProtobufBytes *bytes,
+                       void *at) {
         ProtobufList list = load_list(at);
         size_t size = field->message->size;
         char *items;
-        int r = count_item(bytes);
+        int r = count_item(state);
 
         if (r < 0)
                 return r;
@@ -266,44 +257,45 @@ static int decode_item(const ProtobufRow *field, ProtobufInput *bytes, void *at)
         memset(items + list.n * size, 0, size);
         list = (ProtobufList){ items, list.n + 1 };
         memcpy(at, &list, sizeof(list));
-        return decode_nested(field->message, bytes, items + (list.n - 1) * size);
+        return decode_nested(field->message, state, bytes, items + (list.n - 1) * size);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_bytes_field(const ProtobufRow *field, ProtobufInput *bytes, void *at) {
+static int decode_bytes_field(const ProtobufRow *field, ProtobufState *state, ProtobufBytes *bytes,
+                              void *at) {
         size_t length = (size_t) (bytes->end - bytes->at);
 
         switch (field->type) {
         case PROTOBUF_TEXT:
-                return decode_text(bytes, at);
+                return decode_text(state, bytes, at);
         case PROTOBUF_TEXTS:
-                return decode_texts(bytes, at);
+                return decode_texts(state, bytes, at);
         case PROTOBUF_BYTES:
                 buffer_done(at);
                 return buffer_append(at, bytes->at, length, SIZE_MAX / 2);
         case PROTOBUF_NUMBERS:
-                return decode_packed(bytes, at);
+                return decode_packed(state, bytes, at);
         case PROTOBUF_MESSAGE:
-                return decode_nested(field->message, bytes, at);
+                return decode_nested(field->message, state, bytes, at);
         case PROTOBUF_MESSAGES:
-                return decode_item(field, bytes, at);
+                return decode_item(field, state, bytes, at);
         case PROTOBUF_FLAG:
         case PROTOBUF_NUMBER:
                 break;
         }
-        return refuse_message(bytes, "a field has another type");
+        return refuse_bytes(state->reterr, "a field has another type");
 }
 
-static int decode_varint_field(const ProtobufRow *field, const ProtobufInput *reader,
-                               uint64_t value, void *at) {
+static int decode_number_field(const ProtobufRow *field, ProtobufState *state, uint64_t value,
+                               void *at) {
         if (field->type == PROTOBUF_NUMBERS)
-                return add_number(reader, at, value);
+                return add_number(state, at, value);
         if (field->type == PROTOBUF_FLAG)
                 *(bool *) at = value != 0;
         else if (field->type == PROTOBUF_NUMBER)
                 memcpy(at, &value, sizeof(value));
         else
-                return refuse_message(reader, "a field has another type");
+                return refuse_bytes(state->reterr, "a field has another type");
         return 0;
 }
 
@@ -315,34 +307,26 @@ static const ProtobufRow *find_protobuf_row(const ProtobufMessage *message, uint
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
-static int decode_into(const ProtobufMessage *message, ProtobufInput *reader, void *object) {
-        while (reader->at < reader->end) {
-                const ProtobufRow *field;
-                ProtobufInput bytes;
-                uint64_t key, value;
-                unsigned wire;
-                int r = take_varint(reader, &key);
+static int decode_into(const ProtobufMessage *message, ProtobufState *state, ProtobufBytes reader,
+                       void *object) {
+        while (reader.at < reader.end) {
+                ProtobufWireField field;
+                const ProtobufRow *row;
+                void *at;
+                int r = protobuf_read_field(&reader, &field, state->reterr);
 
                 if (r < 0)
                         return r;
-                wire = key & 7;
-                if (key >> 3 == 0 || key >> 3 > FIELD_NUMBER_MAX)
-                        return refuse_message(reader, "a field has no valid number");
-                field = find_protobuf_row(message, key >> 3);
-                if (!field || (wire != WIRE_BYTES && wire != WIRE_VARINT)) {
-                        r = field ? refuse_message(reader, "a field has another type")
-                                  : skip_field(reader, wire);
-                } else if (wire == WIRE_BYTES) {
-                        r = read_field_bytes(reader, &bytes);
-                        if (r >= 0)
-                                r = decode_bytes_field(field, &bytes,
-                                                       (char *) object + field->offset);
-                } else {
-                        r = take_varint(reader, &value);
-                        if (r >= 0)
-                                r = decode_varint_field(field, reader, value,
-                                                        (char *) object + field->offset);
-                }
+                row = find_protobuf_row(message, field.number);
+                if (!row)
+                        continue;
+                at = (char *) object + row->offset;
+                if (field.wire == PROTOBUF_WIRE_BYTES)
+                        r = decode_bytes_field(row, state, &field.bytes, at);
+                else if (field.wire == PROTOBUF_WIRE_NUMBER)
+                        r = decode_number_field(row, state, field.value, at);
+                else
+                        r = refuse_bytes(state->reterr, "a field has another type");
                 if (r < 0)
                         return r;
         }
@@ -352,9 +336,9 @@ static int decode_into(const ProtobufMessage *message, ProtobufInput *reader, vo
 int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
                     Error *reterr) {
         ProtobufState state = { .reterr = reterr };
-        ProtobufInput reader = { data, (const unsigned char *) data + length, &state };
+        const ProtobufBytes bytes = { data, (const unsigned char *) data + length };
 
-        return length == 0 ? 0 : decode_into(message, &reader, object);
+        return length == 0 ? 0 : decode_into(message, &state, bytes, object);
 }
 
 /* ---- encoding ---- */
@@ -382,7 +366,7 @@ static int write_key(const ProtobufWriter *writer, const ProtobufRow *field, uns
 
 static int write_field_bytes(const ProtobufWriter *writer, const ProtobufRow *field,
                              const void *data, size_t length) {
-        int r = write_key(writer, field, WIRE_BYTES);
+        int r = write_key(writer, field, PROTOBUF_WIRE_BYTES);
 
         if (r >= 0)
                 r = write_varint(writer, length);
@@ -392,7 +376,7 @@ static int write_field_bytes(const ProtobufWriter *writer, const ProtobufRow *fi
 }
 
 static int write_number(const ProtobufWriter *writer, const ProtobufRow *field, uint64_t value) {
-        int r = value > 0 ? write_key(writer, field, WIRE_VARINT) : 0;
+        int r = value > 0 ? write_key(writer, field, PROTOBUF_WIRE_NUMBER) : 0;
 
         return r >= 0 && value > 0 ? write_varint(writer, value) : r;
 }

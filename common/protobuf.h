@@ -58,3 +58,27 @@ int protobuf_encode(const ProtobufMessage *message, const void *object, Buffer *
 
 /* Frees what the struct holds, and zeroes it. */
 void protobuf_done(const ProtobufMessage *message, void *object);
+
+/* ---- the wire, for messages without a table ---- */
+
+typedef struct ProtobufBytes {
+        const unsigned char *at, *end; /* borrowed */
+} ProtobufBytes;
+
+typedef enum ProtobufWire {
+        PROTOBUF_WIRE_NUMBER = 0,
+        PROTOBUF_WIRE_FIXED64 = 1,
+        PROTOBUF_WIRE_BYTES = 2,
+        PROTOBUF_WIRE_FIXED32 = 5,
+} ProtobufWire;
+
+typedef struct ProtobufWireField {
+        unsigned number;
+        ProtobufWire wire;
+        uint64_t value;      /* of PROTOBUF_WIRE_NUMBER; a negative one is its two's complement */
+        ProtobufBytes bytes; /* of the others */
+} ProtobufWireField;
+
+/* Reads the next field, of which there is at least one byte, and moves behind it. 0; -EBADMSG with
+ * a message. */
+int protobuf_read_field(ProtobufBytes *reader, ProtobufWireField *ret, Error *reterr);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gRPC handler: grpc.health.v1.Health/Check over HTTP/2 without TLS. It needs only field 1 of
- * protocol buffers, as a string (request) and as an integer (response). */
+/* The gRPC handler: grpc.health.v1.Health/Check over HTTP/2 without TLS. */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
+#include "common/protobuf.h"
 
 enum {
         FRAME_HEADER = 5, /* not compressed, and the length in four bytes */
+        REQUEST_MAX = 64 * 1024,
         RESPONSE_MAX = 4096,
-        TAG_SERVICE = 0x0a, /* field 1, a string */
-        TAG_STATUS = 0x08,  /* field 1, a varint */
         GRPC_UNIMPLEMENTED = 12,
 };
 
@@ -20,42 +19,48 @@ enum {
         STATUS_SERVING = 1,
 };
 
-static size_t append_varint(unsigned char *at, size_t value) {
-        size_t n = 0;
+typedef struct HealthCheckRequest {
+        char *service; /* borrowed */
+} HealthCheckRequest;
 
-        for (; value >= 0x80; value >>= 7)
-                at[n++] = (unsigned char) (value | 0x80);
-        at[n++] = (unsigned char) value;
-        return n;
-}
+typedef struct HealthCheckResponse {
+        int64_t status;
+} HealthCheckResponse;
 
-/* The frame, in memory that the caller frees, or NULL. */
-static char *build_health_request(const char *service, size_t *ret_length) {
-        size_t length = strlen(service), n = FRAME_HEADER;
-        unsigned char *frame = calloc(1, length + 32);
+static const ProtobufRow health_request_rows[] = {
+        PROTOBUF_FIELD(1, TEXT, HealthCheckRequest, service),
+};
+static const ProtobufRow health_response_rows[] = {
+        PROTOBUF_FIELD(1, NUMBER, HealthCheckResponse, status),
+};
+static const ProtobufMessage health_request =
+        PROTOBUF_TABLE(HealthCheckRequest, health_request_rows);
+static const ProtobufMessage health_response =
+        PROTOBUF_TABLE(HealthCheckResponse, health_response_rows);
 
-        if (!frame)
-                return NULL;
-        if (length > 0) {
-                frame[n++] = TAG_SERVICE;
-                n += append_varint(frame + n, length);
-                memcpy(frame + n, service, length);
-                n += length;
-        }
-        for (unsigned i = 0; i < 4; i++)
-                frame[1 + i] = (unsigned char) ((n - FRAME_HEADER) >> (24 - 8 * i));
-        *ret_length = n;
-        return (char *) frame;
+/* The frame of the request. 0; -EFBIG; -ENOMEM. */
+static int build_health_request(char *service, Buffer *frame) {
+        static const char header[FRAME_HEADER];
+        int r = buffer_append(frame, header, sizeof(header), sizeof(header));
+
+        if (r >= 0)
+                r = protobuf_encode(&health_request, &(HealthCheckRequest){ .service = service },
+                                    frame, REQUEST_MAX);
+        for (unsigned i = 0; i < 4 && r >= 0; i++)
+                frame->data[1 + i] = (char) ((frame->length - FRAME_HEADER) >> (24 - 8 * i));
+        return r;
 }
 
 /* The status in a frame; an empty message has status 0. -1 if it is malformed. */
 static int parse_health_response(const unsigned char *frame, size_t length) {
-        if (length == FRAME_HEADER && frame[0] == 0)
-                return 0;
-        if (length < FRAME_HEADER + 2 || frame[0] != 0 || frame[FRAME_HEADER] != TAG_STATUS ||
-            frame[FRAME_HEADER + 1] >= N_ELEMENTS(health_statuses))
+        HealthCheckResponse response = { 0 };
+
+        if (length < FRAME_HEADER || frame[0] != 0 ||
+            protobuf_decode(&health_response, frame + FRAME_HEADER, length - FRAME_HEADER,
+                            &response, NULL) < 0 ||
+            response.status < 0 || response.status >= (int64_t) N_ELEMENTS(health_statuses))
                 return -1;
-        return frame[FRAME_HEADER + 1];
+        return (int) response.status;
 }
 
 static void judge_health_response(HandlerRun *run, const HttpClientResponse *response) {
@@ -110,22 +115,22 @@ void handler_begin_grpc(HandlerRun *run) {
         cleanup_free char *url = format_handler_url("http", run->address, grpc->port.value,
                                                     "/grpc.health.v1.Health/Check");
         cleanup_error Error error = ERROR_NULL;
-        size_t length = 0;
-        cleanup_free char *frame = build_health_request(strna(grpc->service), &length);
+        cleanup_buffer Buffer frame = { 0 };
         HttpClient *http = handler_run_http_client(run);
         int r;
 
         if (!http)
                 return;
-        r = url && frame ? http_client_start(http,
-                                             &(HttpClientSpec){ .url = url,
-                                                                .headers = headers,
-                                                                .body = frame,
-                                                                .body_length = length,
-                                                                .response_max = RESPONSE_MAX,
-                                                                .is_http2 = true },
-                                             on_health_response, run, &run->request, &error)
-                         : -ENOMEM;
+        r = url ? build_health_request(grpc->service, &frame) : -ENOMEM;
+        if (r >= 0)
+                r = http_client_start(http,
+                                      &(HttpClientSpec){ .url = url,
+                                                         .headers = headers,
+                                                         .body = frame.data,
+                                                         .body_length = frame.length,
+                                                         .response_max = RESPONSE_MAX,
+                                                         .is_http2 = true },
+                                      on_health_response, run, &run->request, &error);
         if (r < 0)
                 handler_run_finish_deferred(run, HANDLER_ERROR, "%s", error_message(&error, r));
 }
