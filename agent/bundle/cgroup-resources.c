@@ -7,6 +7,7 @@
 
 #include "agent/bundle/swap.h"
 #include "common/cleanup.h"
+#include "common/saturating.h"
 #include "common/text.h"
 
 #include <inttypes.h>
@@ -156,16 +157,12 @@ char *pod_slice_name(QosClass qos, const char *uid) {
         return name;
 }
 
-/* The overhead of the runtime class is added. */
-static int64_t plus_overhead(int64_t sum, int64_t overhead) {
-        return __builtin_add_overflow(sum, overhead, &sum) ? INT64_MAX : sum;
-}
-
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
         if (quantity_is_set(&spec->resources.requests.cpu))
-                return plus_overhead(spec->resources.requests.cpu.milli, spec->overhead.cpu.milli);
-        return plus_overhead(pod_aggregate_amount(spec, container_cpu_request),
-                             spec->overhead.cpu.milli);
+                return add_amounts_saturating(spec->resources.requests.cpu.milli,
+                                              spec->overhead.cpu.milli);
+        return add_amounts_saturating(pod_aggregate_amount(spec, container_cpu_request),
+                                      spec->overhead.cpu.milli);
 }
 
 /* The sum of the limits of containers that run together, or 0 if one is unlimited. */
@@ -182,14 +179,14 @@ static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.cpu.milli;
         int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_cpu_limit);
 
-        return limit > 0 ? plus_overhead(limit, spec->overhead.cpu.milli) : 0;
+        return limit > 0 ? add_amounts_saturating(limit, spec->overhead.cpu.milli) : 0;
 }
 
 int64_t pod_memory_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.memory.value;
         int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_memory_limit);
 
-        return limit > 0 ? plus_overhead(limit, spec->overhead.memory.value) : 0;
+        return limit > 0 ? add_amounts_saturating(limit, spec->overhead.memory.value) : 0;
 }
 
 static void set_cgroup_value(CgroupValue *value, const char *controller, const char *file,

@@ -5,6 +5,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/saturating.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -69,13 +70,10 @@ static int64_t container_written_bytes(const EvictionCandidate *candidate, const
                                        size_t index) {
         size_t n_paths = strv_length(candidate->storage_paths);
         size_t at = n_paths - 2 * (candidate->n_containers - index);
-        uint64_t sum;
 
         if (n_paths < 2 * candidate->n_containers)
                 return 0;
-        if (__builtin_add_overflow(written[at], written[at + 1], &sum))
-                return INT64_MAX;
-        return (int64_t) MIN(sum, (uint64_t) INT64_MAX);
+        return (int64_t) MIN(add_saturating(written[at], written[at + 1]), (uint64_t) INT64_MAX);
 }
 
 void measure_container_usages(const EvictionCandidate *candidate, EvictionSignal signal,

@@ -2,6 +2,7 @@
 #include "agent/model/containers.h"
 
 #include "agent/model/quantity.h"
+#include "common/saturating.h"
 
 size_t pod_count_containers(const PodSpec *spec) {
         return spec->init_containers.n + spec->containers.n + spec->ephemeral_containers.n;
@@ -46,12 +47,6 @@ const Container *pod_find_container(const Pod *pod, const char *name) {
                 if (streq(container->name, name))
                         return container;
         return NULL;
-}
-
-static int64_t add_amounts_saturating(int64_t a, int64_t b) {
-        int64_t sum;
-
-        return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount) {

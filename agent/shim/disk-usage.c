@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/saturating.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,12 +13,6 @@ enum {
         DEPTH_MAX = 500, /* a descriptor for each level */
         BLOCK = 512,     /* unit of st_blocks, on any file system */
 };
-
-static uint64_t add_saturating(uint64_t a, uint64_t b) {
-        uint64_t sum;
-
-        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
 
 /* A walk through one directory. */
 typedef struct DiskUsageWalk {

@@ -7,6 +7,7 @@
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/saturating.h"
 #include "common/strv.h"
 
 #include <inttypes.h>
@@ -67,12 +68,6 @@ int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret) {
         return 0;
 }
 
-static uint64_t add_bytes_saturating(uint64_t a, uint64_t b) {
-        uint64_t sum;
-
-        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 static char *format_storage_message(const char *format, ...) printf_like(1, 2);
 static char *format_storage_message(const char *format, ...) {
         char *text;
@@ -122,7 +117,7 @@ char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, si
         char *text;
 
         for (size_t i = 0; i < n; i++)
-                total = add_bytes_saturating(total, bytes[i]);
+                total = add_saturating(total, bytes[i]);
         for (size_t i = 0; i < spec->volumes.n && at < n; i++) {
                 const Volume *volume = &spec->volumes.items[i];
 
@@ -137,7 +132,7 @@ char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, si
         for (size_t i = 0; i < pod_count_containers(spec) && at + 1 < n; i++, at += 2) {
                 const Container *container = pod_nth_container(spec, i);
 
-                if (exceeds_quantity(add_bytes_saturating(bytes[at], bytes[at + 1]),
+                if (exceeds_quantity(add_saturating(bytes[at], bytes[at + 1]),
                                      ephemeral_storage_limit_of(container)))
                         return format_storage_message(
                                 "Container %s exceeded its local ephemeral storage limit "

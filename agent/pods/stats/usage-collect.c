@@ -6,6 +6,7 @@
 #include "agent/pods/pod/ephemeral-storage.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/saturating.h"
 #include "common/strv.h"
 
 #include <sys/statvfs.h>
@@ -30,12 +31,6 @@ void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
                                   .inodes_free = st.f_ffree };
 }
 
-static uint64_t sum_saturating(uint64_t a, uint64_t b) {
-        uint64_t sum;
-
-        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 static void report_storage(const UsageWalk *walk, StorageKind kind, const char *name,
                            const char *path, StorageSample *total) {
         StorageSample sample = { .kind = kind, .name = name, .taken_at = now_realtime_usec() };
@@ -43,8 +38,8 @@ static void report_storage(const UsageWalk *walk, StorageKind kind, const char *
         if (storage_usage_find(walk->visitor->storage, path, &sample)) {
                 total->is_measured = true;
                 total->taken_at = sample.taken_at;
-                total->used = sum_saturating(total->used, sample.used);
-                total->inodes_used = sum_saturating(total->inodes_used, sample.inodes_used);
+                total->used = add_saturating(total->used, sample.used);
+                total->inodes_used = add_saturating(total->inodes_used, sample.inodes_used);
         }
         if (kind != STORAGE_EPHEMERAL)
                 walk->visitor->on_storage(&sample,

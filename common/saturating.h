@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Sums of sizes that others report: the largest number instead of an overflow. */
+
+#include <stdint.h>
+
+static inline uint64_t add_saturating(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* The same of amounts, which are not negative. */
+static inline int64_t add_amounts_saturating(int64_t a, int64_t b) {
+        int64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
