@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/file-stamp.h"
 #include "common/file-watch.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -47,9 +48,11 @@ static void watch_kubeconfig_files(KubeconfigWatch *watch, const Kubeconfig *con
         (void) file_watch_set(watch->files, paths, N_ELEMENTS(paths));
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+static FileStamp stamp_of_path(const char *path) {
+        struct stat st = { 0 };
+
+        (void) stat(path, &st);
+        return file_stamp_of(&st);
 }
 
 /* It names the files that are watched with it, so it is read before: the events of a change in
@@ -57,16 +60,16 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 static int load_and_apply_kubeconfig(KubeconfigWatch *watch, bool *ret_is_late,
                                      char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };
-        struct stat before = { 0 }, after = { 0 };
+        const FileStamp before = stamp_of_path(watch->path);
+        FileStamp after;
         int r;
 
-        (void) stat(watch->path, &before);
         r = kubeconfig_load(watch->path, &config, ret_warnings, reterr);
         if (r < 0)
                 return r; /* the files of the last good kubeconfig are still watched */
         watch_kubeconfig_files(watch, &config);
-        (void) stat(watch->path, &after);
-        *ret_is_late = !is_same_file(&before, &after);
+        after = stamp_of_path(watch->path);
+        *ret_is_late = !file_stamps_match(&before, &after);
         r = watch->spec.use(&config, watch->spec.userdata, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", watch->path) : 0;
 }
