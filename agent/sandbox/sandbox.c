@@ -32,6 +32,7 @@ enum {
         PACKETS_PER_TURN = 32,
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
+        PROTOCOL_WITH_NOTES = 2, /* and with delayed stops, and programs in containers */
         PROTOCOL_WITH_NETWORK =
                 3, /* protocol version since which a shim sends its network namespace */
         PROTOCOL_WITH_ATTACH = 4,
@@ -443,7 +444,7 @@ int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
 
 int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
                                    uint64_t delay_usec, uint64_t grace_usec) {
-        if (delay_usec > 0 && is_shim_older_than(sandbox, 2))
+        if (delay_usec > 0 && is_shim_older_than(sandbox, PROTOCOL_WITH_NOTES))
                 return -ENOTSUP;
         return send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_STOP,
                                                           .id = id,
@@ -457,7 +458,7 @@ int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_
 }
 
 int sandbox_set_container_note(Sandbox *sandbox, const char *id, const char *note) {
-        if (is_shim_older_than(sandbox, 2))
+        if (is_shim_older_than(sandbox, PROTOCOL_WITH_NOTES))
                 return -ENOTSUP;
         return send_shim_request(
                 sandbox, &(ShimRequest){ .type = SHIM_REQUEST_NOTE, .id = id, .note = note });
@@ -555,7 +556,7 @@ int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec
                                 .arguments = string_list_of_strv(spec->argv),
                                 .timeout_usec = spec->timeout_usec };
 
-        if (is_shim_older_than(sandbox, 2))
+        if (is_shim_older_than(sandbox, PROTOCOL_WITH_NOTES))
                 return -ENOTSUP;
         return send_exec_request(sandbox, &request, done, userdata, ret);
 }
