@@ -288,7 +288,10 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         if (agent->config.without_effect)
                 log_warning("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
                             options->config_path, agent->config.without_effect);
-        r = agent_paths_choose(&agent->paths, options, &agent->config, reterr);
+        if (strna(getenv(KUBELET_FLAGS_VARIABLE))[0]) /* it has logged them */
+                r = config_note_without_effect(&agent->config, getenv(KUBELET_FLAGS_VARIABLE));
+        if (r >= 0)
+                r = agent_paths_choose(&agent->paths, options, &agent->config, reterr);
         return r < 0 ? r : built_in_ranges_note_unused(&agent->config, agent->paths.kubeconfig);
 }
 

@@ -3,6 +3,7 @@
  * writes such flags and runs this program to get its version. */
 
 #include "agent/kubelet/flags.h"
+#include "agent/model/agent-options.h"
 #include "agent/model/node-status.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -48,6 +49,7 @@ static const char *find_mainstayd(char path[PATH_MAX]) {
         return access(path, X_OK) >= 0 ? path : installed;
 }
 
+/* For `mainstay describe node`, too. */
 static void report_flags_without_effect(const KubeletFlags *flags) {
         char text[1024] = "";
         size_t n = 0;
@@ -56,6 +58,7 @@ static void report_flags_without_effect(const KubeletFlags *flags) {
                 if (n < sizeof(text))
                         n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%s",
                                                n > 0 ? ", " : "", *flag);
+        (void) setenv(KUBELET_FLAGS_VARIABLE, text, true);
         if (n > 0)
                 log_warning("Ignoring kubelet flags that do not apply to Mainstay: %s", text);
 }

@@ -446,19 +446,24 @@ static bool is_default(const Field *field, const YamlNode *node) {
                duration_parse(field->accepts, &expected) >= 0 && usec == expected;
 }
 
-static int note_field_without_effect(Decoder *d, const Field *field, const YamlNode *node,
-                                     const DecodePath *path) {
-        char text[DECODE_PATH_SIZE], *names;
+int decode_note_without_effect(Decoder *d, const char *setting) {
+        char *names = text_format("%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
+                                  setting);
 
-        if (is_default(field, node))
-                return 0;
-        names = text_format("%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
-                            decode_path_format(path, text));
         if (!names)
                 return -ENOMEM;
         free(d->without_effect);
         d->without_effect = names;
         return 0;
+}
+
+static int note_field_without_effect(Decoder *d, const Field *field, const YamlNode *node,
+                                     const DecodePath *path) {
+        char text[DECODE_PATH_SIZE];
+
+        return is_default(field, node)
+                       ? 0
+                       : decode_note_without_effect(d, decode_path_format(path, text));
 }
 
 static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, const YamlNode *node,

@@ -46,6 +46,9 @@ typedef struct Decoder {
         Error *reterr;
 } Decoder;
 
+/* DECODE_CONFIG: adds a setting to 'without_effect'. 0 or -ENOMEM. */
+int decode_note_without_effect(Decoder *d, const char *setting);
+
 /* 'object' must be zeroed; after a failure the caller frees its content with schema_done(). 0,
  * -EINVAL with the place, -ENOMEM. */
 int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,

@@ -499,9 +499,13 @@ static int check_pulls(const Decoder *d, const YamlNode *root, const Config *con
 /* A kubelet serves this port without TLS, to clients that are not authenticated. */
 static int check_read_only_port(Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath path = { .key = "readOnlyPort" };
+        int r;
 
         if (config->read_only_port.value == 0)
                 return 0;
+        r = decode_note_without_effect(d, path.key);
+        if (r < 0)
+                return r;
         return decode_warn(d, yaml_node_get(root, path.key), &path,
                            "is not served, because its clients are not authenticated; "
                            "mainstay-api serves the same paths with TLS");

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* The variable with which the program kubelet passes on flags that have no effect: "--a, --b". */
+#define KUBELET_FLAGS_VARIABLE "MAINSTAY_KUBELET_FLAGS"
+
 /* Options of the command line; NULL: not given, which the first five are never. */
 typedef struct AgentOptions {
         const char *config_path;

@@ -19,6 +19,7 @@
 #include "common/image-reference.h"
 #include "common/registry-name.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <errno.h>
 
@@ -388,6 +389,17 @@ bool config_enforces(const Config *config, const char *what) {
         if (!config->enforce_node_allocatable)
                 return streq(what, "pods");
         return strv_contains(config->enforce_node_allocatable, what);
+}
+
+int config_note_without_effect(Config *config, const char *setting) {
+        char *names = text_format("%s%s%s", strna(config->without_effect),
+                                  config->without_effect ? ", " : "", setting);
+
+        if (!names)
+                return -ENOMEM;
+        free(config->without_effect);
+        config->without_effect = names;
+        return 0;
 }
 
 bool config_has_built_in_network(const Config *config, bool has_joined) {

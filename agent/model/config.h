@@ -333,11 +333,14 @@ typedef struct Config {
         EvictionPolicy eviction;
         NodeReservation system; /* systemReserved */
         NodeReservation kube;   /* kubeReserved */
-        char *without_effect;   /* the kubelet's settings that were ignored: "a, b"; NULL: none */
+        char *without_effect;   /* settings and flags that were ignored: "a, b"; NULL: none */
 } Config;
 
 /* enforceNodeAllocatable names it; without the setting, "pods" is enforced. */
 bool config_enforces(const Config *config, const char *what);
+
+/* Adds a setting to 'without_effect'. 0 or -ENOMEM. */
+int config_note_without_effect(Config *config, const char *setting);
 
 /* A lone node has the built-in network; a joined node waits for that of its cluster. */
 bool config_has_built_in_network(const Config *config, bool has_joined);

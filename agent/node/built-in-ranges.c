@@ -94,20 +94,13 @@ char *built_in_ranges_load_own(const char *state_dir, const char *machine_id_pat
 
 int built_in_ranges_note_unused(Config *config, bool has_joined) {
         const char *setting = config->pod_cidr ? "podCIDR" : "mainstay.podCIDRs";
-        char *names;
 
         if (!config->mainstay.pod_cidrs || config_has_built_in_network(config, has_joined))
                 return 0;
         log_warning("%s has no effect: the network of pods is not the built-in one, see "
                     "mainstay.builtInNetwork",
                     setting);
-        names = text_format("%s%s%s", strna(config->without_effect),
-                            config->without_effect ? ", " : "", setting);
-        if (!names)
-                return -ENOMEM;
-        free(config->without_effect);
-        config->without_effect = names;
-        return 0;
+        return config_note_without_effect(config, setting);
 }
 
 CniBuiltInNetwork built_in_ranges_choose(const Config *config, const char *own) {

@@ -36,7 +36,7 @@ PROGRAMS = {
                  "agent/model/api-user.h", "agent/model/client-ticket.h", "agent/model/request-attributes.h", "agent/model/review-cache.h",
                  "agent/model/signer-protocol.h"],
     "plugin-host": ["agent/plugins/plugin-protocol.h", "agent/model/device.h", "agent/model/names.h"],
-    "kubelet": ["agent/model/node-status.h"],
+    "kubelet": ["agent/model/agent-options.h", "agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/manifest/cdi-spec.h", "agent/daemonset/rules/rules.h"],
 }
 

@@ -45,7 +45,8 @@ def test_version_is_that_of_kubernetes():
 
 def test_flags_start_mainstayd(tmp_path):
     shutil.copy(program("kubelet"), tmp_path / "kubelet")
-    (tmp_path / "mainstayd").write_text('#!/bin/sh\nprintf "%s\\n" "debug=$MAINSTAY_DEBUG" "$@"\n')
+    (tmp_path / "mainstayd").write_text('#!/bin/sh\nprintf "%s\\n" "debug=$MAINSTAY_DEBUG" "$@"\n'
+                                        'echo "$MAINSTAY_KUBELET_FLAGS" >&2\n')
     (tmp_path / "mainstayd").chmod(0o755)
     done = run(str(tmp_path / "kubelet"), "--config=/c.yaml", "--kubeconfig", "/k.conf", "--hostname-override=web",
                "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--pod-manifest-path=/m", "-v", "4",
@@ -54,7 +55,8 @@ def test_flags_start_mainstayd(tmp_path):
     assert done.stdout.split() == ["debug=1", "--config=/c.yaml", "--kubeconfig=/k.conf", "--node-name=web",
                                    "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--manifest-dir=/m", "--kubelet-dir=/r",
                                    "--cert-dir=/var/lib/kubelet/pki"]
-    assert "do not apply to Mainstay: --container-runtime-endpoint, --nonsense" in done.stderr
+    assert "do not apply to Mainstay: --container-runtime-endpoint, --nonsense\n" in done.stderr
+    assert done.stderr.endswith("\n--container-runtime-endpoint, --nonsense\n")
     assert run(str(tmp_path / "kubelet"), "stray").returncode == 2
 
 
@@ -143,6 +145,19 @@ def test_settings_without_effect_are_named_in_one_line(make_node):
     lines = [line for line in node.said().splitlines() if "do not apply to Mainstay" in line]
     assert len(lines) == 1
     assert lines[0].endswith("that do not apply to Mainstay: fileCheckFrequency, failSwapOn")
+
+
+def test_flags_without_effect_are_shown_to_the_user(make_node):
+    node = make_node(start=False, config={"syncFrequency": "2m"})
+    environment = node.environment()
+    node.environment = lambda: {**environment, "MAINSTAY_KUBELET_FLAGS": "--cpu-manager-policy, --nonsense"}
+    node.start()
+    names = "syncFrequency, --cpu-manager-policy, --nonsense"
+    assert re.search(rf"^Settings Without Effect:\s+{names}$", node.cli("describe", "node").stdout, re.M)
+    assert f"have no effect on this node: {names}" in node.cli("get", "events").stdout
+    node.environment = lambda: environment
+    node.restart()
+    assert re.search(r"^Settings Without Effect:\s+syncFrequency$", node.cli("describe", "node").stdout, re.M)
 
 
 def test_embedded_certificate_is_renewed_at_once(make_member):

@@ -273,6 +273,7 @@ TEST(a_port_without_tls_is_reported_as_not_served)
         EXPECT_STREQ(warnings[0] + strlen(config_path()),
                      ":2:15: readOnlyPort: is not served, because its clients are not "
                      "authenticated; mainstay-api serves the same paths with TLS");
+        EXPECT_STREQ(config.without_effect, "readOnlyPort");
         config_done(&config);
 }
 
