@@ -17,7 +17,7 @@ typedef struct CniBuiltInNetwork {
         const char *program_path; /* NULL: CNI_PROGRAM_PATH */
 } CniBuiltInNetwork;
 
-/* Where plugins find programs such as iptables. */
+/* The directories in which plugins find programs such as iptables. */
 #define CNI_PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #define CNI_BUILT_IN_IPV4 "10.189.0.0/16"

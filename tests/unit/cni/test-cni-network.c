@@ -3,9 +3,11 @@
 
 #include "agent/cni/cni.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/strv.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #define UID "0123456789abcdef0123456789abcdef"
@@ -462,6 +464,31 @@ TEST(missing_plugin_is_reported_with_the_search_path)
         REQUIRE(cni_network_new(CONFIG, "/nowhere:relative", &pod, 0, &network, NULL) == 0);
         EXPECT_EQ(cni_invocation_build(network, CNI_ADD, 0, "", &invocation, &error), -ENOENT);
         EXPECT_STREQ(error.message, "failed to find plugin \"one\" in path [/nowhere:relative]");
+}
+
+/* The directories of Kubernetes, Debian and Fedora differ. */
+TEST(plugin_is_run_from_the_first_directory_of_the_path_that_has_it)
+{
+        static const char *const directories[] = { "opt/cni/bin", "usr/lib/cni",
+                                                   "usr/libexec/cni" };
+        char path[1024];
+
+        (void) snprintf(path, sizeof(path), "%s/%s:%s/%s:%s/%s", test_directory(), directories[0],
+                        test_directory(), directories[1], test_directory(), directories[2]);
+        for (size_t i = N_ELEMENTS(directories); i-- > 0;) {
+                cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
+                cleanup_with(cni_network_freep) CniNetwork *network = NULL;
+                cleanup_free char *directory = path_join(test_directory(), directories[i]);
+                cleanup_free char *program = directory ? path_join(directory, "one") : NULL;
+                cleanup_close int fd = -EBADF;
+
+                REQUIRE(program && mkdir_parents_at(AT_FDCWD, directory, 0755) >= 0);
+                fd = open(program, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+                REQUIRE(fd >= 0);
+                REQUIRE(cni_network_new(CONFIG, path, &pod, 7, &network, NULL) == 0);
+                REQUIRE(cni_invocation_build(network, CNI_ADD, 0, "/n", &invocation, NULL) == 0);
+                EXPECT_STREQ(invocation.argv[0], program);
+        }
 }
 
 TEST(invalid_bandwidth_is_refused)
