@@ -346,7 +346,7 @@ static int build_pod_manager(Agent *agent) {
                         .log_max_size = config->log_max_size_bytes,
                         .log_max_files = (unsigned) config->container_log_max_files.value,
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
-                        .host_ip = agent->node.address,
+                        .host_ips = { agent->node.address, agent->node.other_address },
                         .node = &agent->node_labels.effective,
                         .allocatable = &agent->allocatable,
                         .devices = agent->devices,

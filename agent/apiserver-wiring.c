@@ -28,6 +28,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
                 .local = &agent->node_labels.local,
                 .hostname = agent->node.reported_hostname,
                 .address = agent->node.address,
+                .other_address = agent->node.other_address,
                 .machine = &agent->node,
                 .network = &agent->cni_settings,
                 .storage = agent->bundle_config.storage_capacity,

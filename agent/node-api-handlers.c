@@ -20,7 +20,8 @@ static int find_self_signed(Agent *agent) {
                                       .certificate_dir = agent->paths.certificate_dir,
                                       .node_name = agent->node.name,
                                       .hostname = agent->node.reported_hostname,
-                                      .address = agent->node.address };
+                                      .address = agent->node.address,
+                                      .other_address = agent->node.other_address };
 
         return agent->self_signed ? 0 : self_signed_new(&spec, &agent->self_signed);
 }

@@ -374,6 +374,7 @@ static int new_node_parts(ApiServerSync *api) {
                                                      config->has_serving_certificate,
                                              .hostname = config->node_inputs.hostname,
                                              .address = config->node_inputs.address,
+                                             .other_address = config->node_inputs.other_address,
                                              .connection = api->connection,
                                              .use_kubeconfig = use_kubeconfig,
                                              .get_client = read_connected_client,

@@ -153,6 +153,8 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
                 return -ENOMEM;
         if (inputs->address && strv_append(&status->addresses, inputs->address) < 0)
                 return -ENOMEM;
+        if (inputs->other_address && strv_append(&status->addresses, inputs->other_address) < 0)
+                return -ENOMEM;
         r = read_runtime_handlers(inputs->runtimes, status);
         return r < 0 ? r : read_node_images(inputs->images, status);
 }

@@ -19,7 +19,7 @@ typedef struct NodeStatusInputs {
         const NodeConditions *conditions; /* likewise */
         const EvictionPolicy *eviction;
         const char *hostname;
-        const char *address; /* NULL: none */
+        const char *address, *other_address; /* of another family; NULL: none */
         const MachineInfo *machine;
         const CniSettings *network; /* its 'not_ready' may also change */
         int64_t storage;            /* bytes, of the file system that pods write to */

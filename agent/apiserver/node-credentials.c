@@ -306,7 +306,8 @@ static int request_serving_certificate(ApiServerCredentials *credentials) {
                                            .node_name = spec->node_name,
                                            .directory = credentials->directory,
                                            .hostname = spec->hostname,
-                                           .address = spec->address },
+                                           .address = spec->address,
+                                           .other_address = spec->other_address },
                 &credentials->serving);
 }
 

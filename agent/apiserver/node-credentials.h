@@ -24,7 +24,7 @@ typedef struct ApiServerCredentialsSpec {
         bool rotates_embedded; /* the successor of a certificate that the kubeconfig contains is
                                   requested at once, and used from then on */
         bool has_serving_certificate; /* one is requested for these */
-        const char *hostname, *address;
+        const char *hostname, *address, *other_address;
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
         int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);

@@ -114,7 +114,10 @@ static int copy_serving_spec(ServingCertificate *serving, const ServingCertifica
                 return -ENOMEM;
         if (spec->hostname && strv_append(&serving->server.names, spec->hostname) < 0)
                 return -ENOMEM;
-        return spec->address ? strv_append(&serving->server.addresses, spec->address) : 0;
+        if (spec->address && strv_append(&serving->server.addresses, spec->address) < 0)
+                return -ENOMEM;
+        return spec->other_address ? strv_append(&serving->server.addresses, spec->other_address)
+                                   : 0;
 }
 
 int serving_certificate_new(const ServingCertificateSpec *spec, ServingCertificate **ret) {

@@ -16,9 +16,9 @@ typedef struct ServingCertificate ServingCertificate;
 typedef struct ServingCertificateSpec { /* copied, but for the event loop */
         sd_event *event;
         const char *node_name;
-        const char *directory; /* of its file */
-        const char *hostname;  /* NULL: none */
-        const char *address;   /* numeric; NULL: none */
+        const char *directory;               /* of its file */
+        const char *hostname;                /* NULL: none */
+        const char *address, *other_address; /* numeric; NULL: none */
 } ServingCertificateSpec;
 
 /* Reads the file. 0 or -ENOMEM. */

@@ -54,7 +54,7 @@ typedef struct BundleConfig {
         NodeReservation reserved;   /* resources that are reserved from all pods together; zero:
                                      * none */
         int oom_score_adj_min;      /* the lowest value that the agent may set */
-        const char *host_ip;        /* NULL: unknown */
+        const char *host_ips[2];    /* at most one of each family; NULL: none or unknown */
         const char *pod_ips[2]; /* in a copy for one pod: its addresses; NULL: none or unknown */
         pid_t sandbox_pid;      /* the same, of the shim, whose mount namespace has the volumes; 0:
                                  * none */

@@ -69,13 +69,16 @@ static bool find_map_value(const StringMap *map, const char *name, const char *p
 
 /* In the host network a pod has the address of the node. */
 static const char *first_pod_ip(const BundleConfig *config, const Pod *pod) {
-        return strna(pod->spec.host_network ? config->host_ip : config->pod_ips[0]);
+        return strna(pod->spec.host_network ? config->host_ips[0] : config->pod_ips[0]);
+}
+
+static char *join_addresses(const char *const addresses[2]) {
+        return text_format("%s%s%s", strna(addresses[0]), addresses[1] ? "," : "",
+                           strna(addresses[1]));
 }
 
 static char *join_pod_ips(const BundleConfig *config, const Pod *pod) {
-        const char *other = pod->spec.host_network ? NULL : config->pod_ips[1];
-
-        return text_format("%s%s%s", first_pod_ip(config, pod), other ? "," : "", strna(other));
+        return join_addresses(pod->spec.host_network ? config->host_ips : config->pod_ips);
 }
 
 int downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path,
@@ -90,14 +93,17 @@ int downward_api_field_value(const BundleConfig *config, const Pod *pod, const c
                 { "metadata.uid", metadata->uid },
                 { "spec.nodeName", pod->spec.node_name },
                 { "spec.serviceAccountName", pod->spec.service_account_name },
-                { "status.hostIP", config->host_ip },
-                { "status.hostIPs", config->host_ip },
+                { "status.hostIP", config->host_ips[0] },
                 { "status.podIP", first_pod_ip(config, pod) },
         };
         char text[EXCERPT_SIZE];
-        bool is_known = streq(path, "status.podIPs");
+        bool has_pod_ips = streq(path, "status.podIPs"),
+             has_host_ips = streq(path, "status.hostIPs");
+        bool is_known = has_pod_ips || has_host_ips;
 
-        *ret = is_known ? join_pod_ips(config, pod) : NULL;
+        *ret = has_pod_ips    ? join_pod_ips(config, pod)
+               : has_host_ips ? join_addresses(config->host_ips)
+                              : NULL;
         for (size_t i = 0; i < N_ELEMENTS(fields) && !is_known; i++) {
                 is_known = streq(path, fields[i].path);
                 *ret = is_known ? strdup(strna(fields[i].value)) : NULL;

@@ -265,7 +265,7 @@ json_t *json_writer_pod_status(JsonWriter *writer, const Pod *pod, const PodStat
                 json_writer_put(writer, json, "conditions", pod_conditions_to_json(writer, status));
         json_writer_put_string(writer, json, "message", status->message);
         json_writer_put_string(writer, json, "reason", status->reason);
-        put_address(writer, json, "hostIP", "hostIPs", status->host_ip, NULL);
+        put_address(writer, json, "hostIP", "hostIPs", status->host_ip, status->other_host_ip);
         put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
                 json_writer_put(writer, json, "startTime",

@@ -137,8 +137,8 @@ static bool are_same_facts(const PodStatus *a, const PodStatus *b) {
                a->may_restart_all == b->may_restart_all && a->start_time == b->start_time &&
                a->deletion_time == b->deletion_time && a->qos_class == b->qos_class &&
                streq_ptr(a->reason, b->reason) && streq_ptr(a->message, b->message) &&
-               streq_ptr(a->host_ip, b->host_ip) && streq_ptr(a->pod_ip, b->pod_ip) &&
-               streq_ptr(a->other_pod_ip, b->other_pod_ip);
+               streq_ptr(a->host_ip, b->host_ip) && streq_ptr(a->other_host_ip, b->other_host_ip) &&
+               streq_ptr(a->pod_ip, b->pod_ip) && streq_ptr(a->other_pod_ip, b->other_pod_ip);
 }
 
 bool pod_status_equal(const PodStatus *a, const PodStatus *b) {
@@ -185,6 +185,7 @@ void pod_status_done(PodStatus *status) {
         free(status->reason);
         free(status->message);
         free(status->host_ip);
+        free(status->other_host_ip);
         free(status->pod_ip);
         free(status->other_pod_ip);
         *status = (PodStatus){ 0 };

@@ -102,6 +102,7 @@ typedef struct PodStatus {
         char *reason;
         char *message;
         char *host_ip;
+        char *other_host_ip; /* of the other address family, if the node was given both */
         char *pod_ip;
         char *other_pod_ip; /* of the other address family, in dual-stack */
         uint64_t start_time;

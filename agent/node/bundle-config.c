@@ -32,7 +32,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .pod_pids_limit = config->pod_pids_limit.is_set ? config->pod_pids_limit.value : -1,
                 .oom_score_adj_min = machine->oom_score_adj_min,
                 .cpu_capacity_milli = (int64_t) machine->n_cpus * 1000,
-                .host_ip = machine->address,
+                .host_ips = { machine->address, machine->other_address },
                 .allowed_unsafe_sysctls = config->allowed_unsafe_sysctls,
                 .missing_capabilities = machine->missing_capabilities,
                 .thermal_throttles = machine->thermal_throttles,

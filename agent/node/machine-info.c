@@ -22,6 +22,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -61,60 +62,142 @@ static bool is_bridge(const char *name) {
         return access(path, F_OK) >= 0;
 }
 
-static bool is_node_address(const struct ifaddrs *address, const char *interface) {
-        if (!address->ifa_addr || address->ifa_addr->sa_family != AF_INET ||
-            !(address->ifa_flags & IFF_UP) || (address->ifa_flags & IFF_LOOPBACK))
+static int parse_route6(const char *line, char ret_name[IF_NAMESIZE], unsigned *ret_metric) {
+        char destination[33];
+        unsigned length;
+
+        /* destination, its prefix, source, its prefix, next hop, metric, counters, flags, device */
+        if (sscanf(line, "%32s %x %*s %*s %*s %x %*x %*x %*x %15s", destination, &length,
+                   ret_metric, ret_name) != 4)
+                return -EINVAL;
+        return length == 0 && strspn(destination, "0") == 32 && !streq(ret_name, "lo") ? 0
+                                                                                       : -ENOENT;
+}
+
+static void find_default_interface6(char ret[IF_NAMESIZE]) {
+        cleanup_free char *text = NULL;
+        unsigned best = UINT_MAX;
+        char *line, *rest;
+
+        ret[0] = '\0';
+        if (read_file_at(AT_FDCWD, "/proc/net/ipv6_route", MIB, &text, NULL) < 0)
+                return;
+        rest = text;
+        while ((line = strsep(&rest, "\n"))) {
+                char name[IF_NAMESIZE];
+                unsigned metric;
+
+                if (parse_route6(line, name, &metric) < 0 || metric >= best)
+                        continue;
+                best = metric;
+                (void) snprintf(ret, IF_NAMESIZE, "%s", name);
+        }
+}
+
+/* No address for others: that of a link, or of the machine itself. */
+static bool is_local_address6(const struct sockaddr *address) {
+        struct sockaddr_in6 in6;
+
+        if (address->sa_family != AF_INET6)
+                return false;
+        memcpy(&in6, address, sizeof(in6));
+        return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) || IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+static bool is_node_address(const struct ifaddrs *address, int family, const char *interface) {
+        if (!address->ifa_addr || address->ifa_addr->sa_family != family ||
+            !(address->ifa_flags & IFF_UP) || (address->ifa_flags & IFF_LOOPBACK) ||
+            is_local_address6(address->ifa_addr))
                 return false;
         return interface[0] ? streq(address->ifa_name, interface) : !is_bridge(address->ifa_name);
 }
 
-static char *find_interface_address(const struct ifaddrs *addresses, const char *interface) {
-        char text[INET_ADDRSTRLEN];
+static char *find_interface_address(const struct ifaddrs *addresses, int family,
+                                    const char *interface) {
+        char text[INET6_ADDRSTRLEN];
+        socklen_t length =
+                family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 
-        for (const struct ifaddrs *a = addresses; a; a = a->ifa_next) {
-                struct sockaddr_in in;
-
-                if (!is_node_address(a, interface))
-                        continue;
-                memcpy(&in, a->ifa_addr, sizeof(in));
-                if (inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text)))
+        for (const struct ifaddrs *a = addresses; a; a = a->ifa_next)
+                if (is_node_address(a, family, interface) &&
+                    getnameinfo(a->ifa_addr, length, text, sizeof(text), NULL, 0, NI_NUMERICHOST) ==
+                            0)
                         return strdup(text);
-        }
         return NULL;
 }
 
 /* The address of the default route, like in the kubelet, or the first one that is not of a bridge.
  */
-static char *find_node_address(void) {
+static char *find_node_address_of(const struct ifaddrs *addresses, int family) {
         char interface[IF_NAMESIZE];
+        char *result;
+
+        if (family == AF_INET)
+                find_default_interface(interface);
+        else
+                find_default_interface6(interface);
+        result = interface[0] ? find_interface_address(addresses, family, interface) : NULL;
+        return result ? result : find_interface_address(addresses, family, "");
+}
+
+static char *find_node_address(int first_family) {
+        int other_family = first_family == AF_INET ? AF_INET6 : AF_INET;
         struct ifaddrs *addresses;
         char *result;
 
         if (getifaddrs(&addresses) < 0)
                 return NULL;
-        find_default_interface(interface);
-        result = interface[0] ? find_interface_address(addresses, interface) : NULL;
+        result = find_node_address_of(addresses, first_family);
         if (!result)
-                result = find_interface_address(addresses, "");
+                result = find_node_address_of(addresses, other_family);
         freeifaddrs(addresses);
         return result;
 }
 
+static bool is_unspecified_address(const char *address) {
+        return streq(address, "0.0.0.0") || streq(address, "::");
+}
+
+static int check_address_pair(const char *first, const char *second, Error *reterr) {
+        int r = check_ip_address(second, reterr);
+
+        if (r < 0)
+                return r;
+        if (strchr(second, ',') || !strchr(first, ':') == !strchr(second, ':'))
+                return error_setf(reterr, EINVAL,
+                                  "must be one address, or one of each family, not '%s,%s'", first,
+                                  second);
+        if (is_unspecified_address(first) || is_unspecified_address(second))
+                return error_setf(reterr, EINVAL, "must be addresses of the node, not '%s,%s'",
+                                  first, second);
+        return 0;
+}
+
 int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr) {
-        cleanup_free char *first = given ? strndup(given, strcspn(given, ",")) : NULL;
+        size_t length = given ? strcspn(given, ",") : 0;
+        const char *rest = given && given[length] ? given + length + 1 : NULL;
+        cleanup_free char *first = given ? strndup(given, length) : NULL;
+        cleanup_free char *second = rest ? strdup(rest) : NULL;
         int r;
 
         if (!given)
                 return 0;
-        if (!first)
+        if (!first || (rest && !second))
                 return -ENOMEM;
         r = check_ip_address(first, reterr);
+        if (r >= 0 && second)
+                r = check_address_pair(first, second, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "--node-ip");
-        if (streq(first, "0.0.0.0") || streq(first, "::"))
+        if (streq(first, "::")) {
+                free(machine->address);
+                machine->address = find_node_address(AF_INET6);
+        }
+        if (is_unspecified_address(first))
                 return 0;
         free(machine->address);
         machine->address = TAKE_PTR(first);
+        machine->other_address = TAKE_PTR(second);
         return 0;
 }
 
@@ -258,7 +341,7 @@ int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, 
         r = check_own_node_name(machine.name, reterr);
         if (r < 0)
                 return r;
-        machine.address = find_node_address();
+        machine.address = find_node_address(AF_INET);
         machine.memory_capacity = (int64_t) info.totalram * info.mem_unit;
         machine.swap_capacity = (int64_t) info.totalswap * info.mem_unit;
         machine.missing_capabilities =
@@ -318,6 +401,7 @@ void machine_info_done(MachineInfo *machine) {
         free(machine->hostname);
         free(machine->reported_hostname);
         free(machine->address);
+        free(machine->other_address);
         selinux_label_defaults_done(&machine->labels);
         strv_free(machine->thermal_throttles);
         *machine = (MachineInfo){ 0 };

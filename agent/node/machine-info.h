@@ -15,6 +15,7 @@ typedef struct MachineInfo {
         char *hostname;          /* of the kernel */
         char *reported_hostname; /* the name that was given for the node, else that of the kernel */
         char *address; /* of the default route's interface, or of one that is not a bridge; NULL */
+        char *other_address;           /* of the other family, if the node was given both; NULL */
         int64_t memory_capacity;       /* bytes */
         int64_t swap_capacity;         /* bytes */
         int oom_score_adj_min;         /* the lowest that the agent may set */
@@ -34,8 +35,9 @@ typedef struct MachineInfo {
  * message for a name that is not a DNS subdomain. */
 int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, Error *reterr);
 
-/* Sets the given address: the first of "ADDRESS[,ADDRESS]"; NULL or an unspecified one: the
- * discovered one stays. 0, -EINVAL with a message, -ENOMEM. */
+/* Sets the given addresses, "ADDRESS[,ADDRESS]", the second one of the other family. NULL or
+ * 0.0.0.0: the discovered one stays; ::: it is one of IPv6, if there is one. 0, -EINVAL with a
+ * message, -ENOMEM. */
 int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr);
 
 /* The resources of the machine; 'storage' and 'max_pods' are the caller's. Huge pages may

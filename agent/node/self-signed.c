@@ -125,7 +125,7 @@ static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
                 !self->spec.hostname || streq(self->spec.hostname, self->spec.node_name);
         const char *const names[] = { self->spec.node_name,
                                       has_one_name ? NULL : self->spec.hostname, NULL };
-        const char *const addresses[] = { self->spec.address, NULL };
+        const char *const addresses[] = { self->spec.address, self->spec.other_address, NULL };
         NodeCertificateSpec spec = { .common_name = self->spec.node_name,
                                      .dns_names = names,
                                      .addresses = addresses,

@@ -19,8 +19,8 @@ typedef struct SelfSignedSpec { /* borrowed */
         const char *state_dir;
         const char *certificate_dir; /* NULL: "<state>/pki" */
         const char *node_name;
-        const char *hostname; /* NULL: none */
-        const char *address;  /* numeric; NULL: none */
+        const char *hostname;                /* NULL: none */
+        const char *address, *other_address; /* numeric; NULL: none */
 } SelfSignedSpec;
 
 /* 0 or -ENOMEM. */

@@ -21,7 +21,7 @@ NODE_ADDRESS6 = "2001:db8::7"
 LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
 # Each program is a name of one of them.
 IPTABLES = ["/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi"]
-# Of version 1.9 or later, for the test with nftables; Debian 12 and 13 have 1.1.
+# The plugins for the test with nftables, of version 1.9 or later; Debian 12 and 13 have 1.1.
 NEWER_PLUGINS = os.environ.get("MAINSTAY_CNI_PLUGINS")
 
 
@@ -257,6 +257,44 @@ def test_node_with_an_address_of_ipv6_puts_that_family_first(make_built_in):
     remove(node, "web")
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["ipv4", "ipv6"])
+def test_node_with_a_pair_of_addresses_reports_both(make_built_in, order):
+    pair = [NODE_ADDRESS, NODE_ADDRESS6][::order]
+    node = make_built_in(arguments=["--node-ip", ",".join(pair)])
+    variables = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+                 for name, path in (("HOST", "status.hostIP"), ("HOSTS", "status.hostIPs"), ("PODS", "status.podIPs"))]
+    node.launch(specs.pod("host", specs.container(env=variables)))
+    found = node.launch_seen(pod("own", env=variables))
+    both = [{"ip": address} for address in pair]
+    for name in ("host", "own"):
+        status = node.pod(name)["status"]
+        assert (status["hostIP"], status["hostIPs"]) == (pair[0], both)
+        environ = world.environ(node.init(name))
+        assert (environ["HOST"], environ["HOSTS"]) == (pair[0], ",".join(pair))
+        assert environ["PODS"] == ",".join(node.addresses(name))
+    assert node.addresses("host") == pair
+    assert [":" in address for address in found] == [":" in address for address in pair]
+    addresses = [one["address"] for one in json.loads(node.get("/node")[1])["status"]["addresses"] if one["type"] == "InternalIP"]
+    assert addresses == pair
+    node.restart()
+    assert node.addresses("host") == pair and node.addresses("own") == found
+    remove(node, "host", "own")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--node-ip", "::"]], ids=["discovered", "selected"])
+def test_address_of_a_node_may_be_one_of_ipv6(make_built_in, arguments):
+    node = make_built_in(start=False, arguments=arguments)
+    if not arguments:
+        node.run_inside("ip", "address", "delete", f"{NODE_ADDRESS}/24", "dev", "host0")
+    # A bridge is the network of a plugin, unless the default route is there.
+    node.run_inside("ip", "-6", "route", "add", "default", "via", "2001:db8::1", "dev", "host0")
+    node.start()
+    node.launch(specs.pod("host", specs.container()))
+    assert node.pod("host")["status"]["hostIP"] == NODE_ADDRESS6 and node.addresses("host") == [NODE_ADDRESS6]
+    node.remove("host")
+    node.wait_gone("host")
+
+
 def test_changed_range_of_ipv4_is_an_error_with_its_remedy(make_built_in):
     node = make_built_in()
     node.launch_seen(pod("web"))
@@ -271,6 +309,40 @@ def test_changed_range_of_ipv4_is_an_error_with_its_remedy(make_built_in):
     node.seen |= set(node.addresses("late"))
     assert node.addresses("late")[0].startswith("10.7.0.")
     remove(node, "late")
+
+
+ECHO = """import socket
+server = socket.create_server(("::", 8080), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    connection, peer = server.accept()
+    connection.sendall((peer[0].removeprefix("::ffff:") + "\\n").encode())
+    connection.close()
+"""
+
+
+@pytest.fixture(name="other_machine")
+def fixture_other_machine():
+    """Has no route to pods, and tells its clients their address."""
+    process = subprocess.Popen(["unshare", "--net", "sh", "-c", 'read line; exec python3 -c "$0"', ECHO], stdin=subprocess.PIPE)
+    wait(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "a network namespace")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_pod_reaches_other_machines_with_the_nodes_address_of_each_family(make_built_in, other_machine):
+    node = make_built_in()
+    node.run_inside("ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", str(other_machine.pid))
+    node.run_inside("ip", "link", "set", "wire", "master", "host0", "up")
+    there = ["nsenter", f"--net=/proc/{other_machine.pid}/ns/net", "ip"]
+    for words in ("link set lo up", "link set wire up", "address add 198.51.100.9/24 dev wire", "address add 2001:db8::9/64 dev wire nodad"):
+        subprocess.run(there + words.split(), check=True, timeout=world.DEADLINE)
+    other_machine.stdin.write(b"\n")
+    other_machine.stdin.close()
+    node.launch_seen(pod("web"))
+    for address, seen in (("198.51.100.9", NODE_ADDRESS), ("2001:db8::9", NODE_ADDRESS6)):
+        wait(lambda: node.exec("web", "/bin/nc", "-w", "2", address, "8080") == seen + "\n", f"{address} sees the pod as {seen}")
+    remove(node, "web")
 
 
 # ---- the node's own IPv6 ----
@@ -329,7 +401,7 @@ echo '{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":"/x"}],"ips":
 
 
 def test_plugins_use_nftables_if_there_is_no_iptables(make_built_in):
-    """What they are told, in place of plugins that can."""
+    """Scripts in place of the plugins, which record their configuration."""
     node = make_built_in(hidden=IPTABLES, start=False)
     for name in ("bridge", "portmap", "bandwidth"):
         node.install_plugin(name, SPY)

@@ -193,7 +193,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .back_off = config->back_off,
                 .log_max_size = config->log_max_size,
                 .log_max_files = config->log_max_files,
-                .host_ip = config->host_ip,
+                .host_ips = { config->host_ips[0], config->host_ips[1] },
                 .node = config->node,
                 .conditions = config->conditions,
                 .allocatable = config->allocatable,

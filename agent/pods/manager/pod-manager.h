@@ -38,8 +38,8 @@ typedef struct PodManagerConfig {
         BackOffLimits back_off;
         uint64_t log_max_size;
         unsigned log_max_files;
-        unsigned creating_max; /* containers that are created at the same time */
-        const char *host_ip;   /* NULL: unknown */
+        unsigned creating_max;   /* containers that are created at the same time */
+        const char *host_ips[2]; /* at most one of each family; NULL: none or unknown */
         const NodeLabelsTaints
                 *node; /* its labels; may change, see pod_manager_on_node_changed() */
         const NodeConditions *conditions; /* as above; or NULL: there are none */

@@ -47,7 +47,7 @@ typedef struct PodContext {
         BackOffLimits back_off;
         uint64_t log_max_size;
         unsigned log_max_files;
-        const char *host_ip;
+        const char *host_ips[2];
         const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
         const NodeConditions *conditions; /* node pressure, for admission; or NULL */
         const NodeResources *allocatable; /* likewise */

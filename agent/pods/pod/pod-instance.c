@@ -72,7 +72,7 @@ int pod_instance_load_file(const PodInstance *instance, const char *name, size_t
 const char *pod_instance_address(const PodInstance *instance) {
         const char *address = instance->attachment
                                       ? network_attachment_address(instance->attachment, 0)
-                                      : instance->context->host_ip;
+                                      : instance->context->host_ips[0];
 
         return address ? address : "127.0.0.1";
 }

@@ -232,13 +232,16 @@ static void fill_pod_addresses(const PodStatusInput *input, const PodStatus *pre
                                PodStatus *status) {
         bool has_terminated = status->phase == POD_SUCCEEDED || status->phase == POD_FAILED;
         const PodInstance *pod = input->pod;
-        const char *host_ip = pod->context->host_ip, *first = NULL, *second = NULL;
+        const char *const *host_ips = pod->context->host_ips;
+        const char *first = NULL, *second = NULL;
 
-        status->host_ip = host_ip ? strdup(host_ip) : NULL;
-        /* A pod in the host network has the node's address once its sandbox is ready. */
-        if (pod->pod->spec.host_network && input->is_sandbox_ready)
-                first = host_ip;
-        else if (pod->attachment) {
+        status->host_ip = host_ips[0] ? strdup(host_ips[0]) : NULL;
+        status->other_host_ip = host_ips[1] ? strdup(host_ips[1]) : NULL;
+        /* A pod in the host network has the node's addresses once its sandbox is ready. */
+        if (pod->pod->spec.host_network && input->is_sandbox_ready) {
+                first = host_ips[0];
+                second = host_ips[1];
+        } else if (pod->attachment) {
                 first = network_attachment_address(pod->attachment, 0);
                 second = network_attachment_address(pod->attachment, 1);
         }

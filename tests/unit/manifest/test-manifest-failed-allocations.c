@@ -190,7 +190,7 @@ static const BundleConfig bundle_config = {
         .oom_score_adj_min = -1000,
         .cpu_capacity_milli = 4000,
         .allocatable = { .cpu_milli = 4000, .memory = INT64_C(8) << 30 },
-        .host_ip = "10.0.0.1",
+        .host_ips = { "10.0.0.1", NULL },
         .objects.find = find_nothing,
 };
 

@@ -87,7 +87,7 @@ static void start_fake_agent(FakeNode *node) {
                 .log_max_size = 1000,
                 .log_max_files = 2,
                 .creating_max = 2,
-                .host_ip = "192.0.2.1",
+                .host_ips = { "192.0.2.1", NULL },
                 .node = &node->labels,
                 .conditions = &node->conditions,
                 .allocatable = &node->allocatable,
@@ -162,7 +162,7 @@ FakeNode *fake_node_new(void) {
                 .storage_capacity = fake_resources.ephemeral_storage,
                 .allocatable = fake_resources,
                 .pod_pids_limit = -1,
-                .host_ip = "192.0.2.1",
+                .host_ips = { "192.0.2.1", NULL },
                 .node = &node->labels,
         };
         node->sandbox = (SandboxConfig){ .event = node->event,
