@@ -47,7 +47,8 @@ def test_bundle_has_versions_configuration_states_events_logs_and_the_dump(make_
     with_journal(node, tmp_path, "pulled by https://user:hunter2@example.com/\n")
     node.drop(specs.pod("web", specs.container(script='echo this is a line; echo "DB_PASSWORD=hunter2"; exec sleep inf',
                                                env=[{"name": "WORD", "value": "hunter2"}])), "web.yaml")
-    node.drop(specs.script_pod("crash", "echo again; exit 3"), "crash.yaml")
+    node.drop(specs.pod("crash", specs.container(script="echo again; [ -e /data/seen ] && exec sleep inf; touch /data/seen; exit 3",
+                                                 volumeMounts=[specs.mount("d", "/data")]), volumes=[specs.host_path("d", node.data)]), "crash.yaml")
     node.wait_running("web")
     node.wait_restarts("crash", 1)
     wait(lambda: node.logged("web")[-1:] == ["DB_PASSWORD=hunter2"], "the log has its lines")
