@@ -24,7 +24,7 @@ unset libcurl
 TEST_PACKAGES=(
     clang clang-tidy clang-format cppcheck shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
     python3-grpcio python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
-    vim-tiny nano rsync ansible-core exfat-fuse exfatprogs age
+    vim-tiny nano rsync ansible-core exfat-fuse exfatprogs age nftables
 )
 # Packages for the kubelet node of the cluster suite.
 # shellcheck disable=SC2034
