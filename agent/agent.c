@@ -350,6 +350,7 @@ static int build_pod_manager(Agent *agent) {
                         .node = &agent->node_labels.effective,
                         .allocatable = &agent->allocatable,
                         .devices = agent->devices,
+                        .csi = agent->csi,
                         .conditions = eviction_manager_conditions(agent->eviction_manager),
                 },
                 &callbacks, agent, &agent->pod_manager);
@@ -494,6 +495,8 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         if (r < 0)
                 return r;
         r = agent_build_device_manager(agent);
+        if (r >= 0 && !drain)
+                r = agent_build_csi_manager(agent);
         if (r < 0)
                 return r;
         r = build_pod_manager(agent);
@@ -621,6 +624,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
+        agent->bundle_config.kubelet_dir = options->kubelet_dir;
         r = network_readiness_new(agent->event, &agent->cni_settings, on_network_changed, agent,
                                   &agent->network_readiness);
         if (r < 0)
@@ -629,7 +633,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
                                                         agent->bundle_config.storage_capacity);
         /* A service has its own mount namespace; a unit that ran before has prepared it. */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
-                r = sandbox_prepare(&agent->sandbox_config, reterr);
+                r = sandbox_prepare(&agent->sandbox_config, options->kubelet_dir, reterr);
         if (r < 0)
                 return r;
         return build_modules(agent, options->drain, reterr);
@@ -709,6 +713,7 @@ static void agent_done(Agent *agent) {
         agent->node_devices = node_device_provider_free(agent->node_devices);
         agent->pod_manager = pod_manager_free(agent->pod_manager);
         device_manager_free(agent->devices);
+        csi_manager_free(agent->csi);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
         systemd_client_free(agent->systemd);

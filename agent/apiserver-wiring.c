@@ -42,6 +42,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
                 .runtimes = &agent->config.mainstay.runtimes,
                 .list_sources = agent_list_sources,
                 .devices = agent->devices,
+                .csi = agent->csi,
                 .userdata = (void *) (uintptr_t) agent,
         };
 }

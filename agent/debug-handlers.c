@@ -31,6 +31,8 @@ static void dump_modules(const Agent *agent, FILE *out) {
         cdi_registry_dump(agent->cdi, out);
         secret_opener_dump(agent->secrets, out);
         node_device_provider_dump(agent->node_devices, out);
+        if (agent->csi)
+                csi_manager_dump(agent->csi, out);
         daemonset_controller_dump(agent->daemonset_controller, out);
         eviction_manager_dump(agent->eviction_manager, out);
         if (agent->apiserver)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects devices/, node-devices/ and plugins/ with the pods that request devices, and with the
- * Node. */
+/* Connects devices/, node-devices/, csi/ and plugins/ with the pods that need devices and volumes,
+ * and with the Node. */
 
 #include "agent/model/object-identity.h"
 #include "agent/plugins/resources-server.h"
@@ -36,6 +36,38 @@ int agent_build_device_manager(Agent *agent) {
                                         .on_pod_changed = on_pod_devices_changed,
                                         .userdata = agent },
                 &agent->devices);
+}
+
+/* ---- CSI ---- */
+
+static void on_csi_pod_changed(const char *uid, void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->pod_manager)
+                pod_manager_on_csi_changed(agent->pod_manager, uid);
+        agent_report_node_change(userdata);
+}
+
+static void on_csi_drivers_changed(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->apiserver)
+                apiserver_csi_drivers_changed(agent->apiserver);
+}
+
+int agent_build_csi_manager(Agent *agent) {
+        int r = csi_manager_new(
+                &(CsiManagerConfig){ .event = agent->event,
+                                     .kubelet_dir = agent->bundle_config.kubelet_dir,
+                                     .node_name = agent->node.name,
+                                     .on_pod_changed = on_csi_pod_changed,
+                                     .on_drivers_changed = on_csi_drivers_changed,
+                                     .userdata = agent },
+                &agent->csi);
+
+        agent->bundle_config.csi_sets_group = csi_manager_driver_sets_group;
+        agent->bundle_config.csi_userdata = agent->csi;
+        return r;
 }
 
 /* ---- pod resources ---- */
@@ -95,6 +127,7 @@ int agent_start_plugins(Agent *agent, const char *kubelet_dir) {
         int r;
 
         device_manager_sweep(agent->devices, has_pod_of_uid, agent);
+        csi_manager_sweep(agent->csi, has_pod_of_uid, agent);
         r = node_device_provider_new(agent->event, &agent->config.mainstay.devices, agent->devices,
                                      &agent->node_devices);
         if (r < 0)
@@ -103,6 +136,7 @@ int agent_start_plugins(Agent *agent, const char *kubelet_dir) {
                                                           .program = agent->paths.plugin_host,
                                                           .kubelet_dir = kubelet_dir,
                                                           .devices = agent->devices,
+                                                          .csi = agent->csi,
                                                           .list = list_pod_resources,
                                                           .userdata = agent },
                                   &agent->plugins);

@@ -78,6 +78,7 @@ typedef struct Agent {
         PodEvictor *pod_evictor;
         char *pods_group; /* the cgroup of all pods */
         DeviceManager *devices;
+        CsiManager *csi;                  /* NULL: while pods are drained */
         PluginManager *plugins;           /* NULL: while pods are drained */
         NodeDeviceProvider *node_devices; /* NULL: none is configured */
         PodManager *pod_manager;
@@ -113,6 +114,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent);
 /* plugins-wiring.c: the devices of extended resources, before the pods; and the sockets of plugins,
  * after the records of pods have been read. 0 or -errno. */
 int agent_build_device_manager(Agent *agent);
+int agent_build_csi_manager(Agent *agent); /* likewise the volumes of CSI drivers */
 int agent_start_plugins(Agent *agent, const char *kubelet_dir);
 
 /* The sources of manifests that are fetched, and the report; of an Agent. */

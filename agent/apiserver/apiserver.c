@@ -7,6 +7,7 @@
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/cluster-identity.h"
 #include "agent/apiserver/connection-status.h"
+#include "agent/apiserver/csi-node.h"
 #include "agent/apiserver/evaluated-daemonsets.h"
 #include "agent/apiserver/node-credentials.h"
 #include "agent/apiserver/node-registration.h"
@@ -38,6 +39,7 @@ struct ApiServerSync {
         bool has_started_daemonsets;
         ApiServerPods *pods;
         NodeRegistration *node;
+        CsiNodeWriter *csi_node; /* NULL: there are no CSI drivers */
         ApiServerCredentials *credentials;
 };
 
@@ -120,6 +122,8 @@ static void on_node_uid_changed(const char *uid, void *userdata) {
         ApiServerSync *api = userdata;
 
         apiserver_pods_set_node_uid(api->pods, uid);
+        if (api->csi_node)
+                csi_node_writer_set_node_uid(api->csi_node, uid);
 }
 
 static void on_server_event(const PodEvent *event, void *userdata) {
@@ -161,6 +165,8 @@ static int start_parts(ApiServerSync *api) {
         if (r < 0)
                 return r;
         r = node_registration_start(api->node, api->client);
+        if (r >= 0 && api->csi_node)
+                r = csi_node_writer_start(api->csi_node, api->client);
         if (r < 0)
                 return r;
         namespace_policies_set_client(api->policies, api->client);
@@ -282,6 +288,10 @@ static int new_object_parts(ApiServerSync *api) {
                                                              .shared = config->shared,
                                                              .updates = api->updates },
                                    &api->objects);
+        if (r >= 0 && config->node_inputs.csi)
+                r = csi_node_writer_new(config->event, config->node_name,
+                                        csi_manager_drivers(config->node_inputs.csi),
+                                        &api->csi_node);
         if (r < 0)
                 return r;
         r = service_account_tokens_new(&(ServiceAccountTokensSpec){ .event = config->event,
@@ -447,6 +457,7 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         apiserver_credentials_free(api->credentials);
         apiserver_pods_free(api->pods);
         node_registration_free(api->node);
+        csi_node_writer_free(api->csi_node);
         service_account_tokens_free(api->tokens);
         apiserver_services_free(api->services);
         apiserver_daemonsets_free(api->daemonsets);
@@ -553,6 +564,11 @@ void apiserver_node_changed(ApiServerSync *api) {
         node_registration_update(api->node);
 }
 
+void apiserver_csi_drivers_changed(ApiServerSync *api) {
+        if (api->csi_node)
+                csi_node_writer_update(api->csi_node);
+}
+
 void apiserver_set_synced(ApiServerSync *api) {
         apiserver_pods_set_synced(api->pods);
 }
@@ -617,6 +633,8 @@ void apiserver_dump(const ApiServerSync *api, FILE *out) {
         node_registration_dump(api->node, out);
         apiserver_pods_dump(api->pods, out);
         referenced_objects_dump(api->objects, out);
+        if (api->csi_node)
+                csi_node_writer_dump(api->csi_node, out);
         service_account_tokens_dump(api->tokens, out);
         apiserver_services_dump(api->services, out);
         apiserver_daemonsets_dump(api->daemonsets, out);

@@ -39,7 +39,7 @@ typedef struct ApiServerConfig {
         char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
                 *node; /* the effective ones for its pods: with external labels and taints */
-        NodeStatusInputs node_inputs;
+        NodeStatusInputs node_inputs;             /* with the CSI manager, if there is one */
         void (*on_recompute_due)(void *userdata); /* of the desired pods */
         /* The labels and taints that other writers have set on the Node; may be unchanged. */
         void (*on_node)(const NodeLabelsTaints *external, void *userdata);
@@ -103,6 +103,9 @@ void apiserver_set_synced(ApiServerSync *api);
 
 /* Labels, taints, images or conditions of this node may have changed. */
 void apiserver_node_changed(ApiServerSync *api);
+
+/* Another set of CSI drivers is registered. */
+void apiserver_csi_drivers_changed(ApiServerSync *api);
 
 /* The machine shuts down and its pods are being stopped, or the shutdown was cancelled. The
  * server's pods are not reported as failed because of it: they start at the next boot. */

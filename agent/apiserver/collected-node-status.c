@@ -142,6 +142,8 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
         status->pressure = *inputs->conditions;
         if (inputs->devices && device_manager_list_resources(inputs->devices, &status->devices) < 0)
                 return -ENOMEM;
+        if (inputs->csi && csi_manager_volumes_in_use(inputs->csi, &status->volumes_in_use) < 0)
+                return -ENOMEM;
         status->sources = inputs->list_sources(inputs->userdata);
         r = join_not_ready_reasons(inputs->network->not_ready, not_ready_reason,
                                    &status->not_ready_reason);

@@ -6,6 +6,7 @@
  * not provide is empty. */
 
 #include "agent/cni/config-directory.h"
+#include "agent/csi/csi-manager.h"
 #include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/node-status.h"
@@ -32,6 +33,7 @@ typedef struct NodeStatusInputs {
          * next turn. */
         NodeSources (*list_sources)(void *userdata);
         const DeviceManager *devices; /* NULL: there are no extended resources */
+        const CsiManager *csi;        /* NULL: there are no volumes of CSI drivers */
         void *userdata;
 } NodeStatusInputs;
 

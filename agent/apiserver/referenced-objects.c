@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watches and caches the API objects to which pods refer. Claims and their volumes can only be read
- * by a node, not watched: they are fetched until they are bound, which they stay. */
+ * by a node, not watched: they are fetched until they are bound, which they stay. A volume of a CSI
+ * driver needs further objects: its driver, its secrets, and its attachment. */
 
 #include "agent/apiserver/referenced-objects.h"
 
@@ -8,13 +9,18 @@
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/work-queue.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/csi-volume.h"
 #include "agent/model/names.h"
 #include "agent/model/references.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/text.h"
+
+/* A volume is expected to be attached within so long; later it is asked less often. */
+#define ATTACH_USEC (2 * 60 * USEC_PER_SEC)
 
 enum {
         OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024,
@@ -36,7 +42,8 @@ struct ReferencedObject {
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
-        bool is_fetched; /* of a kind that is not watched: it is as it will stay */
+        bool is_fetched;      /* of a kind that is not watched: it is as it will stay */
+        uint64_t asked_since; /* boot time of the first request; 0: none yet */
 };
 
 struct ReferencedObjects {
@@ -57,6 +64,8 @@ static const struct {
         [OBJECT_RUNTIME_CLASS] = { "/apis/node.k8s.io/v1", "runtimeclasses" },
         [OBJECT_VOLUME_CLAIM] = { "/api/v1", "persistentvolumeclaims", true },
         [OBJECT_PERSISTENT_VOLUME] = { "/api/v1", "persistentvolumes", true },
+        [OBJECT_CSI_DRIVER] = { "/apis/storage.k8s.io/v1", "csidrivers" },
+        [OBJECT_VOLUME_ATTACHMENT] = { "/apis/storage.k8s.io/v1", "volumeattachments", true },
 };
 
 /* ---- the cache ---- */
@@ -129,11 +138,24 @@ static void load_cached_object(ReferencedObject *object) {
 
 /* ---- the watch ---- */
 
+static void add_objects_of_driver(const ReferencedObject *driver);
+
+/* They are objects of pods only by way of a claim. */
+static void schedule_claims(const ReferencedObjects *objects) {
+        for (const ReferencedObject *object = objects->first; object; object = object->next)
+                if (object->kind == OBJECT_VOLUME_CLAIM)
+                        object_updates_schedule(objects->spec.updates, object->key);
+}
+
 static void set_referenced_object(ReferencedObject *object, DataObject *data) {
         data_object_free(object->object);
         object->object = data;
         object->is_known = true;
         object_updates_schedule(object->owner->spec.updates, object->key);
+        if (object->kind == OBJECT_CSI_DRIVER)
+                add_objects_of_driver(object);
+        if (object->kind == OBJECT_CSI_DRIVER || object->kind == OBJECT_VOLUME_ATTACHMENT)
+                schedule_claims(object->owner);
 }
 
 static void on_referenced_object(KubeWatchEvent change, const char *json, size_t length,
@@ -306,8 +328,59 @@ static int add_referenced_object(const ObjectKey *key, void *userdata);
 /* A claim that is not bound changes yet. An object that was read from the cache may have changed
  * while no agent ran, so it is read once more. */
 static bool is_object_settled(const ReferencedObject *object) {
-        return object->object && (object->kind != OBJECT_VOLUME_CLAIM ||
-                                  volume_claim_is_bound(&object->object->claim));
+        if (!object->object)
+                return false;
+        if (object->kind == OBJECT_VOLUME_ATTACHMENT)
+                return object->object->attachment.is_attached;
+        return object->kind != OBJECT_VOLUME_CLAIM || volume_claim_is_bound(&object->object->claim);
+}
+
+static int add_secret_of_volume(ReferencedObjects *objects, const SecretReference *secret) {
+        if (!secret || !secret->name || !secret->namespace)
+                return 0;
+        return add_referenced_object(&(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_SECRET,
+                                                   secret->namespace, secret->name },
+                                     objects);
+}
+
+/* Adds the further objects that a node needs to mount a volume of a CSI driver. Whether it is
+ * attached is asked once it is known that its driver attaches. 0 or -ENOMEM. */
+static int add_objects_of_volume(const ReferencedObject *volume) {
+        const CsiPersistentVolumeSource *csi = volume->object ? volume->object->volume.csi : NULL;
+        ObjectKey key = { OBJECT_SOURCE_APISERVER, OBJECT_CSI_DRIVER, "",
+                          csi ? csi->driver : NULL };
+        ReferencedObjects *owner = volume->owner;
+        char name[CSI_NAME_SIZE];
+        const DataObject *driver;
+        int r;
+
+        if (!csi)
+                return 0;
+        r = add_secret_of_volume(owner, csi->stage_secret);
+        if (r >= 0)
+                r = add_secret_of_volume(owner, csi->publish_secret);
+        if (r >= 0)
+                r = add_referenced_object(&key, owner);
+        driver = referenced_objects_find(owner, &key);
+        if (r < 0 || referenced_objects_is_pending(owner, &key) ||
+            (driver && !csi_driver_must_attach(&driver->csi_driver)))
+                return r;
+        csi_attachment_name(csi->handle, csi->driver, owner->spec.node_name, name);
+        key = (ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_VOLUME_ATTACHMENT, "", name };
+        return add_referenced_object(&key, owner);
+}
+
+static void add_objects_of_driver(const ReferencedObject *driver) {
+        int r = 0;
+
+        for (const ReferencedObject *object = driver->owner->first; object; object = object->next)
+                if (object->kind == OBJECT_PERSISTENT_VOLUME && object->object &&
+                    object->object->volume.csi &&
+                    streq(object->object->volume.csi->driver, driver->name) && r >= 0)
+                        r = add_objects_of_volume(object);
+        if (r < 0)
+                log_error("Cannot read the attachments of volumes of the CSI driver %s: %s",
+                          driver->name, strerror(-r));
 }
 
 /* The volume of a claim is read when the claim has it. 0 or -ENOMEM. */
@@ -325,8 +398,11 @@ static int fetch_referenced_object(ReferencedObject *object) {
         ReferencedObjects *owner = object->owner;
         int r = add_volume_of_claim(object);
 
+        if (r >= 0 && object->kind == OBJECT_PERSISTENT_VOLUME)
+                r = add_objects_of_volume(object);
         if (r < 0 || object->is_fetched || !owner->fetches)
                 return r;
+        object->asked_since = now_boottime_usec();
         object->is_fetched = true;
         return kube_work_queue_add(owner->fetches, object->key);
 }
@@ -361,6 +437,14 @@ static int build_object_request(const char *key, KubeRequestSpec *ret, void *use
         return 1;
 }
 
+/* A controller attaches the volume within seconds. */
+static KubeWorkResult retry_fetch(const ReferencedObject *object) {
+        bool is_soon = object->kind == OBJECT_VOLUME_ATTACHMENT &&
+                       now_boottime_usec() - object->asked_since < ATTACH_USEC;
+
+        return is_soon ? KUBE_WORK_RETRY_SOON : KUBE_WORK_RETRY_LATER;
+}
+
 static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeResponse *response) {
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
@@ -376,9 +460,10 @@ static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeRe
         set_referenced_object(object, data);
         if (object->kind == OBJECT_PERSISTENT_VOLUME)
                 schedule_pods_of_volume(object);
-        if (add_volume_of_claim(object) < 0)
+        if (add_volume_of_claim(object) < 0 ||
+            (object->kind == OBJECT_PERSISTENT_VOLUME && add_objects_of_volume(object) < 0))
                 return KUBE_WORK_RETRY_LATER;
-        return is_object_settled(object) ? KUBE_WORK_DONE : KUBE_WORK_RETRY_LATER;
+        return is_object_settled(object) ? KUBE_WORK_DONE : retry_fetch(object);
 }
 
 static KubeWorkResult on_object_response(const char *key, const KubeResponse *response,
@@ -395,6 +480,7 @@ static KubeWorkResult on_object_response(const char *key, const KubeResponse *re
                 uncache_object(object);
                 if (object->object || !object->is_known)
                         set_referenced_object(object, NULL);
+                return retry_fetch(object);
         } else {
                 cleanup_free char *error = kube_response_describe_error(response);
 

@@ -66,6 +66,10 @@ typedef struct BundleConfig {
         CdiLookup cdi;          /* devices of the Container Device Interface */
         char **cdi_names; /* in a copy for one container: qualified names of CDI devices that it has
                              besides those that its pod names; NULL: none */
+        const char *kubelet_dir; /* "/var/lib/kubelet", where CSI drivers mount volumes */
+        /* The CSI driver applies fsGroup itself. NULL: there are no drivers. */
+        bool (*csi_sets_group)(const char *driver, void *userdata);
+        void *csi_userdata;
         const NodeLabelsTaints *node; /* for the node affinity of volumes; NULL: unknown */
         ObjectLookup objects;
         ServiceLookup services;              /* add_variables is NULL if there is no API server */

@@ -43,18 +43,12 @@ static int find_bound_claim(const BundleConfig *config, const Pod *pod, const Vo
 }
 
 static int explain_unsupported_volume(const DataObject *object, Error *reterr) {
-        const PersistentVolume *volume = &object->volume;
         const char *name = object->metadata.name;
 
-        if (volume->csi)
-                return error_setf(reterr, EINVAL,
-                                  "driver name %s not found in the list of registered CSI drivers: "
-                                  "persistentvolume \"%s\" needs it, and this node has none",
-                                  strna(volume->csi->driver), name);
         return error_setf(
                 reterr, EINVAL,
                 "no volume plugin matched: persistentvolume \"%s\" is neither a hostPath, "
-                "nor a local volume, nor on NFS",
+                "nor a local volume, nor on NFS, nor of a CSI driver",
                 name);
 }
 
@@ -85,8 +79,8 @@ static int check_persistent_volume(const BundleConfig *config, const DataObject 
         return check_volume_node(config, object, reterr);
 }
 
-static int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
-                                  const DataObject **ret, Error *reterr) {
+int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           const DataObject **ret, Error *reterr) {
         const DataObject *claim;
         int r = find_bound_claim(config, pod, volume, &claim, reterr);
 
@@ -103,6 +97,14 @@ bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const 
 
         return find_persistent_volume(config, pod, volume, &object, NULL) >= 0 &&
                object->volume.local && !(claim && claim->read_only);
+}
+
+/* Claims of NFS and of CSI drivers are no directories of the node. */
+static bool has_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
+        const DataObject *object;
+
+        return find_persistent_volume(config, pod, volume, &object, NULL) >= 0 &&
+               object->volume.csi;
 }
 
 static int explain_unknown_type(Error *reterr) {
@@ -182,6 +184,8 @@ static int check_claim_volume(const BundleConfig *config, const Pod *pod, const 
 
         if (r > 0)
                 return check_nfs_export(&export, reterr);
+        if (r == 0 && has_csi_volume(config, pod, volume))
+                return 0;
         return r < 0 ? r : find_claimed_directory(config, pod, volume, &source, reterr);
 }
 
@@ -211,10 +215,7 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
         if (volume->nfs)
                 return check_nfs_volume(config, pod, volume, reterr);
         if (volume->csi)
-                return error_setf(reterr, EINVAL,
-                                  "driver name %s not found in the list of registered CSI drivers: "
-                                  "this node has none",
-                                  strna(volume->csi->driver));
+                return 0; /* pods/pod/pod-csi-volumes.h mounts it */
         if (volume->host_path && volume->host_path->type == HOST_PATH_OTHER)
                 return explain_unknown_type(reterr);
         if (volume->host_path && volume->host_path->path[0] != '/')

@@ -7,6 +7,11 @@
 
 #include "agent/bundle/bundle-settings.h"
 
+/* The PersistentVolume to which the claim of a volume is bound. -ENOENT or -EINVAL with the reason;
+ * -EAGAIN if claim or volume have not been received yet. */
+int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           const DataObject **ret, Error *reterr);
+
 /* The directory or file of the node to which the claim of a volume is bound, borrowed from the
  * PersistentVolume. -ENOENT or -EINVAL with the reason; -EAGAIN if claim or volume have not been
  * received yet. */

@@ -3,6 +3,7 @@
 
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/claim-volumes.h"
+#include "agent/bundle/csi-volumes.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/pod-paths.h"
 #include "common/cleanup.h"
@@ -171,12 +172,33 @@ static void put_nfs_mount(FILE *out, const Volume *volume, const NfsExport *expo
         (void) fprintf(out, "%s\" 0 0\n", !export->read_only ? "" : separator[0] ? ",ro" : "ro");
 }
 
+/* The driver has mounted it, and the shim binds it like a directory of the node. */
+static void put_csi_mount(FILE *out, const BundleConfig *config, const Pod *pod,
+                          const Volume *volume, const CsiVolume *csi, const char *target) {
+        cleanup_free char *path = csi_volume_path(config, pod, csi);
+        const HostPathVolumeSource source = { .path = path, .type = HOST_PATH_DIRECTORY };
+        bool driver_sets_group =
+                config->csi_sets_group && config->csi_sets_group(csi->driver, config->csi_userdata);
+
+        if (!path)
+                return;
+        if (pod->spec.security_context.fs_group.is_set && csi_volume_has_group(csi) &&
+            !driver_sets_group)
+                put_fs_group_line(out, &pod->spec.security_context, volume, path);
+        put_host_path_mount(out, volume, &source, target);
+}
+
 /* Claims have been resolved once; see check_pod_volumes(). */
 static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
                             const Volume *volume, const char *target) {
+        cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
         HostPathVolumeSource source;
         NfsExport export;
 
+        if (find_csi_volume(config, pod, volume, &csi, NULL) > 0) {
+                put_csi_mount(out, config, pod, volume, &csi, target);
+                return;
+        }
         if (find_nfs_export(config, pod, volume, &export, NULL) > 0) {
                 put_nfs_mount(out, volume, &export, target);
                 return;
@@ -198,7 +220,8 @@ static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const P
                         continue; /* ferror() also reports a memory stream that is out of memory */
                 if (volume->host_path)
                         put_host_path_mount(out, volume, volume->host_path, target);
-                else if (volume->nfs || volume->persistent_volume_claim || volume->ephemeral)
+                else if (volume->nfs || volume->csi || volume->persistent_volume_claim ||
+                         volume->ephemeral)
                         put_claim_mount(out, config, pod, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
                         put_memory_mount(out, config, &pod->spec, volume, target);

@@ -44,6 +44,7 @@ static const char *volume_mount_options(const Volume *volume, const VolumeMount 
          */
         size_t kind =
                 mount->read_only || volume_is_data(volume) ||
+                (volume->csi && volume->csi->read_only) ||
                 (volume->persistent_volume_claim && volume->persistent_volume_claim->read_only);
 
         /* Every supported kernel can make mounts recursively read-only (mount_setattr): the shim's

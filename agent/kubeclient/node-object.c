@@ -139,7 +139,7 @@ static void add_replaced_value(json_t *patch, const json_t *before, const json_t
 
         if (json_equal(old, new) || (!old && json_array_size(new) + json_object_size(new) == 0))
                 return;
-        (void) json_object_set(patch, key, new);
+        (void) json_object_set_new(patch, key, new ? json_incref(new) : json_null());
 }
 
 /* Servers show port 0 if there is none. */
@@ -166,6 +166,7 @@ static json_t *diff_node_status(const json_t *before, const NodeStatus *status, 
         add_address_changes(patch, before, json_object_get(wanted, "addresses"));
         add_replaced_value(patch, before, wanted, "images");
         add_replaced_value(patch, before, wanted, "runtimeHandlers");
+        add_replaced_value(patch, before, wanted, "volumesInUse");
         add_replaced_value(patch, before, wanted, "declaredFeatures");
         add_replaced_value(patch, before, wanted, "features");
         add_port_change(patch, before, status->port);

@@ -221,6 +221,14 @@ static json_t *write_runtime_handlers(const NodeStatus *status) {
         return list;
 }
 
+static json_t *write_volumes_in_use(char **volumes) {
+        json_t *list = json_array();
+
+        strv_foreach(volume, volumes)
+                (void) json_array_append_new(list, json_string(*volume));
+        return list;
+}
+
 json_t *node_status_to_json(const NodeStatus *status) {
         json_t *json = json_pack(
                 "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b}}", "capacity",
@@ -231,6 +239,9 @@ json_t *node_status_to_json(const NodeStatus *status) {
                 "declaredFeatures", write_declared_features(), "features",
                 "supplementalGroupsPolicy", 1);
 
+        if (json && status->volumes_in_use)
+                (void) json_object_set_new(json, "volumesInUse",
+                                           write_volumes_in_use(status->volumes_in_use));
         if (json && status->port > 0)
                 (void) json_object_set_new(
                         json, "daemonEndpoints",

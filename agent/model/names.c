@@ -339,6 +339,17 @@ int check_nfs_option(const char *value, Error *reterr) {
                                            reterr);
 }
 
+int check_csi_driver(const char *value, Error *reterr) {
+        bool is_valid = is_alnum(value[0]) && strlen(value) <= DNS_LABEL_MAX;
+
+        for (const char *p = value; *p; p++)
+                is_valid = is_valid && (is_alnum(*p) || *p == '-' || *p == '.');
+        return is_valid ? 0
+                        : refuse_name_value(value,
+                                            "consist of at most 63 letters, digits, '-' and '.'",
+                                            reterr);
+}
+
 int check_mount_path(const char *value, Error *reterr) {
         return strchr(value, ':') ? refuse_name_value(value, "not contain ':'", reterr) : 0;
 }

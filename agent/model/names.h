@@ -76,6 +76,9 @@ int check_nfs_server(const char *value, Error *reterr);
 /* An option of mount.nfs, or several with commas, that needs no quotes. */
 int check_nfs_option(const char *value, Error *reterr);
 
+/* The name of a CSI driver, which becomes a part of paths. */
+int check_csi_driver(const char *value, Error *reterr);
+
 /* A relative path without "..". */
 int check_descending_path(const char *value, Error *reterr);
 

@@ -51,6 +51,7 @@ void node_status_done(NodeStatus *status) {
         free(status->images.items);
         node_devices_list_done(&status->devices);
         strv_free(status->addresses);
+        strv_free(status->volumes_in_use);
         strv_free(status->runtime_handlers);
         free(status->not_ready_reason);
         free(status->refused);

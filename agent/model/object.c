@@ -16,6 +16,8 @@ const char *const object_kind_names[N_OBJECT_KINDS] = {
         [OBJECT_RUNTIME_CLASS] = "RuntimeClass",
         [OBJECT_VOLUME_CLAIM] = "PersistentVolumeClaim",
         [OBJECT_PERSISTENT_VOLUME] = "PersistentVolume",
+        [OBJECT_CSI_DRIVER] = "CSIDriver",
+        [OBJECT_VOLUME_ATTACHMENT] = "VolumeAttachment",
 };
 
 const char *const object_kind_words[N_OBJECT_KINDS] = {
@@ -25,6 +27,8 @@ const char *const object_kind_words[N_OBJECT_KINDS] = {
         [OBJECT_RUNTIME_CLASS] = "runtimeclass",
         [OBJECT_VOLUME_CLAIM] = "persistentvolumeclaim",
         [OBJECT_PERSISTENT_VOLUME] = "persistentvolume",
+        [OBJECT_CSI_DRIVER] = "csidriver.storage.k8s.io",
+        [OBJECT_VOLUME_ATTACHMENT] = "volumeattachment.storage.k8s.io",
 };
 
 const char *const object_kind_versions[N_OBJECT_KINDS] = {
@@ -34,15 +38,19 @@ const char *const object_kind_versions[N_OBJECT_KINDS] = {
         [OBJECT_RUNTIME_CLASS] = "node.k8s.io/v1",
         [OBJECT_VOLUME_CLAIM] = "v1",
         [OBJECT_PERSISTENT_VOLUME] = "v1",
+        [OBJECT_CSI_DRIVER] = "storage.k8s.io/v1",
+        [OBJECT_VOLUME_ATTACHMENT] = "storage.k8s.io/v1",
 };
 
 bool object_kind_is_cluster_wide(ObjectKind kind) {
         return kind == OBJECT_PRIORITY_CLASS || kind == OBJECT_RUNTIME_CLASS ||
-               kind == OBJECT_PERSISTENT_VOLUME;
+               kind == OBJECT_PERSISTENT_VOLUME || kind == OBJECT_CSI_DRIVER ||
+               kind == OBJECT_VOLUME_ATTACHMENT;
 }
 
 bool object_kind_is_api_only(ObjectKind kind) {
-        return kind == OBJECT_VOLUME_CLAIM || kind == OBJECT_PERSISTENT_VOLUME;
+        return kind == OBJECT_VOLUME_CLAIM || kind == OBJECT_PERSISTENT_VOLUME ||
+               kind == OBJECT_CSI_DRIVER || kind == OBJECT_VOLUME_ATTACHMENT;
 }
 
 /* clang-format off */
@@ -83,6 +91,8 @@ const Schema *const object_schemas[N_OBJECT_KINDS] = {
         [OBJECT_RUNTIME_CLASS] = &runtime_class_schema,
         [OBJECT_VOLUME_CLAIM] = &persistent_volume_claim_schema,
         [OBJECT_PERSISTENT_VOLUME] = &persistent_volume_schema,
+        [OBJECT_CSI_DRIVER] = &csi_driver_schema,
+        [OBJECT_VOLUME_ATTACHMENT] = &volume_attachment_schema,
 };
 
 DataObject *data_object_free(DataObject *object) {

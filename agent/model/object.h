@@ -2,9 +2,9 @@
 #pragma once
 
 /* The objects that pods refer to by name: ConfigMap, Secret, PriorityClass, RuntimeClass,
- * PersistentVolumeClaim and its PersistentVolume. Read
- * by manifest/ and kubeclient/, looked up through an ObjectLookup that the wiring plugs in. Values
- * of a Secret are never shown or logged. */
+ * PersistentVolumeClaim and its PersistentVolume, CSIDriver and VolumeAttachment. Read by
+ * manifest/ and kubeclient/, looked up through an ObjectLookup that the wiring plugs in. Values of
+ * a Secret are never shown or logged. */
 
 #include "agent/model/class.h"
 #include "agent/model/persistent-volume.h"
@@ -20,6 +20,8 @@ typedef enum ObjectKind {
         OBJECT_RUNTIME_CLASS,
         OBJECT_VOLUME_CLAIM, /* these only of an API server */
         OBJECT_PERSISTENT_VOLUME,
+        OBJECT_CSI_DRIVER,
+        OBJECT_VOLUME_ATTACHMENT,
         N_OBJECT_KINDS,
 } ObjectKind;
 
@@ -68,6 +70,8 @@ typedef struct DataObject {
         RuntimeClass runtime;
         VolumeClaim claim;
         PersistentVolume volume;
+        CsiDriverObject csi_driver;
+        VolumeAttachment attachment;
 } DataObject;
 
 /* By kind. 'kind' and 'values' are not in a table. */
@@ -76,6 +80,8 @@ extern const Schema priority_class_schema;
 extern const Schema runtime_class_schema;
 extern const Schema persistent_volume_claim_schema;
 extern const Schema persistent_volume_schema;
+extern const Schema csi_driver_schema;
+extern const Schema volume_attachment_schema;
 
 /* A copy of a Secret: its name, source, type and values. 0 or -ENOMEM. */
 int data_object_copy_secret(const DataObject *object, DataObject **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of PersistentVolumeClaim and PersistentVolume. Missing fields are ignored: these
- * objects come only from an API server. */
+/* The tables of PersistentVolumeClaim, PersistentVolume, CSIDriver and VolumeAttachment. Missing
+ * fields are ignored: these objects come only from an API server. */
 
 #include "agent/model/names.h"
 #include "agent/model/object.h"
@@ -15,6 +15,10 @@ bool volume_claim_is_bound(const VolumeClaim *claim) {
         static const char bound[] = "Bound";
 
         return claim->spec.volume_name && streq(strna(claim->status.phase), bound);
+}
+
+bool csi_driver_must_attach(const CsiDriverObject *driver) {
+        return !driver->attach_required.is_set || driver->attach_required.value;
 }
 
 /* clang-format off */
@@ -56,6 +60,29 @@ static const Field local_volume_fields[] = {
 };
 static const Schema local_volume_schema = SCHEMA(LocalVolumeSource, local_volume_fields);
 
+static const Field secret_reference_fields[] = {
+        FIELD("name",                   STRING,     SecretReference, name),
+        FIELD("namespace",              STRING,     SecretReference, namespace),
+};
+static const Schema secret_reference_schema = SCHEMA(SecretReference, secret_reference_fields);
+
+static const Field csi_persistent_volume_fields[] = {
+        FIELD("driver",                 STRING,     CsiPersistentVolumeSource, driver,
+              .is_required = true),
+        FIELD("volumeHandle",           STRING,     CsiPersistentVolumeSource, handle,
+              .is_required = true),
+        FIELD("fsType",                 STRING,     CsiPersistentVolumeSource, fs_type),
+        FIELD("volumeAttributes",       STRING_MAP, CsiPersistentVolumeSource, attributes),
+        FIELD("nodeStageSecretRef",     OPTIONAL,   CsiPersistentVolumeSource, stage_secret,
+              .schema = &secret_reference_schema),
+        FIELD("nodePublishSecretRef",   OPTIONAL,   CsiPersistentVolumeSource, publish_secret,
+              .schema = &secret_reference_schema),
+};
+static const Schema csi_persistent_volume_schema = {
+        .name = "CSIPersistentVolumeSource", .size = sizeof(CsiPersistentVolumeSource),
+        .fields = csi_persistent_volume_fields, .n_fields = N_ELEMENTS(csi_persistent_volume_fields),
+};
+
 static const Field claim_reference_fields[] = {
         FIELD("namespace",              STRING,     ClaimReference, namespace),
         FIELD("name",                   STRING,     ClaimReference, name),
@@ -81,7 +108,7 @@ static const Field volume_spec_fields[] = {
         FIELD("nfs",                    OPTIONAL,   PersistentVolume, nfs,
               .schema = &nfs_volume_schema),
         FIELD("csi",                    OPTIONAL,   PersistentVolume, csi,
-              .schema = &csi_volume_schema),
+              .schema = &csi_persistent_volume_schema),
         FIELD("claimRef",               OPTIONAL,   PersistentVolume, claim,
               .schema = &claim_reference_schema),
         FIELD("nodeAffinity",           OPTIONAL,   PersistentVolume, node_affinity,
@@ -89,6 +116,7 @@ static const Field volume_spec_fields[] = {
         FIELD("volumeMode",             ENUM,       PersistentVolume, mode,
               ENUM_NAMES(volume_mode_names), .ignores_other = true),
         FIELD("mountOptions",           STRINGS,    PersistentVolume, mount_options),
+        FIELD("accessModes",            STRINGS,    PersistentVolume, access_modes),
 };
 static const Schema volume_spec_schema = {
         .name = "PersistentVolumeSpec", .size = sizeof(PersistentVolume),
@@ -107,5 +135,59 @@ static const Field volume_fields[] = {
 const Schema persistent_volume_schema = {
         .name = "PersistentVolume", .size = sizeof(DataObject),
         .fields = volume_fields, .n_fields = N_ELEMENTS(volume_fields),
+};
+
+static const char *const fs_group_policy_names[N_FS_GROUP_POLICIES] = {
+        [FS_GROUP_POLICY_BY_TYPE] = "ReadWriteOnceWithFSType",
+        [FS_GROUP_POLICY_FILE] = "File",
+        [FS_GROUP_POLICY_NONE] = "None",
+};
+
+static const Field csi_driver_spec_fields[] = {
+        FIELD("attachRequired",         OPTIONAL_BOOL, CsiDriverObject, attach_required),
+        FIELD("podInfoOnMount",         BOOL,       CsiDriverObject, pod_info_on_mount),
+        FIELD("volumeLifecycleModes",   STRINGS,    CsiDriverObject, lifecycle_modes),
+        FIELD("fsGroupPolicy",          ENUM,       CsiDriverObject, fs_group_policy,
+              ENUM_NAMES(fs_group_policy_names), .ignores_other = true),
+};
+static const Schema csi_driver_spec_schema = {
+        .name = "CSIDriverSpec", .size = sizeof(CsiDriverObject),
+        .fields = csi_driver_spec_fields, .n_fields = N_ELEMENTS(csi_driver_spec_fields),
+};
+
+static const Field csi_driver_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        FIELD("spec",                   OBJECT,     DataObject, csi_driver,
+              .schema = &csi_driver_spec_schema),
+};
+const Schema csi_driver_schema = {
+        .name = "CSIDriver", .size = sizeof(DataObject),
+        .fields = csi_driver_fields, .n_fields = N_ELEMENTS(csi_driver_fields),
+};
+
+static const Field attachment_status_fields[] = {
+        FIELD("attached",               BOOL,       VolumeAttachment, is_attached),
+        FIELD("attachmentMetadata",     STRING_MAP, VolumeAttachment, metadata),
+};
+static const Schema attachment_status_schema = {
+        .name = "VolumeAttachmentStatus", .size = sizeof(VolumeAttachment),
+        .fields = attachment_status_fields, .n_fields = N_ELEMENTS(attachment_status_fields),
+};
+
+static const Field attachment_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        IGNORED("spec"),
+        FIELD("status",                 OBJECT,     DataObject, attachment,
+              .schema = &attachment_status_schema),
+};
+const Schema volume_attachment_schema = {
+        .name = "VolumeAttachment", .size = sizeof(DataObject),
+        .fields = attachment_fields, .n_fields = N_ELEMENTS(attachment_fields),
 };
 /* clang-format on */

@@ -2,7 +2,8 @@
 #pragma once
 
 /* core/v1 PersistentVolumeClaim and PersistentVolume, as far as a node needs them: the volume to
- * which a claim is bound, and its place on the node. Only an API server has them. */
+ * which a claim is bound, and its place on the node; and the objects of its CSI driver. Only an API
+ * server has them. */
 
 #include "agent/model/pod.h"
 
@@ -46,14 +47,55 @@ typedef struct VolumeNodeAffinity {
         NodeSelector *required; /* or NULL */
 } VolumeNodeAffinity;
 
+/* An object of any namespace. */
+typedef struct SecretReference {
+        char *name;
+        char *namespace;
+} SecretReference;
+
+/* A volume of a CSI driver. */
+typedef struct CsiPersistentVolumeSource {
+        char *driver;
+        char *handle;
+        char *fs_type;
+        StringMap attributes;
+        SecretReference *stage_secret;   /* or NULL */
+        SecretReference *publish_secret; /* or NULL */
+} CsiPersistentVolumeSource;
+
+typedef enum FsGroupPolicy {
+        FS_GROUP_POLICY_UNSET,
+        FS_GROUP_POLICY_BY_TYPE, /* ReadWriteOnceWithFSType, the default */
+        FS_GROUP_POLICY_FILE,
+        FS_GROUP_POLICY_NONE,
+        N_FS_GROUP_POLICIES,
+} FsGroupPolicy;
+
+/* storage.k8s.io/v1 CSIDriver. */
+typedef struct CsiDriverObject {
+        OptionalBool attach_required; /* unset: it is */
+        bool pod_info_on_mount;
+        char **lifecycle_modes; /* NULL: only Persistent */
+        FsGroupPolicy fs_group_policy;
+} CsiDriverObject;
+
+/* storage.k8s.io/v1 VolumeAttachment. */
+typedef struct VolumeAttachment {
+        bool is_attached;
+        StringMap metadata; /* for the driver on the node */
+} VolumeAttachment;
+
+bool csi_driver_must_attach(const CsiDriverObject *driver);
+
 /* At most one source is not NULL; none: it is of another kind. */
 typedef struct PersistentVolume {
         HostPathVolumeSource *host_path;
         LocalVolumeSource *local;
         NfsVolumeSource *nfs;
-        CsiVolumeSource *csi;
+        CsiPersistentVolumeSource *csi;
         ClaimReference *claim;
         VolumeNodeAffinity *node_affinity; /* the nodes from which it can be reached; NULL: all */
         VolumeMode mode;
         char **mount_options; /* or NULL */
+        char **access_modes;
 } PersistentVolume;

@@ -451,14 +451,22 @@ const Schema nfs_volume_schema = {
         .fields = nfs_volume_fields, .n_fields = N_ELEMENTS(nfs_volume_fields),
 };
 
-static const Field csi_volume_fields[] = {
-        FIELD("driver",                 STRING,     CsiVolumeSource, driver),
-        IGNORED("readOnly"),
-        IGNORED("fsType"),
-        IGNORED("volumeAttributes"),
-        IGNORED("nodePublishSecretRef"),
+static const Field local_object_reference_fields[] = {
+        FIELD("name", STRING, LocalObjectReference, name),
 };
-const Schema csi_volume_schema = {
+static const Schema local_object_reference_schema =
+        SCHEMA(LocalObjectReference, local_object_reference_fields);
+
+static const Field csi_volume_fields[] = {
+        FIELD("driver",                 STRING,     CsiVolumeSource, driver, REQUIRED,
+              CHECK(check_csi_driver), LENIENT),
+        FIELD("readOnly",               BOOL,       CsiVolumeSource, read_only),
+        FIELD("fsType",                 STRING,     CsiVolumeSource, fs_type),
+        FIELD("volumeAttributes",       STRING_MAP, CsiVolumeSource, attributes),
+        FIELD("nodePublishSecretRef",   OPTIONAL,   CsiVolumeSource, publish_secret,
+              .schema = &local_object_reference_schema),
+};
+static const Schema csi_volume_schema = {
         .name = "CSIVolumeSource", .size = sizeof(CsiVolumeSource),
         .fields = csi_volume_fields, .n_fields = N_ELEMENTS(csi_volume_fields),
 };
@@ -497,8 +505,7 @@ static const Field volume_fields[] = {
         PRESENT("portworxVolume", Volume, unmountable.portworx_volume, SERVED_BY_CSI),
         PRESENT("scaleIO", Volume, unmountable.scale_io, REMOVED_VOLUME),
         PRESENT("storageos", Volume, unmountable.storageos, REMOVED_VOLUME),
-        FIELD("csi",                    OPTIONAL,   Volume, csi, .schema = &csi_volume_schema,
-              OF_CLUSTER("its CSI drivers mount the volume; otherwise use hostPath or emptyDir")),
+        FIELD("csi",                    OPTIONAL,   Volume, csi, .schema = &csi_volume_schema),
         PRESENT("ephemeral", Volume, ephemeral, NEEDS_CLUSTER "its controllers create the claim and bind it to a volume; otherwise use emptyDir"),
         FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
@@ -528,12 +535,6 @@ static const Schema pod_dns_config_schema = {
         .name = "PodDNSConfig", .size = sizeof(PodDnsConfig),
         .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
 };
-
-static const Field local_object_reference_fields[] = {
-        FIELD("name", STRING, LocalObjectReference, name),
-};
-static const Schema local_object_reference_schema =
-        SCHEMA(LocalObjectReference, local_object_reference_fields);
 
 static const Field pod_os_fields[] = {
         FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names),

@@ -364,17 +364,27 @@ typedef struct ClaimVolumeSource {
         bool read_only;
 } ClaimVolumeSource;
 
-/* Kinds of volume that this node cannot mount: a pod that an API server has bound here waits. */
 typedef struct NfsVolumeSource {
         char *server;
         char *path;
         bool read_only;
 } NfsVolumeSource;
 
+/* An object of the pod's namespace. */
+typedef struct LocalObjectReference {
+        char *name;
+} LocalObjectReference;
+
+/* An ephemeral volume of a CSI driver. */
 typedef struct CsiVolumeSource {
         char *driver;
+        bool read_only;
+        char *fs_type;
+        StringMap attributes;
+        LocalObjectReference *publish_secret; /* or NULL */
 } CsiVolumeSource;
 
+/* Kinds of volume that this node cannot mount: a pod that an API server has bound here waits. */
 typedef struct UnmountableVolume {
         bool gce_persistent_disk;
         bool aws_elastic_block_store;
@@ -400,8 +410,8 @@ typedef struct UnmountableVolume {
 /* Exactly one source is not NULL, or set. */
 typedef struct Volume {
         char *name;
-        ClaimVolumeSource *persistent_volume_claim; /* these only in pods of an API server */
-        bool ephemeral;                             /* a claim is made for the pod */
+        ClaimVolumeSource *persistent_volume_claim; /* only in pods of an API server */
+        bool ephemeral;                             /* likewise: a claim is made for the pod */
         NfsVolumeSource *nfs;
         CsiVolumeSource *csi;
         UnmountableVolume unmountable;
@@ -429,11 +439,6 @@ typedef struct PodDnsConfig {
         char **searches;
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
-
-/* An object of the pod's namespace. */
-typedef struct LocalObjectReference {
-        char *name;
-} LocalObjectReference;
 
 /* The operating system of the pod; only Linux is accepted. */
 typedef struct PodOs {

@@ -52,6 +52,10 @@ static void visit_volume_references(ReferenceWalk *walk, const Volume *volume) {
         size_t n = volume->projected ? volume->projected->sources.n : 0;
 
         visit_object_sources(walk, volume->config_map, volume->secret);
+        if (volume->csi)
+                visit_reference(walk, OBJECT_CSI_DRIVER, volume->csi->driver);
+        if (volume->csi && volume->csi->publish_secret)
+                visit_reference(walk, OBJECT_SECRET, volume->csi->publish_secret->name);
         for (size_t i = 0; i < n; i++)
                 visit_object_sources(walk, volume->projected->sources.items[i].config_map,
                                      volume->projected->sources.items[i].secret);

@@ -116,7 +116,6 @@ extern const Schema container_schema;
 extern const Schema ephemeral_container_schema; /* of a Container, with fewer fields */
 extern const Schema host_path_schema;
 extern const Schema nfs_volume_schema;
-extern const Schema csi_volume_schema;
 extern const Schema volume_schema;
 extern const Schema volume_mount_schema;
 extern const Schema resource_list_schema;

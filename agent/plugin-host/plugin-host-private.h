@@ -38,6 +38,16 @@ typedef struct Registrant {
         bool is_dead;         /* freed at the end of the turn */
 } Registrant;
 
+/* A call of a CSI driver, over its own connection. */
+typedef struct CsiCall {
+        struct CsiCall *next;
+        PluginHost *host;
+        GrpcConnection *connection;
+        PluginMessage answer; /* sent when the call ends */
+        bool is_valid;        /* the answer of the driver can be read */
+        bool is_dead;         /* freed at the end of the turn */
+} CsiCall;
+
 /* A client of one of the two servers. */
 typedef struct PluginClient {
         struct PluginClient *next;
@@ -63,6 +73,7 @@ struct PluginHost {
         PluginClient *clients[N_PLUGIN_SERVERS];
         DevicePlugin *plugins;
         Registrant *registrants;
+        CsiCall *csi_calls;
         PendingList *lists;
         int64_t last_id;
         uint64_t now;        /* of this turn */
@@ -111,6 +122,14 @@ void registrant_close(PluginHost *host, const PluginMessage *message);
 
 void registrants_process(PluginHost *host);
 void registrants_done(PluginHost *host);
+
+/* ---- CSI drivers ---- */
+
+/* A message of the agent. */
+void csi_call_start(PluginHost *host, const PluginMessage *message, int *fd);
+
+void csi_calls_process(PluginHost *host);
+void csi_calls_done(PluginHost *host);
 
 /* ---- pod resources ---- */
 

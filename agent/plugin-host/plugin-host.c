@@ -61,6 +61,9 @@ static void on_agent_message(PluginMessage *message, int *fd, void *userdata) {
         case PLUGIN_CLOSE:
                 registrant_close(host, message);
                 break;
+        case PLUGIN_CALL_CSI:
+                csi_call_start(host, message, fd);
+                break;
         default:
                 break;
         }
@@ -157,6 +160,8 @@ static void collect_fds(const PluginHost *host, PollSet *set) {
                         poll_connection(set, client->connection);
         list_foreach(registrant, host->registrants)
                 poll_connection(set, registrant->connection);
+        list_foreach(call, host->csi_calls)
+                poll_connection(set, call->connection);
         list_foreach(plugin, host->plugins) {
                 if (plugin->connection)
                         poll_connection(set, plugin->connection);
@@ -190,8 +195,9 @@ static int process_channel(PluginHost *host, short events) {
 
 /* Whether it has been idle for long enough. */
 static bool is_idle(PluginHost *host) {
-        if (host->plugins || host->registrants || host->clients[SERVER_REGISTRATION] ||
-            host->clients[SERVER_POD_RESOURCES] || plugin_channel_has_output(&host->channel)) {
+        if (host->plugins || host->registrants || host->csi_calls ||
+            host->clients[SERVER_REGISTRATION] || host->clients[SERVER_POD_RESOURCES] ||
+            plugin_channel_has_output(&host->channel)) {
                 host->idle_since = 0;
                 return false;
         }
@@ -218,6 +224,7 @@ static int run_turn(PluginHost *host, PollSet *set) {
         }
         process_plugins(host);
         registrants_process(host);
+        csi_calls_process(host);
         return host->error;
 }
 
@@ -235,6 +242,7 @@ static void host_done(PluginHost *host) {
                 device_plugin_free(plugin);
         }
         registrants_done(host);
+        csi_calls_done(host);
         list_foreach_safe(list, host->lists)
                 free(list);
         plugin_channel_done(&host->channel);

@@ -250,7 +250,7 @@ static size_t count_registered(const PluginManager *manager) {
         return n;
 }
 
-static int register_resource(PluginManager *manager, const PluginMessage *message) {
+static int register_resource(PluginManager *manager, PluginMessage *message) {
         RegisteredPlugin *plugin;
         int r;
 
@@ -342,6 +342,16 @@ static int answer_list(PluginManager *manager, const PluginMessage *message) {
         return plugin_channel_send(&manager->channel, &answer, -EBADF);
 }
 
+static void take_csi_answer(PluginManager *manager, PluginMessage *message) {
+        if (message->error)
+                utf8_sanitize(message->error);
+        if (message->call < CSI_CALL_FIRST)
+                plugin_registry_on_message(manager->registry, message);
+        else
+                csi_manager_answer(manager->config.csi, message->call, message->code,
+                                   message->error, &message->csi);
+}
+
 /* ---- the channel ---- */
 
 static void close_channel(PluginManager *manager) {
@@ -368,6 +378,9 @@ static int handle_message(PluginManager *manager, PluginMessage *message) {
                 return take_answer(manager, message);
         case PLUGIN_LIST:
                 return answer_list(manager, message);
+        case PLUGIN_CSI_ANSWER:
+                take_csi_answer(manager, message);
+                return 0;
         case PLUGIN_INFO:
         case PLUGIN_REFUSED:
         case PLUGIN_NOTIFIED:
@@ -448,6 +461,7 @@ static int on_host_exit(sd_event_source *source, const siginfo_t *si, void *user
         manager->exit_source = sd_event_source_disable_unref(manager->exit_source);
         forget_host(manager);
         plugin_registry_on_host_gone(manager->registry, was_idle);
+        csi_manager_on_calls_lost(manager->config.csi, !was_idle);
         if (has_succeeded) {
                 manager->retry_usec = RETRY_FIRST_USEC;
                 set_listening(manager, SD_EVENT_ON);
@@ -530,9 +544,24 @@ static int send_for_registry(const PluginMessage *message, int fd, void *userdat
         PluginManager *manager = userdata;
         int r = 0;
 
-        if (message->kind == PLUGIN_ASK_INFO && !manager->exit_source)
+        if ((message->kind == PLUGIN_ASK_INFO || message->kind == PLUGIN_CALL_CSI) &&
+            !manager->exit_source)
                 r = waits_for_retry(manager) ? -EAGAIN : ensure_host(manager);
         return r < 0 ? r : send_to_host(manager, message, fd);
+}
+
+static int call_csi_driver(const CsiCallSpec *call, void *userdata) {
+        PluginManager *manager = userdata;
+        cleanup_close int fd = plugin_registry_connect(manager->registry, call->endpoint);
+
+        return fd < 0 ? fd
+                      : send_for_registry(
+                                &(PluginMessage){ .kind = PLUGIN_CALL_CSI,
+                                                  .call = call->call,
+                                                  .name = (char *) (uintptr_t) call->method,
+                                                  .body = *call->request,
+                                                  .size = (int64_t) call->usec },
+                                fd, manager);
 }
 
 /* ---- the manager ---- */
@@ -558,6 +587,7 @@ int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret) {
         if (r >= 0)
                 r = plugin_registry_new(&(PluginRegistryConfig){ .event = config->event,
                                                                  .kubelet_dir = config->kubelet_dir,
+                                                                 .csi = config->csi,
                                                                  .send = send_for_registry,
                                                                  .userdata = manager },
                                         &manager->registry);
@@ -565,6 +595,7 @@ int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret) {
                 plugin_manager_free(manager);
                 return r;
         }
+        csi_manager_set_caller(config->csi, call_csi_driver, manager);
         *ret = manager;
         return 0;
 }
@@ -572,6 +603,7 @@ int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret) {
 PluginManager *plugin_manager_free(PluginManager *manager) {
         if (!manager)
                 return NULL;
+        csi_manager_set_caller(manager->config.csi, NULL, NULL);
         plugin_registry_free(manager->registry);
         close_channel(manager);
         while (manager->plugins) {

@@ -4,10 +4,12 @@
 /* The agent's end of the kubelet's plugin interfaces: the sockets device-plugins/kubelet.sock and
  * pod-resources/kubelet.sock below the kubelet's directory, and mainstay-plugins, which is started
  * when somebody connects to one of them and ends when nothing is registered. It connects to plugins
- * for that program, and is the provider of their devices at the device manager.
+ * for that program, and is the provider of their devices at the device manager. CSI drivers are
+ * called in the same way for the CSI manager.
  *
  * Without plugins there is no process, and nothing wakes the agent. */
 
+#include "agent/csi/csi-manager.h"
 #include "agent/devices/device-manager.h"
 #include "agent/plugins/plugin-protocol.h"
 
@@ -20,6 +22,7 @@ typedef struct PluginManagerConfig { /* all is borrowed */
         char *program;           /* mainstay-plugins */
         const char *kubelet_dir; /* "/var/lib/kubelet" */
         DeviceManager *devices;
+        CsiManager *csi;
         /* Prints the answer to a request of the pod resources. 0, or -errno with a message for the
          * client. */
         int (*list)(PluginListMethod method, const char *name, const char *namespace, Buffer *ret,

@@ -51,6 +51,15 @@ static const ProtobufRow device_fields[] = {
 };
 static const ProtobufMessage device_table = PROTOBUF_TABLE(Device, device_fields);
 
+static const ProtobufRow csi_node_answer_fields[] = {
+        PROTOBUF_FIELD(1, TEXT, CsiNodeAnswer, node_id),
+        PROTOBUF_FIELD(2, NUMBER, CsiNodeAnswer, max_volumes),
+        PROTOBUF_FIELD(3, MESSAGES, CsiNodeAnswer, segments, .message = &key_value_table),
+        PROTOBUF_FIELD(4, NUMBERS, CsiNodeAnswer, capabilities),
+};
+static const ProtobufMessage csi_node_answer_table =
+        PROTOBUF_TABLE(CsiNodeAnswer, csi_node_answer_fields);
+
 static const ProtobufRow plugin_message_fields[] = {
         PROTOBUF_FIELD(1, NUMBER, PluginMessage, kind),
         PROTOBUF_FIELD(2, NUMBER, PluginMessage, connection),
@@ -69,6 +78,8 @@ static const ProtobufRow plugin_message_fields[] = {
         PROTOBUF_FIELD(15, NUMBER, PluginMessage, method),
         PROTOBUF_FIELD(16, TEXT, PluginMessage, type),
         PROTOBUF_FIELD(17, TEXT, PluginMessage, endpoint),
+        PROTOBUF_FIELD(18, NUMBER, PluginMessage, code),
+        PROTOBUF_FIELD(19, MESSAGE, PluginMessage, csi, .message = &csi_node_answer_table),
 };
 const ProtobufMessage plugin_message_table = PROTOBUF_TABLE(PluginMessage, plugin_message_fields);
 
@@ -307,7 +318,7 @@ static size_t frame_length(const Buffer *input) {
 /* Which kinds come with one, unless they have an error. */
 static bool has_descriptor(const PluginMessage *message) {
         return message->kind == PLUGIN_LISTENER || message->kind == PLUGIN_ASK_INFO ||
-               message->kind == PLUGIN_ADOPT ||
+               message->kind == PLUGIN_ADOPT || message->kind == PLUGIN_CALL_CSI ||
                (message->kind == PLUGIN_CONNECTED && !message->error);
 }
 
@@ -321,6 +332,8 @@ static int handle_frame(PluginChannel *channel, size_t length, plugin_message_t 
 
         if (r >= 0)
                 r = device_edits_normalize(&message.edits);
+        if (r >= 0)
+                r = normalize_map(&message.csi.segments);
         if (r >= 0) {
                 buffer_drop(&channel->input, LENGTH_SIZE + length);
                 if (has_descriptor(&message))

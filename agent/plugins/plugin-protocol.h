@@ -5,6 +5,7 @@
  * four bytes (big-endian) and a Protocol Buffers message by the table of PluginMessage, some with a
  * descriptor. Neither end waits for the other. */
 
+#include "agent/model/csi-driver.h"
 #include "agent/model/device.h"
 #include "common/protobuf.h"
 
@@ -34,6 +35,11 @@ typedef enum PluginMessageKind {
         PLUGIN_REFUSED,  /* 'call', 'error': it was not adopted; otherwise PLUGIN_REGISTER has its
                             'call' */
         PLUGIN_NOTIFIED, /* 'call', 'error' or none */
+        /* later ones: an agent and a mainstay-plugins of two versions may meet during an upgrade */
+        PLUGIN_CALL_CSI,   /* to mainstay-plugins: 'call', 'name' of a method of csi.v1.Node, 'body'
+                              its request, 'size' microseconds that it may take; with the descriptor
+                              of a connection that is closed afterwards */
+        PLUGIN_CSI_ANSWER, /* to the agent: 'call', 'code' of gRPC with 'error', or 'csi' */
         N_PLUGIN_MESSAGE_KINDS,
 } PluginMessageKind;
 
@@ -60,6 +66,8 @@ typedef struct PluginMessage {
         Buffer body;
         int64_t method;
         char *type, *endpoint; /* of a plugin that is asked for its registration */
+        int64_t code;          /* of gRPC; 0: success */
+        CsiNodeAnswer csi;
 } PluginMessage;
 
 extern const ProtobufMessage plugin_message_table;

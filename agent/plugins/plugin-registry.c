@@ -25,6 +25,8 @@
 #define DIRECTORY      "plugins_registry"
 #define DEVICE_VERSION "v1beta1"
 
+#define NODE_INFO_USEC (2 * 60 * USEC_PER_SEC)
+
 /* How long a device plugin may take to listen at its endpoint. */
 #define CONNECT_USEC (10 * USEC_PER_SEC)
 
@@ -38,11 +40,12 @@ enum {
 };
 
 typedef enum RegistryState {
-        REGISTRY_WAITING,    /* until 'due' */
-        REGISTRY_ASKING,     /* GetInfo */
-        REGISTRY_CONNECTING, /* to the endpoint of a device plugin, again at 'due' */
-        REGISTRY_ADOPTING,   /* the device plugin is asked for its options */
-        REGISTRY_NOTIFYING,  /* NotifyRegistrationStatus */
+        REGISTRY_WAITING,     /* until 'due' */
+        REGISTRY_ASKING,      /* GetInfo */
+        REGISTRY_CONNECTING,  /* to the endpoint of a device plugin, again at 'due' */
+        REGISTRY_ADOPTING,    /* the device plugin is asked for its options */
+        REGISTRY_ASKING_NODE, /* NodeGetInfo of a CSI driver */
+        REGISTRY_NOTIFYING,   /* NotifyRegistrationStatus */
         REGISTRY_REGISTERED,
 } RegistryState;
 
@@ -54,6 +57,8 @@ typedef struct RegistrySocket {
         RegistryState state;
         int64_t call; /* at mainstay-plugins; 0: none */
         char *type, *name, *endpoint;
+        char **versions;
+        bool is_csi_driver;     /* the driver 'name' is registered for it */
         char *failure;          /* what the plugin is being told, or was last; or NULL */
         uint64_t due;           /* boot time; USEC_INFINITY: it waits for no time */
         uint64_t delay;         /* of the back-off */
@@ -112,7 +117,15 @@ static void forget_info(RegistrySocket *one) {
         free(one->type);
         free(one->name);
         free(one->endpoint);
+        strv_free(one->versions);
         one->type = one->name = one->endpoint = NULL;
+        one->versions = NULL;
+}
+
+static void deregister_driver(RegistrySocket *one) {
+        if (one->is_csi_driver)
+                csi_manager_unregister(one->registry->config.csi, one->name);
+        one->is_csi_driver = false;
 }
 
 static void close_call(RegistrySocket *one) {
@@ -134,6 +147,7 @@ static void log_failure(RegistrySocket *one, const char *why) {
 
 static void try_again_later(RegistrySocket *one, const BackOffLimits *limits) {
         close_call(one);
+        deregister_driver(one);
         forget_info(one);
         one->state = REGISTRY_WAITING;
         one->delay = back_off_next_delay(one->delay, limits);
@@ -209,14 +223,17 @@ static const char *endpoint_beneath(const PluginRegistry *registry, const char *
         return endpoint + strspn(endpoint, "/");
 }
 
+int plugin_registry_connect(const PluginRegistry *registry, const char *endpoint) {
+        const char *path = endpoint_beneath(registry, endpoint);
+
+        return path && path[0] ? connect_plugin_socket(registry->kubelet_fd, path) : -EXDEV;
+}
+
 /* Without one it is the socket itself. */
 static int connect_endpoint(const RegistrySocket *one) {
-        const char *path;
-
         if (!one->endpoint || !one->endpoint[0])
                 return connect_plugin_socket(one->registry->dir_fd, one->path);
-        path = endpoint_beneath(one->registry, one->endpoint);
-        return path && path[0] ? connect_plugin_socket(one->registry->kubelet_fd, path) : -EXDEV;
+        return plugin_registry_connect(one->registry, one->endpoint);
 }
 
 static void refuse_endpoint(RegistrySocket *one, int r) {
@@ -273,14 +290,93 @@ static void register_device_plugin(RegistrySocket *one, char *const *versions) {
         adopt_device_plugin(one);
 }
 
+/* ---- CSI drivers ---- */
+
+static void refuse_driver(RegistrySocket *one, int r) {
+        cleanup_free char *text =
+                r == -EXDEV ? text_format("the endpoint %s is not below %s, where this node looks "
+                                          "for plugins",
+                                          one->endpoint, one->registry->config.kubelet_dir)
+                            : text_format("rpc error: code = Unavailable desc = cannot connect to "
+                                          "%s: %s",
+                                          one->endpoint, strerror(-r));
+
+        refuse_plugin(one, "plugin registration failed", strna(text));
+}
+
+static void ask_driver(RegistrySocket *one) {
+        const PluginRegistryConfig *config = &one->registry->config;
+        cleanup_close int fd = connect_endpoint(one);
+        int r = fd;
+
+        one->state = REGISTRY_ASKING_NODE;
+        one->due = USEC_INFINITY;
+        if (r >= 0)
+                r = config->send(&(PluginMessage){ .kind = PLUGIN_CALL_CSI,
+                                                   .call = one->call,
+                                                   .name = (char *) (uintptr_t) "NodeGetInfo",
+                                                   .size = NODE_INFO_USEC },
+                                 fd, config->userdata);
+        if (r < 0)
+                refuse_driver(one, r);
+}
+
+/* Its calls need the path of its socket. */
+static int complete_endpoint(RegistrySocket *one) {
+        if (one->endpoint[0])
+                return 0;
+        free(one->endpoint);
+        one->endpoint =
+                text_format("%s/" DIRECTORY "/%s", one->registry->config.kubelet_dir, one->path);
+        return one->endpoint ? 0 : -ENOMEM;
+}
+
+static void register_csi_driver(RegistrySocket *one, PluginMessage *message) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = complete_endpoint(one);
+
+        if (r < 0) {
+                fail_socket(one, strerror(-r));
+                return;
+        }
+        r = csi_manager_check_driver(one->registry->config.csi, one->name, one->endpoint,
+                                     message->ids, &error);
+        if (r < 0) {
+                refuse_plugin(one, "plugin validation failed", error_message(&error, r));
+                return;
+        }
+        one->versions = TAKE_PTR(message->ids);
+        ask_driver(one);
+}
+
+static void take_node_info(RegistrySocket *one, const PluginMessage *message) {
+        int r;
+
+        if (one->state != REGISTRY_ASKING_NODE)
+                return;
+        if (message->code != 0) {
+                refuse_plugin(one, "plugin registration failed", strna(message->error));
+                return;
+        }
+        r = csi_manager_register(one->registry->config.csi, one->name, one->endpoint, one->versions,
+                                 &message->csi);
+        if (r < 0) {
+                fail_socket(one, strerror(-r));
+                return;
+        }
+        /* The one with a lower version, if there is one, does not have it any more. */
+        list_foreach(other, one->registry->sockets)
+                if (other != one && streq_ptr(other->name, one->name))
+                        other->is_csi_driver = false;
+        one->is_csi_driver = true;
+        notify_plugin(one, NULL);
+}
+
 /* ---- answers ---- */
 
 static void refuse_plugin_type(RegistrySocket *one) {
         const char *hint = streq(one->type, "DRAPlugin")
                                    ? "; this node does not prepare devices of resource claims, see "
-                                     "mainstay-differences(7)"
-                           : streq(one->type, "CSIPlugin")
-                                   ? "; this node does not mount volumes of CSI drivers, see "
                                      "mainstay-differences(7)"
                                    : "";
         cleanup_free char *text =
@@ -299,7 +395,7 @@ static char *copy_clean(const char *text) {
         return copy;
 }
 
-static void take_info(RegistrySocket *one, const PluginMessage *message) {
+static void take_info(RegistrySocket *one, PluginMessage *message) {
         if (one->state != REGISTRY_ASKING)
                 return;
         if (message->error) {
@@ -317,6 +413,8 @@ static void take_info(RegistrySocket *one, const PluginMessage *message) {
                 fail_socket(one, "out of memory");
         else if (streq(one->type, "DevicePlugin"))
                 register_device_plugin(one, message->ids);
+        else if (streq(one->type, "CSIPlugin"))
+                register_csi_driver(one, message);
         else
                 refuse_plugin_type(one);
 }
@@ -344,7 +442,7 @@ static RegistrySocket *find_call(const PluginRegistry *registry, int64_t call) {
         return NULL;
 }
 
-void plugin_registry_on_message(PluginRegistry *registry, const PluginMessage *message) {
+void plugin_registry_on_message(PluginRegistry *registry, PluginMessage *message) {
         RegistrySocket *one = message->call ? find_call(registry, message->call) : NULL;
 
         if (!one)
@@ -364,6 +462,9 @@ void plugin_registry_on_message(PluginRegistry *registry, const PluginMessage *m
         case PLUGIN_NOTIFIED:
                 take_notified(one, message);
                 break;
+        case PLUGIN_CSI_ANSWER:
+                take_node_info(one, message);
+                break;
         default:
                 break;
         }
@@ -373,8 +474,9 @@ void plugin_registry_on_host_gone(PluginRegistry *registry, bool was_idle) {
         list_foreach(one, registry->sockets) {
                 one->call = 0;
                 if (one->state == REGISTRY_WAITING ||
-                    (one->state == REGISTRY_REGISTERED && was_idle))
+                    (one->state == REGISTRY_REGISTERED && (was_idle || one->is_csi_driver)))
                         continue;
+                deregister_driver(one);
                 forget_info(one);
                 one->state = REGISTRY_WAITING;
                 wait_for(one, was_idle ? 0 : register_back_off.initial_usec);
@@ -411,6 +513,7 @@ static void remove_socket(RegistrySocket *one) {
                 log_info("The %s '%s' has deregistered: its socket %s is gone", one->type,
                          one->name, one->path);
         close_call(one);
+        deregister_driver(one);
         LIST_REMOVE(one->registry->sockets, one);
         free_socket(one);
 }

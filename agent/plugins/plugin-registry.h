@@ -5,6 +5,7 @@
  * asked who is behind it, and told whether it is registered. A refused plugin, and one that does
  * not answer, is asked again with a back-off for as long as its socket exists. */
 
+#include "agent/csi/csi-manager.h"
 #include "agent/plugins/plugin-protocol.h"
 
 #include <systemd/sd-event.h>
@@ -14,7 +15,8 @@ typedef struct PluginRegistry PluginRegistry;
 typedef struct PluginRegistryConfig { /* all is borrowed */
         sd_event *event;
         const char *kubelet_dir;
-        /* To mainstay-plugins, which PLUGIN_ASK_INFO starts. 0 or -errno. */
+        CsiManager *csi; /* of CSI drivers */
+        /* To mainstay-plugins, which PLUGIN_ASK_INFO and PLUGIN_CALL_CSI start. 0 or -errno. */
         int (*send)(const PluginMessage *message, int fd, void *userdata);
         void *userdata;
 } PluginRegistryConfig;
@@ -23,8 +25,13 @@ typedef struct PluginRegistryConfig { /* all is borrowed */
 int plugin_registry_new(const PluginRegistryConfig *config, PluginRegistry **ret);
 PluginRegistry *plugin_registry_free(PluginRegistry *registry);
 
-/* PLUGIN_INFO, PLUGIN_REFUSED, PLUGIN_NOTIFIED; PLUGIN_REGISTER of a plugin that was adopted. */
-void plugin_registry_on_message(PluginRegistry *registry, const PluginMessage *message);
+/* PLUGIN_INFO, PLUGIN_REFUSED, PLUGIN_NOTIFIED; PLUGIN_REGISTER of a plugin that was adopted;
+ * PLUGIN_CSI_ANSWER of a driver that registers. It may be changed. */
+void plugin_registry_on_message(PluginRegistry *registry, PluginMessage *message);
+
+/* Connects to an endpoint, which is a path below the kubelet's directory. A descriptor that does
+ * not block, or -errno: -EXDEV if it is elsewhere. */
+int plugin_registry_connect(const PluginRegistry *registry, const char *endpoint);
 
 /* mainstay-plugins has ended: because it was idle, or by an error. */
 void plugin_registry_on_host_gone(PluginRegistry *registry, bool was_idle);

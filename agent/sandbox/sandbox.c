@@ -679,11 +679,12 @@ int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *ret
         return 0;
 }
 
-int sandbox_prepare(const SandboxConfig *config, Error *reterr) {
+int sandbox_prepare(const SandboxConfig *config, const char *kubelet_dir, Error *reterr) {
         char *argv[] = {
                 (char *) (uintptr_t) config->shim_path,
                 (char *) (uintptr_t) "prepare",
                 (char *) (uintptr_t) config->run_dir,
+                (char *) (uintptr_t) kubelet_dir,
                 NULL,
         };
         int status, r;

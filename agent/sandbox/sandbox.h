@@ -54,9 +54,9 @@ typedef struct SandboxContainerConfig {
                                 to <bundle>/pid-namespace; NULL: none */
 } SandboxContainerConfig;
 
-/* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; to be called before the
- * loop. */
-int sandbox_prepare(const SandboxConfig *config, Error *reterr);
+/* Runs "mainstay-shim prepare": makes <run-dir> a private mount, and the kubelet's directory,
+ * unless it is NULL, a shared one. Blocks; to be called before the loop. */
+int sandbox_prepare(const SandboxConfig *config, const char *kubelet_dir, Error *reterr);
 
 /* A sandbox for pod 'uid', which is validated already. Does not connect yet. */
 int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on_event,

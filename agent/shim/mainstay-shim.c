@@ -48,7 +48,7 @@ enum {
 
 static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
-        "       mainstay-shim prepare DIR\n"
+        "       mainstay-shim prepare DIR [KUBELET_DIR]\n"
         "       mainstay-shim cleanup [--agent PID] [--shim-cgroup PATH]... [--cgroup PATH]...\n"
         "                             [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [--seconds N] [DIR]...\n"
@@ -61,6 +61,7 @@ static const char help[] =
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   check the kernel, make DIR a private mount, below which sandboxes mount\n"
+        "            volumes, and KUBELET_DIR a shared one, below which CSI drivers do\n"
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
         "            the --empty directory, and each DIR; ends with the --agent, its parent; a\n"
         "            network plugin that a dead shim left in its cgroup has two seconds to end\n"
@@ -103,10 +104,14 @@ static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
         int r;
 
-        if (argc != 2 || argv[1][0] != '/')
-                return fail_shim_usage("Expected one absolute path");
+        if ((argc != 2 && argc != 3) || argv[1][0] != '/' || (argc == 3 && argv[2][0] != '/'))
+                return fail_shim_usage("Expected one or two absolute paths");
         r = kernel_check_calls(&error);
-        return report_shim_error(r < 0 ? r : prepare_run_directory(argv[1], &error), &error);
+        if (r >= 0)
+                r = prepare_run_directory(argv[1], &error);
+        if (r >= 0 && argc == 3)
+                prepare_kubelet_directory(argv[2]);
+        return report_shim_error(r, &error);
 }
 
 /* The next agent cleans up itself, and then starts the pod again: requests of this one must not

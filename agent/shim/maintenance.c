@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 #include <time.h>
 
 enum {
-        SYNCED_NAMES_MAX = 16
+        SYNCED_NAMES_MAX = 16,
+        KUBELET_MODE = 0750,
 };
 
 #define PLUGINS_END_USEC (2 * USEC_PER_SEC)
@@ -70,6 +72,55 @@ int prepare_run_directory(const char *directory, Error *reterr) {
                 return error_setf(reterr, -r, "cannot make '%s' a private mount: %s", directory,
                                   strerror(-r));
         return 0;
+}
+
+/* Whether mounts that are made below 'path' (without links) reach other mount namespaces. */
+static int is_shared(const char *path) {
+        cleanup_mountinfo MountInfo info = { 0 };
+        MountPoint mount_point;
+        size_t longest = 0;
+        int r = mountinfo_load(&info);
+        bool shared = false;
+
+        if (r < 0)
+                return r;
+        while (mountinfo_next(&info, &mount_point)) {
+                size_t n = strlen(mount_point.path);
+
+                if (n < longest || strncmp(path, mount_point.path, n) != 0 ||
+                    (n > 1 && path[n] != '/' && path[n] != '\0'))
+                        continue;
+                longest = n;
+                shared = mount_point.shared;
+        }
+        return shared;
+}
+
+static int make_shared_mount(const char *directory) {
+        cleanup_free char *real = NULL;
+        int r;
+
+        if (mkdir(directory, KUBELET_MODE) < 0 && errno != EEXIST)
+                return -errno;
+        real = realpath(directory, NULL);
+        if (!real)
+                return -errno;
+        r = is_shared(real);
+        if (r != 0)
+                return r;
+        return mount(real, real, NULL, MS_BIND | MS_REC, NULL) < 0 ||
+                               mount(NULL, real, NULL, MS_SHARED | MS_REC, NULL) < 0
+                       ? -errno
+                       : 0;
+}
+
+void prepare_kubelet_directory(const char *directory) {
+        int r = make_shared_mount(directory);
+
+        if (r < 0)
+                log_warning("Cannot make '%s' a shared mount: %s; volumes of CSI drivers do not "
+                            "reach pods",
+                            directory, strerror(-r));
 }
 
 /* Killed processes need a moment to exit. */

@@ -10,6 +10,10 @@
  * the shim's namespace. 0 or -errno. */
 int prepare_run_directory(const char *directory, Error *reterr);
 
+/* Makes the kubelet's directory (0750) a shared mount, unless it is a part of one: volumes that a
+ * CSI driver mounts below it reach pods. A failure is logged. */
+void prepare_kubelet_directory(const char *directory);
+
 /* Kills all processes in the cgroup and removes it, with all below. Blocks; not for the loop. 0 if
  * it is gone, or -errno. */
 int shim_remove_cgroup(const char *cgroup);

@@ -186,7 +186,7 @@ static inline void world_init(PodWorld *world) {
                 .run_dir = world->run_dir,
                 .shim_cgroup = print_text("%s/shims", world->cgroup),
         };
-        REQUIRE(sandbox_prepare(&world->config, &error) >= 0);
+        REQUIRE(sandbox_prepare(&world->config, NULL, &error) >= 0);
         world->mounts_before = mounts_in(world->directory);
 }
 

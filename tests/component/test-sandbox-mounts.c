@@ -379,7 +379,7 @@ TEST(prepare_makes_one_private_mount)
         REQUIRE(mount(NULL, parent, NULL, MS_SHARED, NULL) >= 0);
         config.run_dir = directory;
         for (unsigned i = 0; i < 3; i++)
-                EXPECT_EQ(sandbox_prepare(&config, NULL), 0);
+                EXPECT_EQ(sandbox_prepare(&config, NULL, NULL), 0);
         EXPECT(stat(directory, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0700);
         mounts = read_text("/proc/self/mountinfo");

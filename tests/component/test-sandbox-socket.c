@@ -163,7 +163,7 @@ TEST(a_run_directory_may_have_a_long_name)
         free(world.run_dir);
         world.run_dir = TAKE_PTR(deep);
         world.config.run_dir = world.run_dir;
-        REQUIRE(sandbox_prepare(&world.config, NULL) >= 0);
+        REQUIRE(sandbox_prepare(&world.config, NULL, NULL) >= 0);
         free(world.mounts_before);
         world.mounts_before = mounts_in(world.directory);
         pod_up(&pod, &world, "long");

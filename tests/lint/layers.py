@@ -16,7 +16,7 @@ import tree
 LAYERS = {
     "common": 0,
     "model": 1,
-    "manifest": 2, "source": 2, "secrets": 2, "daemonset/rules": 2, "devices": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
+    "manifest": 2, "source": 2, "secrets": 2, "daemonset/rules": 2, "devices": 2, "csi": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "access": 2, "metrics": 2,
     "cdi": 3, "node": 3, "node-devices": 3, "plugins": 3, "eviction": 3,
     "pods/machine": 3, "pods/probe": 3, "pods/pod": 3.1, "pods/container": 3.2, "pods/status": 3.3, "pods/worker": 3.4,
@@ -35,14 +35,14 @@ PROGRAMS = {
                  "agent/model/status-condition.h", "agent/model/own-keys.h", "agent/model/pod-summary.h", "agent/model/system-class.h",
                  "agent/model/api-user.h", "agent/model/client-ticket.h", "agent/model/request-attributes.h", "agent/model/review-cache.h",
                  "agent/model/signer-protocol.h"],
-    "plugin-host": ["agent/plugins/plugin-protocol.h", "agent/model/device.h", "agent/model/names.h"],
+    "plugin-host": ["agent/plugins/plugin-protocol.h", "agent/model/csi-driver.h", "agent/model/device.h", "agent/model/names.h"],
     "kubelet": ["agent/model/agent-options.h", "agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/manifest/cdi-spec.h", "agent/daemonset/rules/rules.h"],
 }
 
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
-    "systemd/": ["agent/apiserver/*.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
+    "systemd/": ["agent/apiserver/*.h", "agent/csi/csi-manager.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/secrets/key-file.h", "agent/secrets/secret-storage.h", "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/index-images.h", "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
@@ -56,7 +56,7 @@ LIBRARIES = {
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",
                   "agent/bundle/cdi-edits.h", "agent/bundle/device-edits.h", "agent/bundle/guarded-root.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/resolved-security.h", "agent/bundle/pod-user-namespace.h", "agent/cli/*.h",
-                  "agent/apiserver/controller-lease.c", "agent/devices/device-checkpoint.c",
+                  "agent/apiserver/controller-lease.c", "agent/apiserver/csi-node.c", "agent/csi/csi-files.c", "agent/devices/device-checkpoint.c",
                   "agent/apiserver/namespace-policies.c", "agent/apiserver/services.c",
                   "agent/apiserver/token-refresh.c", "agent/image-helper/registry/registry-credentials.h", "agent/image-helper/pull/document.h", "agent/image-helper/pull/pull-request.h",
                   "agent/image-helper/signature/signature-check.h", "agent/image-helper/signature/signature-collect.h", "agent/image-helper/signature/signed-identity.h", "agent/image/signature-policy.h",

@@ -24,7 +24,7 @@ CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
 # Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks,
 # sections of dumps.
 OTHER_WORDS = {"Accept", "Agent", "Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
-               "DeleteOptions", "False", "Host", "KubeletConfiguration", "Lease", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PodList",
+               "CSINode", "DeleteOptions", "False", "Host", "KubeletConfiguration", "Lease", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PodList",
                "PostStart", "PreStop", "Readiness", "SERVING", "Startup", "Status", "TokenRequest", "Trailer", "True", "UNKNOWN"}
 
 

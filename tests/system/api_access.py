@@ -131,6 +131,7 @@ NODE_RULES = {
     "leases": {"get", "create", "update", "patch", "delete"}, "serviceaccounts/token": {"create"},
     "serviceaccounts": {"get"},
     "configmaps": READ, "secrets": READ, "persistentvolumeclaims": {"get"}, "persistentvolumes": {"get"},
+    "csidrivers": READ, "csinodes": {"get", "create", "update", "patch", "delete"}, "volumeattachments": {"get"},
     "runtimeclasses": READ, "certificatesigningrequests": {"create"} | READ,
 }
 
@@ -150,6 +151,8 @@ def named_by(pod):
     for volume in spec.get("volumes") or []:
         if "persistentVolumeClaim" in volume:
             found.add(("persistentvolumeclaims", volume["persistentVolumeClaim"]["claimName"]))
+        if "nodePublishSecretRef" in (volume.get("csi") or {}):
+            found.add(("secrets", volume["csi"]["nodePublishSecretRef"]["name"]))
         if "ephemeral" in volume:
             found.add(("persistentvolumeclaims", f"{pod['metadata']['name']}-{volume['name']}"))
         for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]:
@@ -160,6 +163,12 @@ def named_by(pod):
     return found
 
 
+def secrets_of(volume):
+    """The Secrets of a PersistentVolume of a CSI driver."""
+    csi = volume["spec"].get("csi") or {}
+    return [csi[key]["name"] for key in ("nodeStageSecretRef", "nodePublishSecretRef") if key in csi]
+
+
 def is_related(store, node, plural, namespace, name):
     pods = [pod for pod in store.all("pods", namespace) if pod["spec"].get("nodeName") == node]
     if plural == "persistentvolumes":
@@ -167,6 +176,12 @@ def is_related(store, node, plural, namespace, name):
         return any(is_related(store, node, "persistentvolumeclaims", *name_of(claim)) for claim in claims)
     if plural == "serviceaccounts":
         return any(pod["spec"].get("serviceAccountName") == name for pod in pods)
+    if plural == "secrets" and any(name in secrets_of(volume) and is_related(store, node, "persistentvolumes", *name_of(volume))
+                                   for volume in store.all("persistentvolumes")):
+        return True
+    if plural == "volumeattachments":
+        found = store.get("volumeattachments", None, name)
+        return bool(found) and found["spec"]["nodeName"] == node
     return any((plural, name) in named_by(pod) for pod in pods if MIRROR not in (pod["metadata"].get("annotations") or {}))
 
 
@@ -186,6 +201,8 @@ def authorize_node(store, user, request):
             refuse("No Object name found")
         if not is_related(store, node, kind.plural, request.namespace, name):
             raise unrelated(user, verb, kind, request.namespace, request.name, request.subresource)
+    if kind.plural == "csinodes" and request.name not in (node, None):
+        refuse("can only access CSINode with the same name as the requesting node")
     if kind.plural == "nodes" and verb in READ and (request.name or request.field("metadata.name")) != node:
         refuse(f"node '{node}' cannot read all nodes, only its own Node object")
     if kind.plural == "pods" and verb in READ and request.name is None and request.field("spec.nodeName") != node:

@@ -71,7 +71,7 @@ class Node:
         self.stderr = os.path.join(self.directory, "agent.stderr")
         self.config = os.path.join(self.directory, "config.yaml")
         self.archive = archive
-        self.own_mounts = {self.run}
+        self.own_mounts = {self.run, os.path.join(self.directory, "kubelet")}
         self.agent = None
         for name in ENDS_WITH_ITS_WORK:
             with open(os.path.join(self.directory, f"{name}.asan"), "w", encoding="ascii") as file:

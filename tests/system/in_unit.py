@@ -40,5 +40,5 @@ class UnitNode(booted.BootedNode):
 
     def start(self, ready=True):
         """After mainstay-prepare.service."""
-        subprocess.run([harness.program("mainstay-shim"), "prepare", self.run], check=True)
+        subprocess.run([harness.program("mainstay-shim"), "prepare", self.run, os.path.join(self.directory, "kubelet")], check=True)
         super().start(ready)

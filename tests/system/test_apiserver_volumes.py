@@ -107,7 +107,8 @@ def test_pod_starts_once_its_claim_is_bound(make_member):
 def test_volumes_of_other_claims_and_kinds_are_not_mounted(make_member):
     member = make_member()
     bound = {name: claim(member, name, f"pv-{name}") for name in ("far", "stolen", "elsewhere")}
-    volume(member, "pv-far", bound["far"], csi={"driver": "disk.csi.example.com"})
+    member.api.create("csidrivers", {"metadata": {"name": "disk.csi.example.com"}, "spec": {"attachRequired": False}})
+    volume(member, "pv-far", bound["far"], csi={"driver": "disk.csi.example.com", "volumeHandle": "h"})
     volume(member, "pv-stolen", None, hostPath={"path": member.data})
     volume(member, "pv-elsewhere", bound["elsewhere"], local={"path": member.data}, nodeAffinity={"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}]}]}})

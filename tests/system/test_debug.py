@@ -54,8 +54,8 @@ def test_dump_has_all_sections(crash_node):
     wait(lambda: "broken.yaml" in crash_node.said(), "the broken manifest is reported")
     text = dump(crash_node)
     titles = re.findall(r"^(\S.*):$", text, re.M)
-    assert titles == ["Agent", "Process", "Sources", "Desired pods", "Pod workers", "Start limiter", "Images", "CDI devices", "Encrypted Secrets", "DaemonSets",
-                      "Eviction manager", "HTTP server"]
+    assert titles == ["Agent", "Process", "Sources", "Desired pods", "Pod workers", "Start limiter", "Images", "CDI devices", "Encrypted Secrets", "CSI",
+                      "DaemonSets", "Eviction manager", "HTTP server"]
     agent, process = section(text, "Agent"), section(text, "Process")
     assert "  node: node1\n" in agent and "  log level: info\n" in agent and "  version: " in agent
     assert f"  pid: {crash_node.agent.pid}\n" in process and "  uptime: " in process and "memory VmRSS: " in process

@@ -175,9 +175,9 @@ def test_only_sockets_without_a_dot_are_asked_also_in_new_directories(node, regi
     wait_status(registrant)
     wait_counts(node, 2, 2)
     assert hidden.questions == 0 and plugin.lists
-    os.rename(os.path.join(directory, "deep"), os.path.join(node.directory, "away"))
+    os.rename(os.path.join(directory, "deep"), os.path.join(node.directory, "kubelet", "away"))
     wait_counts(node, 2, 0)
-    os.rename(os.path.join(node.directory, "away"), os.path.join(directory, "back"))
+    os.rename(os.path.join(node.directory, "kubelet", "away"), os.path.join(directory, "back"))
     wait_counts(node, 2, 2)
     shutil.rmtree(os.path.join(directory, "back"))
     wait_counts(node, 2, 0)

@@ -198,6 +198,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .conditions = config->conditions,
                 .allocatable = config->allocatable,
                 .devices = config->devices,
+                .csi = config->csi,
                 .sum_usage = sum_node_usage,
                 .preempt = pod_manager_preempt,
                 .is_preempting = pod_manager_is_preempting,
@@ -534,6 +535,12 @@ void pod_manager_on_devices_changed(PodManager *manager, const char *uid) {
                         : pod_worker_awaits_devices(entry->worker))
                         pod_worker_on_devices_changed(entry->worker);
         }
+}
+
+void pod_manager_on_csi_changed(PodManager *manager, const char *uid) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
+                        pod_worker_on_csi_changed(entry->worker);
 }
 
 void pod_manager_on_node_changed(PodManager *manager) {

@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
+#include "agent/csi/csi-manager.h"
 #include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/config.h"
@@ -45,6 +46,7 @@ typedef struct PodManagerConfig {
         const NodeConditions *conditions; /* as above; or NULL: there are none */
         const NodeResources *allocatable; /* as above; or NULL: pods of an API server always fit */
         DeviceManager *devices;           /* of extended resources; NULL: there are none */
+        CsiManager *csi;                  /* NULL while pods are drained */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
@@ -65,6 +67,9 @@ PodManager *pod_manager_free(PodManager *manager);
 /* Passes on on_pod_changed() of the device manager: the devices of one pod have changed or, if
  * 'uid' is NULL, pods that were rejected may be admitted now. */
 void pod_manager_on_devices_changed(PodManager *manager, const char *uid);
+
+/* The same of the CSI manager. */
+void pod_manager_on_csi_changed(PodManager *manager, const char *uid);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
 /* Called for each valid record; 0 or -errno. */

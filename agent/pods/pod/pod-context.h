@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
+#include "agent/csi/csi-manager.h"
 #include "agent/devices/device-manager.h"
 #include "agent/image/image-store.h"
 #include "agent/model/event.h"
@@ -52,6 +53,7 @@ typedef struct PodContext {
         const NodeConditions *conditions; /* node pressure, for admission; or NULL */
         const NodeResources *allocatable; /* likewise */
         DeviceManager *devices;           /* of extended resources; NULL: there are none */
+        CsiManager *csi; /* of volumes of CSI drivers; NULL while pods are drained */
         /* Adds up the pods that are admitted and have not terminated, without one. */
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
         /* Stops pods so that a critical one fits. 0; -ENOSPC with the resources that would still be

@@ -27,6 +27,7 @@ typedef enum PodWorkerState {
         WORKER_TEARING_DOWN, /* the shim has received the request to exit */
         WORKER_SANDBOX_LOST, /* the shim is gone; its remains are to be cleaned up */
         WORKER_CLEANING_UP,  /* a child cleans up */
+        WORKER_UNMOUNTING,   /* CSI drivers unmount its volumes */
         WORKER_RETRY_WAIT,   /* something failed; the timer leads to 'retry_state' */
         WORKER_REMOVED,      /* nothing is left */
         N_WORKER_STATES,

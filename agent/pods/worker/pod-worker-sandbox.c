@@ -8,6 +8,7 @@
 #include "agent/bundle/pod-dns.h"
 #include "agent/bundle/pod-paths.h"
 #include "agent/pods/pod/event-recorder.h"
+#include "agent/pods/pod/pod-csi-volumes.h"
 #include "agent/pods/pod/slices.h"
 #include "agent/pods/worker/pod-worker-private.h"
 #include "common/cleanup.h"
@@ -40,6 +41,7 @@ const char *const pod_worker_state_names[N_WORKER_STATES] = {
         [WORKER_TEARING_DOWN] = "tearing down",
         [WORKER_SANDBOX_LOST] = "sandbox lost",
         [WORKER_CLEANING_UP] = "cleaning up",
+        [WORKER_UNMOUNTING] = "unmounting",
         [WORKER_RETRY_WAIT] = "retry wait",
         [WORKER_REMOVED] = "removed",
 };
@@ -460,6 +462,14 @@ static void step_sandbox_lost(PodWorker *worker) {
         lose_pod_containers(worker);
 }
 
+/* No process of the pod runs any more: CSI drivers unmount its volumes. */
+static void step_unmounting_pod(PodWorker *worker) {
+        const PodInstance *pod = &worker->instance;
+
+        if (csi_manager_unmount_pod(pod->context->csi, pod->pod->metadata.uid))
+                pod_worker_set_state(worker, WORKER_REMOVED);
+}
+
 /* A terminated pod may still have a network, which takes a shim to detach. Data of a pod that was
  * desired at the first cleanup is removed in a second one. */
 static void continue_after_cleanup(PodWorker *worker) {
@@ -471,9 +481,11 @@ static void continue_after_cleanup(PodWorker *worker) {
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
         else
                 pod_worker_set_state(worker, worker->sandbox.cleanup_is_whole
-                                                     ? WORKER_REMOVED
+                                                     ? WORKER_UNMOUNTING
                                                      : WORKER_SANDBOX_LOST);
         worker->sandbox.was_lost_in_setup = false;
+        if (worker->sandbox.state == WORKER_UNMOUNTING)
+                step_unmounting_pod(worker);
 }
 
 /* An empty directory shows that the pod has run since the last boot (terminated-pods.h). */
@@ -625,6 +637,9 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         if (r < 0)
                 return r;
         worker->sandbox.start_stage = START_VOLUMES;
+        r = pod_mount_csi_volumes(pod, reterr);
+        if (r < 0)
+                return r;
         r = bundle_prepare_volumes(context->bundle, pod->pod, reterr);
         if (r < 0)
                 return r;
@@ -728,6 +743,8 @@ static void step_without_sandbox(PodWorker *worker) {
 
         if (!needs_sandbox(worker)) {
                 pod_worker_sync_containers(worker);
+                (void) csi_manager_unmount_pod(worker->instance.context->csi,
+                                               worker->instance.pod->metadata.uid);
                 return;
         }
         if (pod_worker_should_run(worker) && !worker->sandbox.needs_cleanup &&
@@ -795,6 +812,9 @@ void pod_worker_step_sandbox(PodWorker *worker) {
         case WORKER_SETTING_UP:
                 if (!worker->instance.is_desired)
                         step_terminating_pod(worker);
+                break;
+        case WORKER_UNMOUNTING:
+                step_unmounting_pod(worker);
                 break;
         case WORKER_RETRY_WAIT:
         case WORKER_SYNCING:

@@ -560,6 +560,11 @@ bool pod_worker_awaits_devices(const PodWorker *worker) {
         return worker->admission.awaits_devices;
 }
 
+void pod_worker_on_csi_changed(PodWorker *worker) {
+        pod_worker_retry_now(worker);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
 void pod_worker_on_devices_changed(PodWorker *worker) {
         pod_instance_mark_dirty(&worker->instance);
         for (size_t i = 0; i < worker->containers.n; i++)

@@ -117,6 +117,9 @@ bool pod_worker_awaits_release(const PodWorker *worker);
 bool pod_worker_awaits_devices(const PodWorker *worker);
 void pod_worker_on_devices_changed(PodWorker *worker);
 
+/* A CSI driver has mounted or unmounted one of its volumes, or has failed. */
+void pod_worker_on_csi_changed(PodWorker *worker);
+
 /* It does not start before others are ready; see awaited-pods.h. */
 bool pod_worker_awaits_pods(const PodWorker *worker);
 

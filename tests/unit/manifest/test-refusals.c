@@ -61,7 +61,6 @@ TEST(unsupported_volume_kinds_are_refused_with_a_reason)
                 const char *kind, *reason;
         } cases[] = {
                 { "persistentVolumeClaim: {claimName: c}", "needs a cluster: " },
-                { "csi: {driver: d}", "needs a cluster: " },
                 { "ephemeral: {volumeClaimTemplate: {spec: {volumeName: v}}}",
                   "needs a cluster: " },
                 { "gcePersistentDisk: {pdName: p}", "needs a cluster: " },

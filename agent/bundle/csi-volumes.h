@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Volumes that CSI drivers mount: ephemeral ones, and claims that are bound to a PersistentVolume
+ * of a driver. */
+
+#include "agent/bundle/bundle-settings.h"
+#include "agent/model/csi-volume.h"
+
+/* 1 if a CSI driver mounts the volume: the caller ends it; 0 if not; -EAGAIN with a message if an
+ * object is not known yet or the volume is not attached yet; -ENOENT or -EINVAL with the reason. */
+int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                    CsiVolume *ret, Error *reterr);
+
+/* The path at which its driver has mounted it; the caller frees it, NULL: out of memory. */
+char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume);

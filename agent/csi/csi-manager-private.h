@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of a CsiManager. */
+
+#include "agent/csi/csi-manager.h"
+
+typedef struct CsiVersion {
+        unsigned parts[3];
+} CsiVersion;
+
+typedef struct CsiDriver {
+        struct CsiDriver *next;
+        char *name;
+        char *endpoint;
+        CsiVersion version;
+        unsigned capabilities; /* a mask, of its last answer */
+} CsiDriver;
+
+/* A volume that is staged on the node, or may be. */
+typedef struct CsiStage {
+        struct CsiStage *next;
+        char *driver;
+        char *handle;
+        bool is_staged; /* it certainly is */
+} CsiStage;
+
+/* The arguments of the calls that mount a volume; copies. */
+typedef struct CsiMountRequest {
+        StringMap attributes, publish_context, stage_secrets, publish_secrets;
+        char *fs_type;
+        char **mount_options;
+        char *group; /* fsGroup, if it applies to the volume */
+        CsiAccess access;
+        bool is_read_only;
+} CsiMountRequest;
+
+typedef enum CsiStep {
+        CSI_STEP_NONE,
+        CSI_STEP_MOUNT, /* NodeGetCapabilities, to mount */
+        CSI_STEP_STAGE,
+        CSI_STEP_PUBLISH,
+        CSI_STEP_UNPUBLISH,
+        CSI_STEP_UNMOUNT, /* NodeGetCapabilities, to unstage */
+        CSI_STEP_UNSTAGE,
+        N_CSI_STEPS,
+} CsiStep;
+
+extern const char *const csi_step_methods[N_CSI_STEPS];
+
+/* A volume of a pod. */
+typedef struct CsiMount {
+        struct CsiMount *next;
+        CsiManager *manager;
+        char *pod_uid; /* "": it is only staged, and no pod needs it */
+        char *name;
+        char *driver;
+        char *handle;
+        bool is_ephemeral;
+        bool may_be_published; /* NodeUnpublishVolume is due at the end */
+        bool was_uncertain;    /* it may have been published before the mount under way */
+        bool was_stage_uncertain;
+        bool is_published;
+        bool is_unwanted;
+        CsiStep step;
+        int64_t call;
+        unsigned capabilities;    /* of the driver, for this operation */
+        CsiMountRequest *request; /* of the mount that is under way */
+        char *error;              /* of the last operation, with its kubelet's prefix; or NULL */
+        bool is_error_new;        /* the pod does not know it yet */
+        uint64_t due;             /* boot time of the next step; USEC_INFINITY: none */
+        uint64_t delay;           /* of the back-off */
+} CsiMount;
+
+struct CsiManager {
+        CsiManagerConfig config;
+        csi_call_t call; /* NULL: there are no plugins */
+        void *call_userdata;
+        int kubelet_fd; /* -EBADF: it cannot be used */
+        CsiDriver *drivers;
+        CsiNodeDriverList listed; /* the same, as the Node has them */
+        CsiStage *stages;
+        CsiMount *mounts;
+        sd_event_source *timer;
+        int64_t last_call;
+};
+
+CsiDriver *csi_manager_find_driver(const CsiManager *manager, const char *name);
+void csi_manager_arm(CsiManager *manager);
+void csi_mount_free(CsiMount *mount);
+
+/* ---- csi-operation.c ---- */
+
+/* Copies what the calls need. 0 or -ENOMEM. */
+int csi_mount_request_new(const Pod *pod, const CsiVolume *volume, CsiMountRequest **ret);
+void csi_mount_request_free(CsiMountRequest *request);
+
+/* Starts to mount; the request is taken. 0: it is under way, or waits for another operation;
+ * -EIO with a message. */
+int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr);
+
+/* Starts or continues to unmount, if no operation is under way. Whether nothing is left: then it is
+ * the caller's to free. */
+bool csi_unmount_step(CsiMount *mount);
+
+/* Its call is lost: the operation starts again. */
+void csi_mount_repeat(CsiMount *mount);
+
+/* The end of its call. */
+void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
+                      const CsiNodeAnswer *answer);

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/csi/csi-files.h"
+#include "agent/csi/csi-manager-private.h"
+#include "agent/model/names.h"
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/dump.h"
+#include "common/event-source.h"
+#include "common/list.h"
+#include "common/log.h"
+#include "common/strv.h"
+#include "common/text.h"
+#include "common/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+/* ---- versions ---- */
+
+/* "v1.2.3", "1.0" */
+static bool parse_version(const char *text, CsiVersion *ret) {
+        CsiVersion version = { { 0 } };
+        size_t n = 0;
+
+        text += text[0] == 'v';
+        while (n < N_ELEMENTS(version.parts)) {
+                char *end;
+
+                if (*text < '0' || *text > '9')
+                        return false;
+                version.parts[n++] = (unsigned) strtoul(text, &end, 10);
+                text = end;
+                if (*text != '.' || n == N_ELEMENTS(version.parts))
+                        break;
+                text++;
+        }
+        *ret = version;
+        return n >= 2 && *text == '\0';
+}
+
+static int compare_csi_versions(const CsiVersion *a, const CsiVersion *b) {
+        for (size_t i = 0; i < N_ELEMENTS(a->parts); i++)
+                if (a->parts[i] != b->parts[i])
+                        return a->parts[i] < b->parts[i] ? -1 : 1;
+        return 0;
+}
+
+/* The highest below 2, which must be 1 at least. */
+static bool find_highest_version(char *const *versions, CsiVersion *ret) {
+        CsiVersion highest = { { 0 } }, version;
+
+        for (size_t i = 0; versions && versions[i]; i++)
+                if (parse_version(versions[i], &version) && version.parts[0] < 2 &&
+                    compare_csi_versions(&version, &highest) > 0)
+                        highest = version;
+        *ret = highest;
+        return highest.parts[0] == 1;
+}
+
+/* ---- drivers ---- */
+
+CsiDriver *csi_manager_find_driver(const CsiManager *manager, const char *name) {
+        list_foreach(driver, manager->drivers)
+                if (streq(driver->name, name))
+                        return driver;
+        return NULL;
+}
+
+int csi_manager_check_driver(const CsiManager *manager, const char *name, const char *endpoint,
+                             char *const *versions, Error *reterr) {
+        const CsiDriver *other = csi_manager_find_driver(manager, name);
+        cleanup_free char *list = text_join(versions, " ");
+        CsiVersion highest;
+
+        if (check_csi_driver(name, NULL) < 0)
+                return error_setf(reterr, EINVAL,
+                                  "validation failed for CSI Driver %s at endpoint %s: its name "
+                                  "must consist of at most 63 letters, digits, dots and dashes",
+                                  name, endpoint);
+        if (!versions || !versions[0])
+                return error_setf(reterr, EINVAL,
+                                  "validation failed for CSI Driver %s at endpoint %s: "
+                                  "kubernetes.io/csi: ValidatePlugin for CSI driver \"%s\" failed. "
+                                  "Plugin returned an empty list for supported versions",
+                                  name, endpoint, name);
+        if (!find_highest_version(versions, &highest))
+                return error_setf(reterr, EINVAL,
+                                  "validation failed for CSI Driver %s at endpoint %s: "
+                                  "kubernetes.io/csi: ValidatePlugin for CSI driver \"%s\" failed. "
+                                  "None of the versions specified [%s] are supported",
+                                  name, endpoint, name, strna(list));
+        if (other && compare_csi_versions(&other->version, &highest) >= 0)
+                return error_setf(reterr, EINVAL,
+                                  "validation failed for CSI Driver %s at endpoint %s: "
+                                  "kubernetes.io/csi: ValidatePlugin for CSI driver \"%s\" failed. "
+                                  "Another driver with the same name is already registered with a "
+                                  "higher supported version: \"%u.%u.%u\"",
+                                  name, endpoint, name, other->version.parts[0],
+                                  other->version.parts[1], other->version.parts[2]);
+        return 0;
+}
+
+static void node_driver_done(CsiNodeDriver *driver) {
+        free(driver->name);
+        free(driver->node_id);
+        string_map_done(&driver->segments);
+}
+
+static void unlist_driver(CsiManager *manager, const char *name) {
+        for (size_t i = 0; i < manager->listed.n; i++) {
+                if (!streq(manager->listed.items[i].name, name))
+                        continue;
+                node_driver_done(&manager->listed.items[i]);
+                ARRAY_REMOVE(manager->listed.items, manager->listed.n, i);
+                return;
+        }
+}
+
+static int list_driver(CsiManager *manager, const char *name, const CsiNodeAnswer *answer) {
+        CsiNodeDriver driver = { .name = strdup(name),
+                                 .node_id = strdup(strna(answer->node_id)),
+                                 .max_volumes = answer->max_volumes };
+        CsiNodeDriver *place = NULL;
+        int r = driver.name && driver.node_id ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < answer->segments.n && r >= 0; i++)
+                r = string_map_set(&driver.segments, strna(answer->segments.items[i].key),
+                                   strna(answer->segments.items[i].value));
+        if (r >= 0)
+                place = ARRAY_APPEND(manager->listed.items, manager->listed.n);
+        if (!place) {
+                node_driver_done(&driver);
+                return -ENOMEM;
+        }
+        utf8_sanitize(driver.node_id);
+        *place = driver;
+        return 0;
+}
+
+static void free_driver(CsiManager *manager, CsiDriver *driver) {
+        LIST_REMOVE(manager->drivers, driver);
+        unlist_driver(manager, driver->name);
+        free(driver->name);
+        free(driver->endpoint);
+        free(driver);
+}
+
+/* Volumes that wait for it are tried at once. */
+static void wake_mounts_of(CsiManager *manager, const char *driver) {
+        list_foreach(mount, manager->mounts)
+                if (streq(mount->driver, driver)) {
+                        mount->due = now_boottime_usec();
+                        mount->delay = 0;
+                }
+        csi_manager_arm(manager);
+}
+
+int csi_manager_register(CsiManager *manager, const char *name, const char *endpoint,
+                         char *const *versions, const CsiNodeAnswer *answer) {
+        CsiDriver *driver = csi_manager_find_driver(manager, name);
+        int r;
+
+        if (driver)
+                free_driver(manager, driver);
+        driver = calloc(1, sizeof(*driver));
+        if (!driver)
+                return -ENOMEM;
+        driver->name = strdup(name);
+        driver->endpoint = strdup(endpoint);
+        (void) find_highest_version(versions, &driver->version);
+        r = driver->name && driver->endpoint ? list_driver(manager, name, answer) : -ENOMEM;
+        if (r < 0) {
+                free(driver->name);
+                free(driver->endpoint);
+                free(driver);
+                return r;
+        }
+        LIST_PREPEND(manager->drivers, driver);
+        log_info("The CSI driver '%s' has registered", name);
+        wake_mounts_of(manager, name);
+        manager->config.on_drivers_changed(manager->config.userdata);
+        return 0;
+}
+
+void csi_manager_unregister(CsiManager *manager, const char *name) {
+        CsiDriver *driver = csi_manager_find_driver(manager, name);
+
+        if (!driver)
+                return;
+        free_driver(manager, driver);
+        manager->config.on_drivers_changed(manager->config.userdata);
+}
+
+const CsiNodeDriverList *csi_manager_drivers(const CsiManager *manager) {
+        return &manager->listed;
+}
+
+bool csi_manager_driver_sets_group(const char *driver, void *manager) {
+        const CsiDriver *found = csi_manager_find_driver(manager, driver);
+
+        return found && found->capabilities & 1U << CSI_VOLUME_MOUNT_GROUP;
+}
+
+void csi_manager_set_caller(CsiManager *manager, csi_call_t call, void *userdata) {
+        manager->call = call;
+        manager->call_userdata = userdata;
+}
+
+/* ---- mounts ---- */
+
+void csi_mount_free(CsiMount *mount) {
+        csi_mount_request_free(mount->request);
+        free(mount->pod_uid);
+        free(mount->name);
+        free(mount->driver);
+        free(mount->handle);
+        free(mount->error);
+        free(mount);
+}
+
+static CsiMount *add_csi_mount(CsiManager *manager, const char *uid, const char *name,
+                               const char *driver, const char *handle) {
+        CsiMount *mount = calloc(1, sizeof(*mount));
+
+        if (!mount)
+                return NULL;
+        mount->manager = manager;
+        mount->pod_uid = strdup(uid);
+        mount->name = strdup(name);
+        mount->driver = strdup(driver);
+        mount->handle = strdup(handle);
+        mount->due = USEC_INFINITY;
+        if (!mount->pod_uid || !mount->name || !mount->driver || !mount->handle) {
+                csi_mount_free(mount);
+                return NULL;
+        }
+        LIST_PREPEND(manager->mounts, mount);
+        return mount;
+}
+
+static CsiMount *find_csi_mount(const CsiManager *manager, const char *uid, const char *name) {
+        list_foreach(mount, manager->mounts)
+                if (streq(mount->pod_uid, uid) && streq(mount->name, name))
+                        return mount;
+        return NULL;
+}
+
+static int start_mount(CsiMount *mount, const Pod *pod, const CsiVolume *volume, Error *reterr) {
+        CsiMountRequest *request;
+        int r = csi_mount_request_new(pod, volume, &request);
+
+        if (r < 0)
+                return r;
+        mount->due = USEC_INFINITY;
+        r = csi_mount_start(mount, request, reterr);
+        if (r < 0 || !mount->is_error_new)
+                return r;
+        mount->is_error_new = false; /* it has failed at once */
+        return error_setf(reterr, EIO, "%s", strna(mount->error));
+}
+
+int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr) {
+        CsiMount *mount = find_csi_mount(manager, pod->metadata.uid, volume->name);
+        int r = 0;
+
+        if (manager->kubelet_fd < 0)
+                return error_setf(reterr, EIO,
+                                  "MountVolume.SetUp failed for volume \"%s\" : the directory %s "
+                                  "cannot be used; make it writable, or name another one with "
+                                  "--kubelet-dir",
+                                  volume->name, manager->config.kubelet_dir);
+        if (!mount)
+                mount = add_csi_mount(manager, pod->metadata.uid, volume->name, volume->driver,
+                                      volume->handle);
+        if (!mount)
+                return -ENOMEM;
+        mount->is_unwanted = false;
+        mount->is_ephemeral = volume->is_ephemeral;
+        if (mount->is_published)
+                return 0;
+        if (mount->is_error_new) {
+                mount->is_error_new = false;
+                return error_setf(reterr, EIO, "%s", strna(mount->error));
+        }
+        if (mount->step == CSI_STEP_NONE &&
+            (mount->due == USEC_INFINITY || mount->due <= now_boottime_usec()))
+                r = start_mount(mount, pod, volume, reterr);
+        if (r < 0)
+                return r;
+        if (mount->is_published)
+                return 0;
+        return mount->error ? error_setf(reterr, EAGAIN, "%s", mount->error)
+                            : error_setf(reterr, EAGAIN,
+                                         "volume \"%s\" is being mounted by the CSI driver %s",
+                                         volume->name, volume->driver);
+}
+
+bool csi_manager_unmount_pod(CsiManager *manager, const char *uid) {
+        bool is_done = true;
+
+        if (!manager)
+                return true;
+        list_foreach(mount, manager->mounts) {
+                if (!streq(mount->pod_uid, uid))
+                        continue;
+                is_done = false;
+                if (mount->is_unwanted)
+                        continue;
+                mount->is_unwanted = true;
+                mount->delay = 0;
+                mount->due = now_boottime_usec();
+        }
+        csi_manager_arm(manager);
+        return is_done;
+}
+
+int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret) {
+        int r = 0;
+
+        list_foreach(mount, manager->mounts) {
+                cleanup_free char *name =
+                        text_format("kubernetes.io/csi/%s^%s", mount->driver, mount->handle);
+
+                if (!name)
+                        return -ENOMEM;
+                if (!mount->is_ephemeral && !strv_contains(*ret, name))
+                        r = strv_append(ret, name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- time and answers ---- */
+
+void csi_manager_arm(CsiManager *manager) {
+        uint64_t now = now_boottime_usec(), due = USEC_INFINITY;
+
+        list_foreach(mount, manager->mounts)
+                if (mount->step == CSI_STEP_NONE)
+                        due = MIN(due, mount->due);
+        if (due != USEC_INFINITY)
+                (void) event_timer_arm(manager->timer, due > now ? due - now : 0);
+}
+
+static void end_mount(CsiManager *manager, CsiMount *mount) {
+        LIST_REMOVE(manager->mounts, mount);
+        manager->config.on_pod_changed(mount->pod_uid, manager->config.userdata);
+        list_foreach(other, manager->mounts)
+                if (streq(other->driver, mount->driver) && streq(other->handle, mount->handle))
+                        other->due = MIN(other->due, now_boottime_usec());
+        csi_mount_free(mount);
+}
+
+static int on_csi_due(sd_event_source *source, uint64_t usec, void *userdata) {
+        CsiManager *manager = userdata;
+        uint64_t now = now_boottime_usec();
+
+        list_foreach_safe(mount, manager->mounts) {
+                if (mount->step != CSI_STEP_NONE || mount->due > now)
+                        continue;
+                if (!mount->is_unwanted) {
+                        mount->due = USEC_INFINITY;
+                        if (!mount->is_published)
+                                manager->config.on_pod_changed(mount->pod_uid,
+                                                               manager->config.userdata);
+                } else if (csi_unmount_step(mount))
+                        end_mount(manager, mount);
+        }
+        csi_manager_arm(manager);
+        return 0;
+}
+
+void csi_manager_answer(CsiManager *manager, int64_t call, int64_t code, const char *error,
+                        const CsiNodeAnswer *answer) {
+        list_foreach(mount, manager->mounts)
+                if (mount->call == call && mount->step != CSI_STEP_NONE) {
+                        csi_mount_answer(mount, code, error, answer);
+                        return;
+                }
+}
+
+void csi_manager_on_calls_lost(CsiManager *manager, bool were_read) {
+        list_foreach(mount, manager->mounts) {
+                if (mount->step == CSI_STEP_NONE)
+                        continue;
+                if (were_read)
+                        csi_mount_answer(
+                                mount, 14,
+                                "rpc error: code = Unavailable desc = mainstay-plugins has ended",
+                                NULL);
+                else
+                        csi_mount_repeat(mount);
+        }
+}
+
+/* ---- the manager ---- */
+
+static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void *userdata) {
+        CsiManager *manager = userdata;
+        CsiMount *mount;
+        CsiStage *stage;
+
+        if (pod_uid) {
+                mount = add_csi_mount(manager, pod_uid, data->name, data->driver, data->handle);
+                if (!mount)
+                        return -ENOMEM;
+                mount->may_be_published = true;
+                mount->is_ephemeral = data->is_ephemeral;
+                return 0;
+        }
+        stage = calloc(1, sizeof(*stage));
+        if (!stage)
+                return -ENOMEM;
+        stage->driver = strdup(data->driver);
+        stage->handle = strdup(data->handle);
+        LIST_PREPEND(manager->stages, stage);
+        return stage->driver && stage->handle ? 0 : -ENOMEM;
+}
+
+int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret) {
+        CsiManager *manager = calloc(1, sizeof(*manager));
+        int r;
+
+        if (!manager)
+                return -ENOMEM;
+        manager->config = *config;
+        manager->last_call = CSI_CALL_FIRST;
+        manager->kubelet_fd = open(config->kubelet_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = event_add_disabled_timer(config->event, &manager->timer, CLOCK_BOOTTIME,
+                                     10 * USEC_PER_MSEC, on_csi_due, manager);
+        if (r >= 0 && manager->kubelet_fd >= 0)
+                r = csi_files_find(manager->kubelet_fd, on_volume_found, manager);
+        if (r < 0)
+                csi_manager_free(manager);
+        else
+                *ret = manager;
+        return r;
+}
+
+static bool is_stage_in_use(const CsiManager *manager, const CsiStage *stage) {
+        list_foreach(mount, manager->mounts)
+                if (streq(mount->driver, stage->driver) && streq(mount->handle, stage->handle))
+                        return true;
+        return false;
+}
+
+void csi_manager_sweep(CsiManager *manager, bool (*has_pod)(const char *uid, void *userdata),
+                       void *userdata) {
+        uint64_t now = now_boottime_usec();
+
+        list_foreach(stage, manager->stages) {
+                if (!is_stage_in_use(manager, stage))
+                        (void) add_csi_mount(manager, "", stage->handle, stage->driver,
+                                             stage->handle);
+        }
+        list_foreach(mount, manager->mounts)
+                if (!mount->pod_uid[0] || !has_pod(mount->pod_uid, userdata)) {
+                        mount->is_unwanted = true;
+                        mount->due = now;
+                }
+        csi_manager_arm(manager);
+}
+
+CsiManager *csi_manager_free(CsiManager *manager) {
+        if (!manager)
+                return NULL;
+        while (manager->drivers)
+                free_driver(manager, manager->drivers);
+        list_foreach_safe(mount, manager->mounts)
+                csi_mount_free(mount);
+        list_foreach_safe(stage, manager->stages) {
+                free(stage->driver);
+                free(stage->handle);
+                free(stage);
+        }
+        free(manager->listed.items);
+        sd_event_source_disable_unref(manager->timer);
+        close_fd(manager->kubelet_fd);
+        free(manager);
+        return NULL;
+}
+
+void csi_manager_dump(const CsiManager *manager, FILE *out) {
+        dump_section(out, "CSI");
+        list_foreach(driver, manager->drivers)
+                dump_line(out, 1, "driver: %s at %s, capabilities %#x", driver->name,
+                          driver->endpoint, driver->capabilities);
+        list_foreach(mount, manager->mounts)
+                dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s", mount->name,
+                          mount->pod_uid, mount->driver,
+                          mount->step               ? csi_step_methods[mount->step]
+                          : mount->is_published     ? "mounted"
+                          : mount->may_be_published ? "may be mounted"
+                                                    : "not mounted",
+                          mount->is_unwanted ? ", not needed any more" : "",
+                          mount->error ? ", " : "", strna(mount->error));
+}

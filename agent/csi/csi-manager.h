@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The CSI drivers that have registered on this node, and the volumes of pods that they mount
+ * (kubelet: csiPlugin and the volume manager). Its callbacks come from the loop. */
+
+#include "agent/model/csi-driver.h"
+#include "agent/model/csi-volume.h"
+#include "common/buffer.h"
+
+#include <stdio.h>
+#include <systemd/sd-event.h>
+
+typedef struct CsiManager CsiManager;
+
+typedef struct CsiManagerConfig { /* all is borrowed */
+        sd_event *event;
+        const char *kubelet_dir; /* "/var/lib/kubelet" */
+        const char *node_name;
+        /* A volume of the pod is mounted, has failed or is unmounted. */
+        void (*on_pod_changed)(const char *uid, void *userdata);
+        /* csi_manager_drivers() is different. */
+        void (*on_drivers_changed)(void *userdata);
+        void *userdata;
+} CsiManagerConfig;
+
+/* A call of csi.v1.Node. All is borrowed. */
+typedef struct CsiCallSpec {
+        int64_t call; /* of csi_manager_answer() */
+        const char *endpoint;
+        const char *method; /* "NodePublishVolume" */
+        const Buffer *request;
+        uint64_t usec; /* that it may take */
+} CsiCallSpec;
+
+enum {
+        CSI_CALL_FIRST = 1 << 30 /* calls of a CsiManager have this number, or a greater one */
+};
+
+/* 0: csi_manager_answer() follows; -errno: it does not. */
+typedef int (*csi_call_t)(const CsiCallSpec *call, void *userdata);
+
+/* Finds the volumes that an earlier agent has mounted. A directory that cannot be used is logged.
+ * 0 or -ENOMEM. */
+int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret);
+CsiManager *csi_manager_free(CsiManager *manager);
+void csi_manager_set_caller(CsiManager *manager, csi_call_t call, void *userdata);
+
+/* Unmounts the volumes of pods that are not there any more. */
+void csi_manager_sweep(CsiManager *manager, bool (*has_pod)(const char *uid, void *userdata),
+                       void *userdata);
+
+/* ---- drivers ---- */
+
+/* Whether a driver may register with these versions. 0, or -EINVAL with the kubelet's message. */
+int csi_manager_check_driver(const CsiManager *manager, const char *name, const char *endpoint,
+                             char *const *versions, Error *reterr);
+
+/* 'answer' is that of NodeGetInfo. 0 or -ENOMEM. */
+int csi_manager_register(CsiManager *manager, const char *name, const char *endpoint,
+                         char *const *versions, const CsiNodeAnswer *answer);
+void csi_manager_unregister(CsiManager *manager, const char *name);
+
+/* Borrowed. */
+const CsiNodeDriverList *csi_manager_drivers(const CsiManager *manager);
+
+/* Its capabilities: it applies fsGroup itself. */
+bool csi_manager_driver_sets_group(const char *driver, void *manager);
+
+/* The end of a call: 'code' is that of gRPC, 'error' as Go prints it, or NULL. */
+void csi_manager_answer(CsiManager *manager, int64_t call, int64_t code, const char *error,
+                        const CsiNodeAnswer *answer);
+
+/* Calls that were under way have no answer. Those that were never read are made again. */
+void csi_manager_on_calls_lost(CsiManager *manager, bool were_read);
+
+/* ---- volumes ---- */
+
+/* Mounts a volume for a pod that is about to start. 0: it is mounted; -EAGAIN with a message: not
+ * yet, on_pod_changed() follows; -EIO with the kubelet's message of a failure, which is tried again
+ * later. */
+int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr);
+
+/* Unmounts all volumes of a pod, none of whose processes runs. Whether that has ended; if not,
+ * on_pod_changed() follows. NULL: there are none. */
+bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);
+
+/* "kubernetes.io/csi/<driver>^<handle>" of each volume that is mounted or may be, for
+ * Node.status.volumesInUse. 0 or -ENOMEM. */
+int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret);
+
+/* Prints drivers and volumes for `mainstay debug dump`. */
+void csi_manager_dump(const CsiManager *manager, FILE *out);

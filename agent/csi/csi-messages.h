@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The requests of csi.v1.Node as Protocol Buffers. All is borrowed. */
+
+#include "agent/model/values.h"
+#include "common/buffer.h"
+
+typedef struct CsiStageRequest {
+        const char *volume_id;
+        const StringMap *publish_context;
+        const char *staging_path; /* NULL: the driver does not stage */
+        const char *target_path;  /* NULL: it is NodeStageVolume */
+        const char *fs_type;
+        char *const *mount_flags;
+        const char *mount_group; /* NULL: the driver does not apply fsGroup */
+        int64_t access_mode;     /* csi.v1.VolumeCapability.AccessMode.Mode */
+        bool is_read_only;
+        const StringMap *secrets;
+        const StringMap *volume_context;
+} CsiStageRequest;
+
+/* NodeStageVolume, or NodePublishVolume if there is a target. 0 or -errno. */
+int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret);
+
+/* NodeUnstageVolume and NodeUnpublishVolume, with the path of which it is. */
+int encode_csi_unstage_request(const char *volume_id, const char *path, Buffer *ret);

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that mount and unmount one volume, in their order. There is one operation at a time for
+ * a volume on this node. */
+
+#include "agent/csi/csi-files.h"
+#include "agent/csi/csi-manager-private.h"
+#include "agent/csi/csi-messages.h"
+#include "common/back-off.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/failpoint.h"
+#include "common/list.h"
+#include "common/log.h"
+#include "common/strv.h"
+#include "common/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#define CALL_USEC (2 * 60 * USEC_PER_SEC)
+
+static const BackOffLimits operation_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
+
+const char *const csi_step_methods[N_CSI_STEPS] = {
+        [CSI_STEP_MOUNT] = "NodeGetCapabilities",   [CSI_STEP_STAGE] = "NodeStageVolume",
+        [CSI_STEP_PUBLISH] = "NodePublishVolume",   [CSI_STEP_UNPUBLISH] = "NodeUnpublishVolume",
+        [CSI_STEP_UNMOUNT] = "NodeGetCapabilities", [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",
+};
+
+/* The start of its messages. */
+static const char *const step_words[N_CSI_STEPS] = {
+        [CSI_STEP_MOUNT] = "MountVolume.SetUp",   [CSI_STEP_STAGE] = "MountVolume.MountDevice",
+        [CSI_STEP_PUBLISH] = "MountVolume.SetUp", [CSI_STEP_UNPUBLISH] = "UnmountVolume.TearDown",
+        [CSI_STEP_UNMOUNT] = "UnmountDevice",     [CSI_STEP_UNSTAGE] = "UnmountDevice",
+};
+
+/* ---- the request of a mount ---- */
+
+static void wipe_map(StringMap *map) {
+        for (size_t i = 0; i < map->n; i++)
+                explicit_bzero(map->items[i].value, strlen(map->items[i].value));
+        string_map_done(map);
+}
+
+void csi_mount_request_free(CsiMountRequest *request) {
+        if (!request)
+                return;
+        string_map_done(&request->attributes);
+        string_map_done(&request->publish_context);
+        wipe_map(&request->stage_secrets);
+        wipe_map(&request->publish_secrets);
+        free(request->fs_type);
+        strv_free(request->mount_options);
+        free(request->group);
+        free(request);
+}
+
+static int copy_map(const StringMap *from, StringMap *to) {
+        int r = 0;
+
+        for (size_t i = 0; from && i < from->n && r >= 0; i++)
+                r = string_map_set(to, from->items[i].key, from->items[i].value);
+        return r;
+}
+
+static int copy_secret(const DataObject *secret, StringMap *to) {
+        int r = 0;
+
+        for (size_t i = 0; secret && i < secret->values.n && r >= 0; i++)
+                r = string_map_set(to, secret->values.items[i].key, secret->values.items[i].bytes);
+        return r;
+}
+
+static int add_pod_info(const Pod *pod, const CsiVolume *volume, StringMap *attributes) {
+        const struct {
+                const char *key, *value;
+        } infos[] = {
+                { "csi.storage.k8s.io/pod.name", pod->metadata.name },
+                { "csi.storage.k8s.io/pod.namespace", pod->metadata.namespace },
+                { "csi.storage.k8s.io/pod.uid", pod->metadata.uid },
+                { "csi.storage.k8s.io/serviceAccount.name", strna(pod->spec.service_account_name) },
+                { "csi.storage.k8s.io/ephemeral", volume->is_ephemeral ? "true" : "false" },
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(infos) && volume->has_pod_info && r >= 0; i++)
+                r = string_map_set(attributes, infos[i].key, infos[i].value);
+        return r;
+}
+
+static int fill_request(const Pod *pod, const CsiVolume *volume, CsiMountRequest *request) {
+        const OptionalInt *group = &pod->spec.security_context.fs_group;
+        int r = copy_map(volume->attributes, &request->attributes);
+
+        request->access = volume->access;
+        request->is_read_only = volume->is_read_only;
+        if (r >= 0)
+                r = add_pod_info(pod, volume, &request->attributes);
+        if (r >= 0)
+                r = copy_map(volume->publish_context, &request->publish_context);
+        if (r >= 0)
+                r = copy_secret(volume->stage_secret, &request->stage_secrets);
+        if (r >= 0)
+                r = copy_secret(volume->publish_secret, &request->publish_secrets);
+        if (r >= 0 && volume->fs_type)
+                r = text_replace(&request->fs_type, volume->fs_type);
+        for (size_t i = 0; volume->mount_options && volume->mount_options[i] && r >= 0; i++)
+                r = strv_append(&request->mount_options, volume->mount_options[i]);
+        if (r >= 0 && group->is_set) {
+                request->group = text_format("%" PRId64, group->value);
+                r = request->group ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+int csi_mount_request_new(const Pod *pod, const CsiVolume *volume, CsiMountRequest **ret) {
+        CsiMountRequest *request = calloc(1, sizeof(*request));
+        int r = request ? fill_request(pod, volume, request) : -ENOMEM;
+
+        if (r < 0)
+                csi_mount_request_free(request);
+        else
+                *ret = request;
+        return r;
+}
+
+/* ---- paths and files ---- */
+
+static char *absolute_path(const CsiMount *mount, const char *directory, const char *name) {
+        return text_format("%s/%s/%s", mount->manager->config.kubelet_dir, directory, name);
+}
+
+static char *publish_path(const CsiMount *mount) {
+        cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
+
+        return directory ? absolute_path(mount, directory, CSI_MOUNT_NAME) : NULL;
+}
+
+static char *stage_path(const CsiMount *mount) {
+        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+
+        return directory ? absolute_path(mount, directory, CSI_STAGE_NAME) : NULL;
+}
+
+static int write_publish_data(const CsiMount *mount) {
+        cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
+        const char *node = strna(mount->manager->config.node_name);
+        char attachment[CSI_NAME_SIZE];
+
+        csi_attachment_name(mount->handle, mount->driver, node, attachment);
+        return !directory
+                       ? -ENOMEM
+                       : csi_files_write(mount->manager->kubelet_fd, directory, NULL,
+                                         &(CsiVolumeData){ .driver = mount->driver,
+                                                           .handle = mount->handle,
+                                                           .name = mount->name,
+                                                           .node = (char *) (uintptr_t) node,
+                                                           .attachment = attachment,
+                                                           .is_ephemeral = mount->is_ephemeral });
+}
+
+static int write_stage_data(const CsiMount *mount) {
+        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+
+        return !directory ? -ENOMEM
+                          : csi_files_write(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME,
+                                            &(CsiVolumeData){ .driver = mount->driver,
+                                                              .handle = mount->handle });
+}
+
+static int remove_publish_files(const CsiMount *mount) {
+        cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
+
+        return !directory ? -ENOMEM
+                          : csi_files_remove(mount->manager->kubelet_fd, directory, CSI_MOUNT_NAME);
+}
+
+static int remove_stage_files(const CsiMount *mount) {
+        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+
+        return !directory ? -ENOMEM
+                          : csi_files_remove(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME);
+}
+
+/* ---- stages ---- */
+
+static CsiStage *find_stage(const CsiMount *mount) {
+        list_foreach(stage, mount->manager->stages)
+                if (streq(stage->driver, mount->driver) && streq(stage->handle, mount->handle))
+                        return stage;
+        return NULL;
+}
+
+/* NULL: out of memory. */
+static CsiStage *get_stage(const CsiMount *mount) {
+        CsiStage *stage = find_stage(mount);
+
+        if (stage)
+                return stage;
+        stage = calloc(1, sizeof(*stage));
+        if (!stage)
+                return NULL;
+        stage->driver = strdup(mount->driver);
+        stage->handle = strdup(mount->handle);
+        LIST_PREPEND(mount->manager->stages, stage);
+        return stage->driver && stage->handle ? stage : NULL;
+}
+
+static void forget_stage(CsiManager *manager, CsiStage *stage) {
+        LIST_REMOVE(manager->stages, stage);
+        free(stage->driver);
+        free(stage->handle);
+        free(stage);
+}
+
+static bool is_same_volume(const CsiMount *a, const CsiMount *b) {
+        return streq(a->driver, b->driver) && streq(a->handle, b->handle);
+}
+
+/* Another pod uses the volume, or is about to. */
+static bool is_shared_by_pods(const CsiMount *mount) {
+        list_foreach(other, mount->manager->mounts)
+                if (other != mount && is_same_volume(other, mount))
+                        return true;
+        return false;
+}
+
+static bool is_busy(const CsiMount *mount) {
+        list_foreach(other, mount->manager->mounts)
+                if (other != mount && other->step != CSI_STEP_NONE && is_same_volume(other, mount))
+                        return true;
+        return false;
+}
+
+/* ---- the end of an operation ---- */
+
+static void wake_others(const CsiMount *mount) {
+        list_foreach(other, mount->manager->mounts)
+                if (other != mount && is_same_volume(other, mount))
+                        other->due = MIN(other->due, now_boottime_usec());
+}
+
+static void end_operation(CsiMount *mount, uint64_t delay) {
+        mount->step = CSI_STEP_NONE;
+        mount->call = 0;
+        csi_mount_request_free(mount->request);
+        mount->request = NULL;
+        mount->due = now_boottime_usec() + delay;
+        wake_others(mount);
+        csi_manager_arm(mount->manager);
+}
+
+static void set_error(CsiMount *mount, CsiStep step, const char *why) {
+        char *text =
+                text_format("%s failed for volume \"%s\" : %s", step_words[step], mount->name, why);
+
+        if (!streq_ptr(text, mount->error) && (mount->is_unwanted || step >= CSI_STEP_UNPUBLISH))
+                log_warning("Pod %s: %s", mount->pod_uid, strna(text));
+        free(mount->error);
+        mount->error = text;
+        mount->is_error_new = true;
+}
+
+static void fail_operation(CsiMount *mount, CsiStep step, const char *why) {
+        set_error(mount, step, why);
+        mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
+        end_operation(mount, mount->delay);
+        mount->manager->config.on_pod_changed(mount->pod_uid, mount->manager->config.userdata);
+}
+
+static void finish_mount(CsiMount *mount) {
+        mount->is_published = true;
+        mount->delay = 0;
+        text_replace(&mount->error, NULL);
+        mount->is_error_new = false;
+        end_operation(mount, 0);
+        mount->due = mount->is_unwanted ? mount->due : USEC_INFINITY;
+        mount->manager->config.on_pod_changed(mount->pod_uid, mount->manager->config.userdata);
+}
+
+/* ---- calls ---- */
+
+static void call_driver(CsiMount *mount, CsiStep step, const Buffer *request) {
+        CsiManager *manager = mount->manager;
+        const CsiDriver *driver = csi_manager_find_driver(manager, mount->driver);
+        CsiCallSpec call = { .call = ++manager->last_call,
+                             .method = csi_step_methods[step],
+                             .request = request,
+                             .usec = CALL_USEC };
+        int r = -ENOTCONN;
+
+        mount->step = step;
+        mount->call = call.call;
+        if (driver && manager->call) {
+                call.endpoint = driver->endpoint;
+                r = manager->call(&call, manager->call_userdata);
+        }
+        if (r < 0) {
+                cleanup_free char *why = text_format(
+                        "rpc error: code = Unavailable desc = cannot connect to the driver: %s",
+                        strerror(-r));
+
+                csi_mount_answer(mount, 14, strna(why), NULL);
+        }
+}
+
+static bool driver_can(const CsiMount *mount, CsiCapability capability) {
+        return mount->capabilities & 1U << capability;
+}
+
+static int64_t access_mode(const CsiMount *mount) {
+        static const int64_t modes[] = {
+                [CSI_ACCESS_READ_WRITE_ONCE] = 1,
+                [CSI_ACCESS_READ_ONLY_MANY] = 3,
+                [CSI_ACCESS_READ_WRITE_MANY] = 5,
+                [CSI_ACCESS_READ_WRITE_ONCE_POD] = 1,
+        };
+        bool tells_writers = driver_can(mount, CSI_SINGLE_NODE_MULTI_WRITER);
+
+        if (tells_writers && mount->request->access == CSI_ACCESS_READ_WRITE_ONCE)
+                return 7;
+        if (tells_writers && mount->request->access == CSI_ACCESS_READ_WRITE_ONCE_POD)
+                return 6;
+        return modes[mount->request->access];
+}
+
+/* An ephemeral volume is never staged. */
+static bool is_staging(const CsiMount *mount) {
+        return !mount->is_ephemeral && driver_can(mount, CSI_STAGE_UNSTAGE_VOLUME);
+}
+
+static void call_stage(CsiMount *mount, CsiStep step) {
+        const CsiMountRequest *request = mount->request;
+        cleanup_free char *staging = is_staging(mount) ? stage_path(mount) : NULL;
+        cleanup_free char *target = step == CSI_STEP_PUBLISH ? publish_path(mount) : NULL;
+        cleanup_buffer Buffer body = { 0 };
+        int r = encode_csi_stage_request(
+                &(CsiStageRequest){
+                        .volume_id = mount->handle,
+                        .publish_context = &request->publish_context,
+                        .staging_path = staging,
+                        .target_path = target,
+                        .fs_type = request->fs_type,
+                        .mount_flags = request->mount_options,
+                        .mount_group =
+                                driver_can(mount, CSI_VOLUME_MOUNT_GROUP) ? request->group : NULL,
+                        .access_mode = access_mode(mount),
+                        .is_read_only = request->is_read_only,
+                        .secrets = target ? &request->publish_secrets : &request->stage_secrets,
+                        .volume_context = &request->attributes },
+                &body);
+
+        if (r < 0 || (is_staging(mount) && !staging) || (step == CSI_STEP_PUBLISH && !target))
+                fail_operation(mount, step, strerror(r < 0 ? -r : ENOMEM));
+        else
+                call_driver(mount, step, &body);
+        if (body.data)
+                explicit_bzero(body.data, body.length);
+}
+
+/* ---- mounting ---- */
+
+int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
+        if (is_busy(mount)) {
+                csi_mount_request_free(request);
+                return 0;
+        }
+        mount->request = request;
+        mount->was_uncertain = mount->may_be_published;
+        mount->was_stage_uncertain = find_stage(mount);
+        if (csi_manager_find_driver(mount->manager, mount->driver)) {
+                call_driver(mount, CSI_STEP_MOUNT, &(Buffer){ 0 });
+                return 0;
+        }
+        if (mount->is_ephemeral)
+                (void) error_setf(reterr, EIO,
+                                  "MountVolume.SetUp failed for volume \"%s\" : kubernetes.io/csi: "
+                                  "mounter.SetUpAt failed to get CSI client: driver name %s not "
+                                  "found in the list of registered CSI drivers",
+                                  mount->name, mount->driver);
+        else
+                (void) error_setf(reterr, EIO,
+                                  "MountVolume.MountDevice failed for volume \"%s\" : "
+                                  "kubernetes.io/csi: attacher.MountDevice failed to create "
+                                  "newCsiDriverClient: driver name %s not found in the list of "
+                                  "registered CSI drivers",
+                                  mount->name, mount->driver);
+        (void) text_replace(&mount->error, reterr ? reterr->message : NULL);
+        mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
+        end_operation(mount, mount->delay);
+        return -EIO;
+}
+
+static void publish_volume(CsiMount *mount) {
+        int r = write_publish_data(mount);
+
+        mount->may_be_published = true;
+        if (r < 0)
+                fail_operation(mount, CSI_STEP_PUBLISH, strerror(-r));
+        else
+                call_stage(mount, CSI_STEP_PUBLISH);
+}
+
+static void stage_volume(CsiMount *mount) {
+        CsiStage *stage = get_stage(mount);
+        int r = stage ? 0 : -ENOMEM;
+
+        if (stage && stage->is_staged) {
+                publish_volume(mount);
+                return;
+        }
+        if (r >= 0)
+                r = write_stage_data(mount);
+        if (r < 0)
+                fail_operation(mount, CSI_STEP_STAGE, strerror(-r));
+        else
+                call_stage(mount, CSI_STEP_STAGE);
+}
+
+/* Whether the driver may still act, or has acted. */
+static bool is_final(int64_t code) {
+        return code != 1 && code != 4 && code != 8 && code != 10 && code != 14;
+}
+
+static void fail_mount(CsiMount *mount, int64_t code, const char *error) {
+        CsiStage *stage = find_stage(mount);
+        CsiStep step = mount->step;
+
+        if (step == CSI_STEP_PUBLISH && is_final(code) && !mount->was_uncertain &&
+            remove_publish_files(mount) >= 0)
+                mount->may_be_published = false;
+        if (step == CSI_STEP_STAGE && is_final(code) && !mount->was_stage_uncertain && stage &&
+            remove_stage_files(mount) >= 0)
+                forget_stage(mount->manager, stage);
+        fail_operation(mount, step, error);
+}
+
+/* ---- unmounting ---- */
+
+static void unstage_volume(CsiMount *mount) {
+        cleanup_free char *path = stage_path(mount);
+        cleanup_buffer Buffer request = { 0 };
+        int r = path ? encode_csi_unstage_request(mount->handle, path, &request) : -ENOMEM;
+
+        if (r < 0)
+                fail_operation(mount, CSI_STEP_UNSTAGE, strerror(-r));
+        else
+                call_driver(mount, CSI_STEP_UNSTAGE, &request);
+}
+
+static void end_stage(CsiMount *mount) {
+        CsiStage *stage = find_stage(mount);
+        int r = remove_stage_files(mount);
+
+        if (r < 0) {
+                fail_operation(mount, CSI_STEP_UNSTAGE, strerror(-r));
+                return;
+        }
+        if (stage)
+                forget_stage(mount->manager, stage);
+        end_operation(mount, 0);
+}
+
+static void unpublish_volume(CsiMount *mount) {
+        cleanup_free char *path = publish_path(mount);
+        cleanup_buffer Buffer request = { 0 };
+        int r = path ? encode_csi_unstage_request(mount->handle, path, &request) : -ENOMEM;
+
+        if (r < 0)
+                fail_operation(mount, CSI_STEP_UNPUBLISH, strerror(-r));
+        else
+                call_driver(mount, CSI_STEP_UNPUBLISH, &request);
+}
+
+static void end_publish(CsiMount *mount) {
+        int r = remove_publish_files(mount);
+
+        DIE_AT("csi.unpublished");
+        if (r < 0) {
+                fail_operation(mount, CSI_STEP_UNPUBLISH, strerror(-r));
+                return;
+        }
+        mount->may_be_published = mount->is_published = false;
+        end_operation(mount, 0);
+}
+
+bool csi_unmount_step(CsiMount *mount) {
+        bool needs_unstage =
+                !mount->may_be_published && find_stage(mount) && !is_shared_by_pods(mount);
+
+        if (mount->step != CSI_STEP_NONE || mount->due > now_boottime_usec())
+                return false;
+        if (!mount->may_be_published && !needs_unstage)
+                return true;
+        mount->due = USEC_INFINITY;
+        if (is_busy(mount))
+                return false;
+        if (!csi_manager_find_driver(mount->manager, mount->driver)) {
+                cleanup_free char *why = text_format(
+                        "driver name %s not found in the list of registered CSI drivers",
+                        mount->driver);
+
+                set_error(mount, CSI_STEP_UNPUBLISH, strna(why));
+        } else if (mount->may_be_published)
+                unpublish_volume(mount);
+        else
+                call_driver(mount, CSI_STEP_UNMOUNT, &(Buffer){ 0 });
+        return false;
+}
+
+/* ---- answers ---- */
+
+void csi_mount_repeat(CsiMount *mount) {
+        end_operation(mount, 0);
+}
+
+static void take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
+        CsiDriver *driver = csi_manager_find_driver(mount->manager, mount->driver);
+
+        mount->capabilities = 0;
+        for (size_t i = 0; answer && i < answer->capabilities.n; i++)
+                if (answer->capabilities.items[i] > 0 && answer->capabilities.items[i] < 32)
+                        mount->capabilities |= 1U << answer->capabilities.items[i];
+        if (driver)
+                driver->capabilities = mount->capabilities;
+}
+
+static void continue_mount(CsiMount *mount) {
+        CsiStage *stage = find_stage(mount);
+
+        if (mount->step == CSI_STEP_STAGE && stage)
+                stage->is_staged = true;
+        if (mount->is_unwanted && mount->step != CSI_STEP_PUBLISH)
+                end_operation(mount, 0);
+        else if (mount->step == CSI_STEP_PUBLISH)
+                finish_mount(mount);
+        else if (mount->step == CSI_STEP_MOUNT && is_staging(mount))
+                stage_volume(mount);
+        else
+                publish_volume(mount);
+}
+
+void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
+                      const CsiNodeAnswer *answer) {
+        CsiStep step = mount->step;
+
+        if (code == 0 && (step == CSI_STEP_MOUNT || step == CSI_STEP_UNMOUNT))
+                take_capabilities(mount, answer);
+        if (code != 0 && step < CSI_STEP_UNPUBLISH)
+                fail_mount(mount, code, strna(error));
+        else if (code != 0)
+                fail_operation(mount, step, strna(error));
+        else if (step < CSI_STEP_UNPUBLISH)
+                continue_mount(mount);
+        else if (step == CSI_STEP_UNPUBLISH)
+                end_publish(mount);
+        else if (step == CSI_STEP_UNMOUNT && driver_can(mount, CSI_STAGE_UNSTAGE_VOLUME))
+                unstage_volume(mount);
+        else
+                end_stage(mount);
+}

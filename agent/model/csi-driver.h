@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The answers of a CSI driver on this node. Plain data; strings are owned. */
+
+#include "agent/model/values.h"
+
+/* csi.v1.NodeServiceCapability.RPC.Type */
+typedef enum CsiCapability {
+        CSI_STAGE_UNSTAGE_VOLUME = 1,
+        CSI_GET_VOLUME_STATS = 2,
+        CSI_EXPAND_VOLUME = 3,
+        CSI_VOLUME_CONDITION = 4,
+        CSI_SINGLE_NODE_MULTI_WRITER = 5,
+        CSI_VOLUME_MOUNT_GROUP = 6,
+} CsiCapability;
+
+/* Of NodeGetInfo, or of NodeGetCapabilities; the rest is empty. */
+typedef struct CsiNodeAnswer {
+        char *node_id;
+        int64_t max_volumes; /* 0: no limit */
+        StringMap segments;  /* of its topology */
+        IntList capabilities;
+} CsiNodeAnswer;
+
+/* A driver that is registered. */
+typedef struct CsiNodeDriver {
+        char *name;
+        char *node_id;
+        int64_t max_volumes;
+        StringMap segments; /* sorted */
+} CsiNodeDriver;
+
+typedef LIST_OF(CsiNodeDriver) CsiNodeDriverList;

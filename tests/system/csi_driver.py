@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A CSI driver of tests, by the reference implementation of gRPC, with its registrar. It stages a volume by a tmpfs, and publishes it by a
+bind mount of that; without staging it publishes a tmpfs."""
+
+import contextlib
+import os
+import subprocess
+import threading
+
+import grpc
+import world
+from device_plugin import Registrant, field, fields, start_server, texts
+
+DRIVER = "disk.csi.example.com"
+STAGE, STATS, EXPAND, CONDITION, MULTI_WRITER, GROUP = range(1, 7)
+
+
+def mapping(data, wanted):
+    """A map of strings."""
+    return {texts(value, 1)[0]: "".join(texts(value, 2)) for number, value in fields(data) if number == wanted}
+
+
+def first(data, wanted, default=""):
+    return next((value if isinstance(value, int) else value.decode() for number, value in fields(data) if number == wanted), default)
+
+
+def message(data, wanted):
+    return next((value for number, value in fields(data) if number == wanted), None)
+
+
+def capability_of(data):
+    """A VolumeCapability."""
+    mount = message(data, 2)
+    return {"fs_type": first(mount, 1), "flags": texts(mount, 2), "group": first(mount, 3), "mode": first(message(data, 3) or b"", 1, 0)}
+
+
+class CsiDriver:
+    """Serves csi.v1.Node. The test chooses its answers."""
+
+    def __init__(self, node, name=DRIVER, capabilities=(STAGE,), node_id="n1", limit=0, topology=None, versions=("1.0.0",)):
+        self.kubelet = os.path.join(node.directory, "kubelet")
+        self.name, self.capabilities, self.node_id, self.limit = name, list(capabilities), node_id, limit
+        self.topology, self.versions = topology or {}, versions
+        self.directory = os.path.join(self.kubelet, "plugins", name)
+        self.path = os.path.join(self.directory, "csi.sock")
+        self.calls = []  # (method, {request})
+        self.errors = {}  # method: (code, text), or a list of them
+        self.hold = {}  # method: an event that it waits for
+        self.server = self.registrar = None
+        self.node = node
+        os.makedirs(self.directory, exist_ok=True)
+        self.serve()
+
+    def serve(self):
+        names = ("NodeGetInfo", "NodeGetCapabilities", "NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume",
+                 "NodeUnstageVolume")
+        handlers = {name: grpc.unary_unary_rpc_method_handler(lambda request, context, name=name: self.handle(name, request, context))
+                    for name in names}
+        self.server = start_server(self.path, {"csi.v1.Node": handlers}, self.server)
+
+    def register(self, **options):
+        """By its registrar, a container of the same pod."""
+        if self.registrar:
+            self.registrar.stop()
+        self.registrar = Registrant(self.node, "CSIPlugin", self.name, endpoint=self.path, versions=self.versions,
+                                    socket=f"{self.name}-reg.sock", **options)
+        return self
+
+    def wait_registered(self):
+        world.wait(lambda: (True, "") in self.registrar.statuses, lambda: self.registrar.statuses)
+        return self
+
+    def handle(self, method, request, context):
+        parsed = getattr(self, "parse_" + method, lambda data: {})(request)
+        self.calls.append((method, parsed))
+        if method in self.hold:
+            self.hold[method].wait(world.DEADLINE)
+        error = self.errors.get(method)
+        if isinstance(error, list):
+            error = error.pop(0) if error else None
+        if error:
+            context.abort(*error)
+        return getattr(self, "do_" + method, lambda parsed: b"")(parsed)
+
+    def do_NodeGetInfo(self, _):
+        segments = b"".join(field(1, field(1, key) + field(2, value)) for key, value in self.topology.items())
+        return field(1, self.node_id) + field(2, self.limit) + (field(3, segments) if segments else b"")
+
+    def do_NodeGetCapabilities(self, _):
+        return b"".join(field(1, field(1, field(1, capability))) for capability in self.capabilities)
+
+    @staticmethod
+    def parse_NodeStageVolume(data):
+        return {"id": first(data, 1), "publish_context": mapping(data, 2), "staging": first(data, 3),
+                "capability": capability_of(message(data, 4)), "secrets": mapping(data, 5), "context": mapping(data, 6)}
+
+    @staticmethod
+    def parse_NodePublishVolume(data):
+        return {"id": first(data, 1), "publish_context": mapping(data, 2), "staging": first(data, 3), "target": first(data, 4),
+                "capability": capability_of(message(data, 5)), "read_only": bool(first(data, 6, 0)), "secrets": mapping(data, 7),
+                "context": mapping(data, 8)}
+
+    @staticmethod
+    def parse_NodeUnpublishVolume(data):
+        return {"id": first(data, 1), "target": first(data, 2)}
+
+    @staticmethod
+    def parse_NodeUnstageVolume(data):
+        return {"id": first(data, 1), "staging": first(data, 2)}
+
+    def do_NodeStageVolume(self, call):
+        if not mounted_at(call["staging"]):
+            mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["staging"])
+        return b""
+
+    def do_NodePublishVolume(self, call):
+        os.makedirs(call["target"], exist_ok=True)
+        if mounted_at(call["target"]):
+            return b""
+        if call["staging"]:
+            mount("--bind", call["staging"], call["target"])
+        else:
+            mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["target"])
+        return b""
+
+    @staticmethod
+    def do_NodeUnpublishVolume(call):
+        unmount(call["target"])
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(call["target"])
+        return b""
+
+    @staticmethod
+    def do_NodeUnstageVolume(call):
+        unmount(call["staging"])
+        return b""
+
+    def methods(self, *without):
+        """The methods that were called, in their order."""
+        return [method for method, _ in self.calls if method not in ("NodeGetInfo", "NodeGetCapabilities", *without)]
+
+    def call(self, method):
+        """The request of its last call."""
+        return [parsed for name, parsed in self.calls if name == method][-1]
+
+    def count(self, method):
+        return self.methods().count(method)
+
+    def fail(self, method, code, text, times=None):
+        error = (code, text)
+        self.errors[method] = [error] * times if times else error
+
+    def hold_back(self, method):
+        self.hold[method] = threading.Event()
+        return self.hold[method]
+
+    def crash(self):
+        """The process is gone; its sockets stay."""
+        self.server.stop(0).wait()
+
+    def stop(self):
+        for event in self.hold.values():
+            event.set()
+        if self.registrar:
+            self.registrar.stop()
+        self.server.stop(0).wait()
+
+
+def mount(*words):
+    subprocess.run(["mount", *words], check=True)
+
+
+def unmount(path):
+    while mounted_at(path):
+        subprocess.run(["umount", path], check=True)
+
+
+def mounted_at(path):
+    return any(line.split()[4] == path for line in (world.read("/proc/self/mountinfo") or "").splitlines())

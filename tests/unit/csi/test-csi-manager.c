@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/csi/csi-files.h"
+#include "agent/csi/csi-manager.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static void ignore_pod(const char *uid, void *userdata) {
+}
+
+static void ignore_drivers(void *userdata) {
+}
+
+static CsiManager *new_manager(sd_event **ret_event, const char *directory) {
+        CsiManager *manager = NULL;
+
+        REQUIRE(sd_event_new(ret_event) >= 0);
+        REQUIRE(csi_manager_new(&(CsiManagerConfig){ .event = *ret_event,
+                                                     .kubelet_dir = directory,
+                                                     .node_name = "n",
+                                                     .on_pod_changed = ignore_pod,
+                                                     .on_drivers_changed = ignore_drivers },
+                                &manager) >= 0);
+        return manager;
+}
+
+static bool is_accepted(const CsiManager *manager, const char *name, const char *version) {
+        char *versions[] = { (char *) (uintptr_t) version, NULL };
+
+        return csi_manager_check_driver(manager, name, "/e", version ? versions : NULL, NULL) >= 0;
+}
+
+TEST(driver_needs_a_name_and_a_version_of_1)
+{
+        char *versions[] = { (char *) (uintptr_t) "1.2.3", NULL };
+        sd_event *event;
+        CsiManager *manager = new_manager(&event, "/nowhere");
+
+        EXPECT(is_accepted(manager, "a.example.com", "1.0"));
+        EXPECT(is_accepted(manager, "a", "v1.9.12"));
+        EXPECT(!is_accepted(manager, "a", "0.3.0"));
+        EXPECT(!is_accepted(manager, "a", "2.0.1"));
+        EXPECT(!is_accepted(manager, "a", "1"));
+        EXPECT(!is_accepted(manager, "a", "1.x"));
+        EXPECT(!is_accepted(manager, "a", NULL));
+        EXPECT(!is_accepted(manager, "..", "1.0.0"));
+        EXPECT(!is_accepted(manager, "a/b", "1.0.0"));
+        EXPECT(!is_accepted(manager, "", "1.0.0"));
+        REQUIRE(csi_manager_register(manager, "a", "/e", versions, &(CsiNodeAnswer){ 0 }) >= 0);
+        EXPECT(!is_accepted(manager, "a", "1.2.3"));
+        EXPECT(is_accepted(manager, "a", "1.2.4"));
+        EXPECT_EQ(csi_manager_drivers(manager)->n, 1);
+        csi_manager_unregister(manager, "a");
+        EXPECT_EQ(csi_manager_drivers(manager)->n, 0);
+        csi_manager_free(manager);
+        sd_event_unref(event);
+}
+
+TEST(names_are_those_of_the_kubelet)
+{
+        char name[CSI_NAME_SIZE];
+
+        csi_attachment_name("h", "d", "n", name);
+        EXPECT_STREQ(name, "csi-9072ed11cc1acb5fa433a877ff339b6311d013f33bddd1d0092711a8ace5b16d");
+        EXPECT_EQ(strlen(name), (size_t) CSI_NAME_SIZE - 1);
+}
+
+static unsigned n_found;
+
+static int count_found(const char *pod_uid, const CsiVolumeData *data, void *userdata) {
+        EXPECT_STREQ(data->handle, "h");
+        n_found += pod_uid ? 1 : 100;
+        return 0;
+}
+
+TEST(volumes_on_the_disk_are_found_and_removed)
+{
+        const CsiVolumeData staged = { .driver = (char *) (uintptr_t) "d",
+                                       .handle = (char *) (uintptr_t) "h" };
+        CsiVolumeData published = staged;
+        cleanup_free char *stage = csi_stage_dir("d", "h"), *publish = csi_publish_dir("u", "v"),
+                          *other = csi_publish_dir("u", "w");
+        cleanup_close int fd = -EBADF;
+
+        published.name = (char *) (uintptr_t) "v";
+        REQUIRE(stage && publish && other);
+        fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        REQUIRE(csi_files_write(fd, stage, CSI_STAGE_NAME, &staged) >= 0);
+        REQUIRE(csi_files_write(fd, publish, NULL, &published) >= 0);
+        REQUIRE(csi_files_write(fd, other, NULL, &published) >= 0); /* of another name */
+        n_found = 0;
+        EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
+        EXPECT_EQ(n_found, 101);
+        EXPECT(csi_files_remove(fd, stage, CSI_STAGE_NAME) >= 0);
+        EXPECT(csi_files_remove(fd, publish, CSI_MOUNT_NAME) >= 0);
+        EXPECT(csi_files_remove(fd, other, CSI_MOUNT_NAME) >= 0);
+        EXPECT(csi_files_remove(fd, other, CSI_MOUNT_NAME) >= 0);
+        EXPECT(faccessat(fd, "pods/u", F_OK, 0) < 0);
+}
