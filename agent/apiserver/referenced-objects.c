@@ -20,7 +20,7 @@
 #include "common/text.h"
 
 /* A volume is expected to be attached within so long; later it is asked less often. */
-#define ATTACH_USEC (2 * 60 * USEC_PER_SEC)
+#define ATTACH_USEC (120 * USEC_PER_SEC)
 
 enum {
         OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024,

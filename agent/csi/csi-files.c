@@ -137,7 +137,7 @@ static int find_volume(const VolumeSearch *search, const char *pod_uid, const ch
         cleanup_close int fd =
                 open_no_symlinks(search->kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
         cleanup_free char *text = NULL;
-        size_t length;
+        size_t length = 0;
         int r = fd;
 
         if (fd >= 0)

@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#define CALL_USEC (2 * 60 * USEC_PER_SEC)
+#define CALL_USEC (120 * USEC_PER_SEC)
 
 static const BackOffLimits operation_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 

@@ -116,8 +116,8 @@ CniBuiltInNetwork built_in_ranges_choose(const Config *config, const char *own) 
                 else
                         network.ipv4 = *cidr;
         if (network.ipv6 && !cni_built_in_has_ipv6(&network))
-                log_warning("mainstay.podCIDRs: IPv6 is disabled on this node (net.ipv6.conf.all."
-                            "disable_ipv6); pods get no address of %s",
+                log_warning("mainstay.podCIDRs: IPv6 is disabled on this node by "
+                            "net.ipv6.conf.all.disable_ipv6; pods get no address of %s",
                             network.ipv6);
         return network;
 }

@@ -25,7 +25,7 @@
 #define DIRECTORY      "plugins_registry"
 #define DEVICE_VERSION "v1beta1"
 
-#define NODE_INFO_USEC (2 * 60 * USEC_PER_SEC)
+#define NODE_INFO_USEC (120 * USEC_PER_SEC)
 
 /* How long a device plugin may take to listen at its endpoint. */
 #define CONNECT_USEC (10 * USEC_PER_SEC)
