@@ -4,6 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "agent/plugin-host/csi-answers.h"
 #include "agent/plugin-host/device-plugin-messages.h"
 #include "agent/plugin-host/plugin-info.h"
 #include "common/cleanup.h"
@@ -19,6 +20,9 @@ static void send_to_agent(PluginMessage *message) {
                                NULL) == 0);
         assert(strv_length(received.ids) == strv_length(message->ids));
         assert(received.devices.n == message->devices.n);
+        assert(received.csi.max_volumes == message->csi.max_volumes);
+        assert(received.csi.segments.n == message->csi.segments.n);
+        assert(received.csi.capabilities.n == message->csi.capabilities.n);
         assert(device_edits_normalize(&received.edits) == 0);
         assert(device_edits_check(&received.edits, NULL) == 0);
         plugin_message_done(&received);
@@ -31,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (size < 1)
                 return 0;
-        switch (data[0] % 4) {
+        switch (data[0] % 6) {
         case 0:
                 r = decode_plugin_info(answer, size - 1, &message);
                 break;
@@ -41,8 +45,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         case 2:
                 r = decode_preferred_answer(answer, size - 1, &message.ids, NULL);
                 break;
-        default:
+        case 3:
                 r = decode_allocate_answer(answer, size - 1, &message.edits, NULL);
+                break;
+        case 4:
+                r = decode_csi_node_info(answer, size - 1, &message.csi);
+                break;
+        default:
+                r = decode_csi_capabilities(answer, size - 1, &message.csi);
                 break;
         }
         if (r >= 0)
