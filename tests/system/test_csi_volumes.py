@@ -5,6 +5,7 @@ back-off, and what happens when the agent, mainstay-plugins or the driver ends i
 import json
 import os
 
+import failing
 import grpc
 import pytest
 import specs
@@ -193,6 +194,23 @@ def test_pod_that_is_removed_while_no_agent_runs_has_its_volume_unmounted(node, 
     node.start()
     wait(lambda: driver.methods() == ["NodePublishVolume", "NodeUnpublishVolume"], lambda: (driver.calls, node.said()))
     wait_cleaned(node)
+
+
+def test_agent_that_dies_after_the_unmount_leaves_nothing(archive):
+    node = failing.FailingNode(archive)
+    driver = CsiDriver(node).register().wait_registered()
+    try:
+        node.drop(csi_pod("web"))
+        node.wait_running("web")
+        node.arm({"mainstayd:csi.unpublished": "1*panic"})
+        node.remove("web")
+        wait(lambda: node.get("/pods")[0] == 200 and node.n_deaths == 1, "the agent has died and is there again")
+        node.wait_gone("web")
+        wait_cleaned(node)
+        assert driver.methods()[:2] == ["NodePublishVolume", "NodeUnpublishVolume"]
+    finally:
+        node.finish()
+        driver.stop()
 
 
 def test_volume_of_a_pod_that_nobody_knows_is_unmounted_once_its_driver_is_there(node, make_driver):
