@@ -98,13 +98,16 @@ static int is_shared(const char *path) {
 
 static int make_shared_mount(const char *directory) {
         cleanup_free char *real = NULL;
+        struct stat st;
         int r;
 
         if (mkdir(directory, KUBELET_MODE) < 0 && errno != EEXIST)
                 return -errno;
         real = realpath(directory, NULL);
-        if (!real)
+        if (!real || stat(real, &st) < 0)
                 return -errno;
+        if (!S_ISDIR(st.st_mode))
+                return -ENOTDIR;
         r = is_shared(real);
         if (r != 0)
                 return r;
