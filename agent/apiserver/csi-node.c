@@ -60,9 +60,8 @@ static json_t *write_drivers(const CsiNodeWriter *writer) {
         json_t *list = json_array(), *old;
         size_t at;
 
-        json_array_foreach(json_object_get(json_object_get(writer->known, "spec"), "drivers"), at,
-                           old) {
-                const char *name = json_string_value(json_object_get(old, "name"));
+        json_array_foreach(json_at(writer->known, "spec", "drivers"), at, old) {
+                const char *name = json_text(old, "name");
 
                 if (name && !strv_contains(writer->seen, name))
                         (void) json_array_append(list, old);
@@ -92,17 +91,16 @@ static json_t *write_csi_node(const CsiNodeWriter *writer) {
 
 /* It belongs to an earlier Node of this name. */
 static bool is_foreign(const CsiNodeWriter *writer) {
-        const json_t *owner = json_array_get(
-                json_object_get(json_object_get(writer->known, "metadata"), "ownerReferences"), 0);
-        const char *uid = json_string_value(json_object_get(owner, "uid"));
+        const json_t *owner =
+                json_array_get(json_at(writer->known, "metadata", "ownerReferences"), 0);
+        const char *uid = json_text(owner, "uid");
 
         return uid && !streq(uid, writer->node_uid);
 }
 
 static bool is_up_to_date(const CsiNodeWriter *writer, const json_t *wanted) {
-        return writer->known &&
-               json_equal(json_object_get(json_object_get(writer->known, "spec"), "drivers"),
-                          json_object_get(json_object_get(wanted, "spec"), "drivers"));
+        return writer->known && json_equal(json_at(writer->known, "spec", "drivers"),
+                                           json_at(wanted, "spec", "drivers"));
 }
 
 /* ---- requests ---- */
@@ -206,7 +204,7 @@ static void report_error(CsiNodeWriter *writer, const char *key, const KubeRespo
 
 static KubeWorkResult take_csi_node(CsiNodeWriter *writer, const KubeResponse *response) {
         json_t *object = json_loadb(response->body, response->length, 0, NULL);
-        const char *kind = json_string_value(json_object_get(object, "kind"));
+        const char *kind = json_text(object, "kind");
 
         if (streq_ptr(kind, "CSINode")) {
                 bool was_deleted = writer->known && is_foreign(writer);

@@ -91,6 +91,13 @@ void csi_mount_free(CsiMount *mount);
 
 /* ---- csi-operation.c ---- */
 
+/* The stage belongs to the manager. NULL: out of memory. */
+CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle);
+void csi_stage_free(CsiManager *manager, CsiStage *stage);
+
+/* Other mounts of its volume that wait are looked at soon. */
+void csi_mount_wake_others(const CsiMount *mount);
+
 /* Copies what the calls need. 0 or -ENOMEM. */
 int csi_mount_request_new(const Pod *pod, const CsiVolume *volume, CsiMountRequest **ret);
 void csi_mount_request_free(CsiMountRequest *request);

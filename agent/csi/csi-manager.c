@@ -347,9 +347,7 @@ void csi_manager_arm(CsiManager *manager) {
 static void end_mount(CsiManager *manager, CsiMount *mount) {
         LIST_REMOVE(manager->mounts, mount);
         manager->config.on_pod_changed(mount->pod_uid, manager->config.userdata);
-        list_foreach(other, manager->mounts)
-                if (streq(other->driver, mount->driver) && streq(other->handle, mount->handle))
-                        other->due = MIN(other->due, now_boottime_usec());
+        csi_mount_wake_others(mount);
         csi_mount_free(mount);
 }
 
@@ -400,7 +398,6 @@ void csi_manager_on_calls_lost(CsiManager *manager, bool were_read) {
 static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void *userdata) {
         CsiManager *manager = userdata;
         CsiMount *mount;
-        CsiStage *stage;
 
         if (pod_uid) {
                 mount = add_csi_mount(manager, pod_uid, data->name, data->driver, data->handle);
@@ -410,13 +407,7 @@ static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void 
                 mount->is_ephemeral = data->is_ephemeral;
                 return 0;
         }
-        stage = calloc(1, sizeof(*stage));
-        if (!stage)
-                return -ENOMEM;
-        stage->driver = strdup(data->driver);
-        stage->handle = strdup(data->handle);
-        LIST_PREPEND(manager->stages, stage);
-        return stage->driver && stage->handle ? 0 : -ENOMEM;
+        return csi_stage_add(manager, data->driver, data->handle) ? 0 : -ENOMEM;
 }
 
 int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret) {
@@ -470,11 +461,8 @@ CsiManager *csi_manager_free(CsiManager *manager) {
                 free_driver(manager, manager->drivers);
         list_foreach_safe(mount, manager->mounts)
                 csi_mount_free(mount);
-        list_foreach_safe(stage, manager->stages) {
-                free(stage->driver);
-                free(stage->handle);
-                free(stage);
-        }
+        while (manager->stages)
+                csi_stage_free(manager, manager->stages);
         free(manager->listed.items);
         sd_event_source_disable_unref(manager->timer);
         close_fd(manager->kubelet_fd);

@@ -184,6 +184,24 @@ static int remove_stage_files(const CsiMount *mount) {
 
 /* ---- stages ---- */
 
+CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle) {
+        CsiStage *stage = calloc(1, sizeof(*stage));
+
+        if (!stage)
+                return NULL;
+        stage->driver = strdup(driver);
+        stage->handle = strdup(handle);
+        LIST_PREPEND(manager->stages, stage);
+        return stage->driver && stage->handle ? stage : NULL;
+}
+
+void csi_stage_free(CsiManager *manager, CsiStage *stage) {
+        LIST_REMOVE(manager->stages, stage);
+        free(stage->driver);
+        free(stage->handle);
+        free(stage);
+}
+
 static CsiStage *find_stage(const CsiMount *mount) {
         list_foreach(stage, mount->manager->stages)
                 if (streq(stage->driver, mount->driver) && streq(stage->handle, mount->handle))
@@ -195,22 +213,7 @@ static CsiStage *find_stage(const CsiMount *mount) {
 static CsiStage *get_stage(const CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
 
-        if (stage)
-                return stage;
-        stage = calloc(1, sizeof(*stage));
-        if (!stage)
-                return NULL;
-        stage->driver = strdup(mount->driver);
-        stage->handle = strdup(mount->handle);
-        LIST_PREPEND(mount->manager->stages, stage);
-        return stage->driver && stage->handle ? stage : NULL;
-}
-
-static void forget_stage(CsiManager *manager, CsiStage *stage) {
-        LIST_REMOVE(manager->stages, stage);
-        free(stage->driver);
-        free(stage->handle);
-        free(stage);
+        return stage ? stage : csi_stage_add(mount->manager, mount->driver, mount->handle);
 }
 
 static bool is_same_volume(const CsiMount *a, const CsiMount *b) {
@@ -234,7 +237,7 @@ static bool is_busy(const CsiMount *mount) {
 
 /* ---- the end of an operation ---- */
 
-static void wake_others(const CsiMount *mount) {
+void csi_mount_wake_others(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
                 if (other != mount && is_same_volume(other, mount))
                         other->due = MIN(other->due, now_boottime_usec());
@@ -246,7 +249,7 @@ static void end_operation(CsiMount *mount, uint64_t delay) {
         csi_mount_request_free(mount->request);
         mount->request = NULL;
         mount->due = now_boottime_usec() + delay;
-        wake_others(mount);
+        csi_mount_wake_others(mount);
         csi_manager_arm(mount->manager);
 }
 
@@ -431,21 +434,22 @@ static void fail_mount(CsiMount *mount, int64_t code, const char *error) {
                 mount->may_be_published = false;
         if (step == CSI_STEP_STAGE && is_final(code) && !mount->was_stage_uncertain && stage &&
             remove_stage_files(mount) >= 0)
-                forget_stage(mount->manager, stage);
+                csi_stage_free(mount->manager, stage);
         fail_operation(mount, step, error);
 }
 
 /* ---- unmounting ---- */
 
-static void unstage_volume(CsiMount *mount) {
-        cleanup_free char *path = stage_path(mount);
+/* Takes 'path', NULL: out of memory. Unpublishing and unstaging have the same arguments. */
+static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
         cleanup_buffer Buffer request = { 0 };
         int r = path ? encode_csi_unstage_request(mount->handle, path, &request) : -ENOMEM;
 
+        free(path);
         if (r < 0)
-                fail_operation(mount, CSI_STEP_UNSTAGE, strerror(-r));
+                fail_operation(mount, step, strerror(-r));
         else
-                call_driver(mount, CSI_STEP_UNSTAGE, &request);
+                call_driver(mount, step, &request);
 }
 
 static void end_stage(CsiMount *mount) {
@@ -457,19 +461,8 @@ static void end_stage(CsiMount *mount) {
                 return;
         }
         if (stage)
-                forget_stage(mount->manager, stage);
+                csi_stage_free(mount->manager, stage);
         end_operation(mount, 0);
-}
-
-static void unpublish_volume(CsiMount *mount) {
-        cleanup_free char *path = publish_path(mount);
-        cleanup_buffer Buffer request = { 0 };
-        int r = path ? encode_csi_unstage_request(mount->handle, path, &request) : -ENOMEM;
-
-        if (r < 0)
-                fail_operation(mount, CSI_STEP_UNPUBLISH, strerror(-r));
-        else
-                call_driver(mount, CSI_STEP_UNPUBLISH, &request);
 }
 
 static void end_publish(CsiMount *mount) {
@@ -502,7 +495,7 @@ bool csi_unmount_step(CsiMount *mount) {
 
                 set_error(mount, CSI_STEP_UNPUBLISH, strna(why));
         } else if (mount->may_be_published)
-                unpublish_volume(mount);
+                call_unmount(mount, CSI_STEP_UNPUBLISH, publish_path(mount));
         else
                 call_driver(mount, CSI_STEP_UNMOUNT, &(Buffer){ 0 });
         return false;
@@ -555,7 +548,7 @@ void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
         else if (step == CSI_STEP_UNPUBLISH)
                 end_publish(mount);
         else if (step == CSI_STEP_UNMOUNT && driver_can(mount, CSI_STAGE_UNSTAGE_VOLUME))
-                unstage_volume(mount);
+                call_unmount(mount, CSI_STEP_UNSTAGE, stage_path(mount));
         else
                 end_stage(mount);
 }
