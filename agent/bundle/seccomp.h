@@ -35,8 +35,7 @@ DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 
 /* The profile resolved for a process that can never have other capabilities than these. Without
  * 'x32', rules for that ABI are left out: they would cost a runtime about 10 ms per start, for
- * programs that the kernel does not run. The result shares parts with the profile. NULL: out of
- * memory. */
+ * programs that the kernel does not run. NULL: out of memory. */
 json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32);
 
 /* The built-in profile, in the same format. NULL: out of memory. */

@@ -207,7 +207,7 @@ def test_both_default_profiles_serve_an_ordinary_program(make_node, builtin):
         node.write_config(mainstay={"seccompProfile": profile})
         node.start(ready=False)
         world.wait(lambda: node.agent.poll() is not None, "the agent refuses a profile that is none")
-        assert "lacks defaultAction" in node.said()
+        assert "has no defaultAction" in node.said()
         node.write_config(mainstay={"seccompProfile": "builtin"})
     node.start()
     script = ("mkdir /tmp/d && cd /tmp/d && echo x > f && mv f g && ln -s g h && cat h | wc -c && ls -l && rm -r /tmp/d; "

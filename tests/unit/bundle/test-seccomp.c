@@ -178,8 +178,8 @@ TEST(invalid_profile_is_refused_with_its_path)
                 const char *sentence;
         } cases[] = {
                 { "{", "is not valid JSON: 1:1" },
-                { "[]", "lacks defaultAction" },
-                { "{\"defaultAction\":1}", "lacks defaultAction" },
+                { "[]", "has no defaultAction" },
+                { "{\"defaultAction\":1}", "has no defaultAction" },
         };
         cleanup_free char *path = path_join(test_directory(), "profile.json");
 
