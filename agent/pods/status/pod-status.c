@@ -30,7 +30,13 @@ static ContainerStatusList *status_list_of(const PodSpec *spec, size_t i, PodSta
 }
 
 static void sort_statuses_by_name(ContainerStatusList *list) {
-        qsort(list->items, list->n, sizeof(ContainerStatus), compare_status_by_name);
+        if (list->n > 1)
+                qsort(list->items, list->n, sizeof(ContainerStatus), compare_status_by_name);
+}
+
+static int container_statuses_new(size_t n, ContainerStatusList *ret) {
+        ret->items = n > 0 ? calloc(n, sizeof(ContainerStatus)) : NULL;
+        return n > 0 && !ret->items ? -ENOMEM : 0;
 }
 
 static int fill_container_statuses(const PodStatusInput *input, PodStatus *status) {
@@ -42,13 +48,9 @@ static int fill_container_statuses(const PodStatusInput *input, PodStatus *statu
                 .has_resize_error = input->resize_error != NULL,
         };
 
-        status->init_containers.items =
-                calloc(spec->init_containers.n + 1, sizeof(ContainerStatus));
-        status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
-        status->ephemeral_containers.items =
-                calloc(spec->ephemeral_containers.n + 1, sizeof(ContainerStatus));
-        if (!status->init_containers.items || !status->containers.items ||
-            !status->ephemeral_containers.items)
+        if (container_statuses_new(spec->init_containers.n, &status->init_containers) < 0 ||
+            container_statuses_new(spec->containers.n, &status->containers) < 0 ||
+            container_statuses_new(spec->ephemeral_containers.n, &status->ephemeral_containers) < 0)
                 return -ENOMEM;
         if (input->admission->rejection_reason) /* the kubelet reports no containers either */
                 return 0;
