@@ -34,7 +34,7 @@
 #include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "common/memory-trim.h"
+#include "common/memory-trim-timer.h"
 #include "common/message-ids.h"
 #include "common/strv.h"
 

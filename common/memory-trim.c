@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/memory-trim.h"
 
-#include "common/clock.h"
-#include "common/event-source.h"
-
 #include <link.h>
 #include <malloc.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum {
-        BURST_USEC = 2000000,
-        PAUSE_USEC = 150000,
-        ACCURACY_USEC = 100000,
+        STACK_BYTES = 112 * 1024, /* less than the kernel lets the stack of a program have */
+        FRAME_BYTES = 1024,       /* more than the calls from here need */
 };
+
+static void trim_stack(uintptr_t frame) {
+        uintptr_t page = (uintptr_t) getpagesize();
+        uintptr_t end = (frame - FRAME_BYTES) / page * page;
+
+        (void) madvise((void *) (end - STACK_BYTES), STACK_BYTES, MADV_DONTNEED);
+}
 
 /* Read-only pages are as in the file, so nothing is lost. */
 static void trim_loaded_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
-        uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+        uintptr_t page = (uintptr_t) getpagesize();
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         uintptr_t end = start + segment->p_memsz;
 
@@ -36,23 +40,5 @@ static int trim_loaded_object(struct dl_phdr_info *object, size_t size, void *us
 void memory_trim(void) {
         (void) malloc_trim(0);
         (void) dl_iterate_phdr(trim_loaded_object, NULL);
-}
-
-static int on_memory_trim_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
-        memory_trim();
-        return 0;
-}
-
-int memory_trim_timer_new(sd_event *event, sd_event_source **ret) {
-        return event_add_disabled_timer(event, ret, CLOCK_BOOTTIME, ACCURACY_USEC,
-                                        on_memory_trim_timer, NULL);
-}
-
-void memory_trim_timer_schedule(sd_event_source *timer) {
-        if (sd_event_source_get_enabled(timer, NULL) == 0)
-                (void) event_timer_arm(timer, BURST_USEC);
-}
-
-void memory_trim_timer_restart(sd_event_source *timer) {
-        (void) event_timer_arm(timer, PAUSE_USEC);
+        trim_stack((uintptr_t) __builtin_frame_address(0));
 }

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/list.h"
-#include "common/memory-trim.h"
+#include "common/memory-trim-timer.h"
 
 enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/list.h"
 #include "common/log.h"
-#include "common/memory-trim.h"
+#include "common/memory-trim-timer.h"
 #include "common/text.h"
 
 #include <fcntl.h>

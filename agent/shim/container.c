@@ -6,7 +6,6 @@
 #include "agent/shim/mounts.h"
 #include "agent/shim/oom.h"
 #include "agent/shim/pid-namespace.h"
-#include "agent/shim/process-memory.h"
 #include "agent/shim/rootfs.h"
 #include "agent/shim/runtime.h"
 #include "common/cgroup.h"
@@ -15,6 +14,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory-trim.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -267,7 +267,7 @@ static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
                 container_exited(shim, attempt, status);
         else if (attempt->signal_at == USEC_INFINITY && attempt->stop_signal != 0)
                 (void) kill(pid, attempt->stop_signal); /* a stop was requested in the meantime */
-        process_trim_memory();
+        memory_trim();
 }
 
 static void on_run_task_done(const TaskResult *result, void *userdata) {

@@ -6,10 +6,10 @@
 #include "agent/shim/container-log.h"
 #include "agent/shim/copier-channel.h"
 #include "agent/shim/epoll-loop.h"
-#include "agent/shim/process-memory.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/failpoint.h"
+#include "common/memory-trim.h"
 
 #include <sys/ioctl.h>
 
@@ -406,7 +406,7 @@ static void on_copier_command(EpollSource *source, uint32_t events) {
         for (unsigned i = 0; i < MESSAGES_PER_TURN && r >= 0; i++)
                 r = receive_shim_message(process);
         process->is_over = r < 0 && r != -EAGAIN;
-        process_trim_memory();
+        memory_trim();
 }
 
 _Noreturn void copier_process_run(int socket_fd, int files_fd) {

@@ -2,7 +2,7 @@
 #include "agent/shim/copier.h"
 
 #include "agent/shim/copier-process.h"
-#include "agent/shim/process-memory.h"
+#include "agent/shim/process-fork.h"
 #include "agent/shim/shim-confine.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

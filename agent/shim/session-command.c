@@ -8,7 +8,7 @@
 
 #include "agent/shim/copier-channel.h"
 #include "agent/shim/epoll-loop.h"
-#include "agent/shim/process-memory.h"
+#include "agent/shim/process-fork.h"
 #include "agent/shim/session-run.h"
 #include "agent/shim/terminal.h"
 #include "common/cleanup.h"

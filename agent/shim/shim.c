@@ -7,7 +7,6 @@
 #include "agent/shim/live-devices.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pid-namespace.h"
-#include "agent/shim/process-memory.h"
 #include "agent/shim/sandbox-state.h"
 #include "agent/shim/shim-session.h"
 #include "agent/shim/sysctls.h"
@@ -17,6 +16,7 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory-trim.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -411,7 +411,7 @@ int shim_main(const ShimOptions *options) {
         r = shim_init(&shim, options, listen_fd);
         shim.host = host;
         if (r >= 0) {
-                process_trim_memory();
+                memory_trim();
                 r = run_shim_loop(&shim);
         }
         if (r < 0)

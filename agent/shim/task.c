@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/task.h"
 
-#include "agent/shim/process-memory.h"
+#include "agent/shim/process-fork.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"

@@ -21,7 +21,7 @@
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
-#include "common/memory-trim.h"
+#include "common/memory-trim-timer.h"
 #include "common/mount-watch.h"
 #include "common/strv.h"
 #include "common/text.h"

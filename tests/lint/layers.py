@@ -50,7 +50,7 @@ LIBRARIES = {
                  "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/mainstay-api.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
                  "agent/node/api-signer.h", "agent/plugins/plugin-manager.h", "agent/plugins/plugin-registry.h", "agent/plugins/registry-watch.h", "agent/node-devices/*.h", "agent/node-devices/device-watch.c", "agent/node/lone-node.h", "agent/node/node-api-launcher.h", "agent/node/self-signed.h", "agent/node/system-log-process.h",
                  "common/child.h", "common/clock-watch.h",
-                 "common/curl-loop.h", "common/dump.h", "common/event-source.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/memory-trim.h", "common/mhd-loop.h", "common/mount-watch.h", "common/process-dump.h",
+                 "common/curl-loop.h", "common/dump.h", "common/event-source.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/memory-trim-timer.h", "common/mhd-loop.h", "common/mount-watch.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/masked-paths.h",

@@ -8,7 +8,3 @@
 /* fork(2) without the bookkeeping of the C library, which writes pages. For a process with one
  * thread. */
 pid_t process_fork(void);
-
-/* Returns memory that the process has needed once: free memory of the heap, and the stack below the
- * caller. */
-void process_trim_memory(void);
