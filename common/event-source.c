@@ -24,3 +24,9 @@ int event_timer_arm(sd_event_source *timer, uint64_t delay_usec) {
 
         return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
+
+int event_timer_arm_at(sd_event_source *timer, uint64_t usec) {
+        int r = sd_event_source_set_time(timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}

@@ -18,3 +18,6 @@ int event_add_disabled_timer(sd_event *event, sd_event_source **ret, clockid_t c
 
 /* It fires once, after the delay. 0 or -errno. */
 int event_timer_arm(sd_event_source *timer, uint64_t delay_usec);
+
+/* It fires once, at that time of its clock. 0 or -errno. */
+int event_timer_arm_at(sd_event_source *timer, uint64_t usec);

@@ -290,14 +290,9 @@ static void warn_daemonset_overlaps(DaemonSetController *controller) {
 }
 
 static int set_daemonset_timer(DaemonSetController *controller, uint64_t when) {
-        int r;
-
-        if (when == 0)
-                return sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
-        r = sd_event_source_set_time(controller->timer, when - controller->config.clock->offset);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(controller->timer, SD_EVENT_ONESHOT);
+        return when == 0 ? sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF)
+                         : event_timer_arm_at(controller->timer,
+                                              when - controller->config.clock->offset);
 }
 
 static void end_daemonset_pass(DaemonSetController *controller) {

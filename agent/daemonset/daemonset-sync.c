@@ -11,7 +11,6 @@
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/daemonset-state-private.h"
 #include "agent/daemonset/rules/history-update.h"
-#include "agent/daemonset/rules/progress-deadline.h"
 #include "agent/model/object-identity.h"
 #include "agent/model/rollout-deadline.h"
 #include "agent/model/schema.h"
@@ -373,37 +372,46 @@ static int roll_back_revision(DaemonSetSyncPass *pass, DaemonSetState *state) {
         return daemonset_history_pin(history, history->last_available, NULL, reason, pass->now);
 }
 
-/* Whether the desired revision is good, or has missed its deadline. */
-static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state,
-                                  ClaimedPods *claimed) {
-        const DaemonSetRollout rollout = {
-                .set = state->set,
-                .history = &state->history,
-                .verdict = state->decision.verdict,
-                .is_available = state->plan.is_available,
+static RolloutState read_rollout_state(DaemonSetSyncPass *pass, const DaemonSetState *state) {
+        uint64_t deadline = daemonset_progress_deadline_usec(state->set);
+
+        return (RolloutState){
+                .deadline_usec = deadline,
+                .since = state->history.rollout_since,
+                .can_go_back = deadline > 0 && state->decision.verdict == DAEMONSET_SHOULD_RUN &&
+                               daemonset_history_can_go_back(&state->history),
+                .must_be_good_in_time = true,
+                .is_ready = state->plan.is_available,
                 .ready_since = state->plan.ready_since,
                 .awake_since = awake_since_usec(&pass->awake, pass->clock),
                 .now = pass->now,
         };
+}
+
+/* Whether the desired revision is good, or has missed its deadline. */
+static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state,
+                                  ClaimedPods *claimed) {
+        const RolloutState rollout = read_rollout_state(pass, state);
         uint64_t again_at;
 
         /* During a shutdown no pod starts, so that a set without one makes no progress either. */
         if (state->plan.is_syncing || is_node_shutting_down(pass))
                 return 0;
-        if (daemonset_is_revision_proven(&rollout, &again_at)) {
+        switch (rollout_decide(&rollout, &again_at)) {
+        case ROLLOUT_IS_GOOD:
                 if (daemonset_history_mark_available(&state->history))
                         store_revision_history(pass, state);
-                return 0;
-        }
-        sync_pass_requeue_at(pass, again_at);
-        if (!daemonset_should_roll_back(&rollout, &again_at)) {
+                break;
+        case ROLLOUT_GOES_BACK:
+                if (roll_back_revision(pass, state) < 0)
+                        break; /* the next pass tries it again */
+                store_revision_history(pass, state);
+                return claim_and_plan_pods(pass, state, claimed);
+        case ROLLOUT_CONTINUES:
                 sync_pass_requeue_at(pass, again_at);
-                return 0;
+                break;
         }
-        if (roll_back_revision(pass, state) < 0)
-                return 0; /* the next pass tries it again */
-        store_revision_history(pass, state);
-        return claim_and_plan_pods(pass, state, claimed);
+        return 0;
 }
 
 /* ---- failed pods ---- */

@@ -4,6 +4,7 @@
 #include "agent/desired/index-objects.h"
 #include "agent/desired/rollout-history.h"
 #include "agent/desired/unready-pod.h"
+#include "agent/model/rollout-deadline.h"
 #include "agent/pods/manager/pod-images.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -133,10 +134,8 @@ static char *explain_index_rollback(const IndexRollout *rollout, const char *unr
 }
 
 static void arm_index_timer(IndexRollout *rollout, uint64_t at) {
-        int r = sd_event_source_set_time(rollout->timer, at - rollout->config.clock->offset);
+        int r = event_timer_arm_at(rollout->timer, at - rollout->config.clock->offset);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the rollout timer of the index");
 }
@@ -145,10 +144,12 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
         const SteadyClock *clock = rollout->config.clock;
         uint64_t ready_since =
                 steady_stamp_convert(&rollout->ready_since, clock, readiness->ready_since);
-        const RolloutHistory history = { .tried = "new", .good = "before", .since = since };
-        const RolloutInput input = {
-                .history = &history,
-                .deadline_usec = manifest_source_deadline_usec(rollout->config.source),
+        uint64_t deadline = manifest_source_deadline_usec(rollout->config.source);
+        const RolloutState state = {
+                .deadline_usec = deadline,
+                .since = since,
+                .is_settled = deadline == 0,
+                .can_go_back = true,
                 .is_ready = !readiness->unready,
                 /* Pods that the index did not change were ready before. */
                 .ready_since = MAX(ready_since, since),
@@ -157,7 +158,7 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
         };
         uint64_t again_at = 0;
 
-        rollout->decision = rollout_decide(&input, &again_at);
+        rollout->decision = rollout_decide(&state, &again_at);
         free(rollout->reason);
         rollout->reason = rollout->decision == ROLLOUT_GOES_BACK
                                   ? explain_index_rollback(rollout, readiness->unready)

@@ -3,7 +3,7 @@
 
 /* The rollout of a signed index with a progress deadline: if its pods and DaemonSets are not ready
  * in time, the previous index is used again as a whole. The files and their exchange are in
- * source/; here it is decided, by the rules of rollout-history.h. */
+ * source/; here it is decided, by the rules of model/rollout-deadline.h. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/image/image-set.h"

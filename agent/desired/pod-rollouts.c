@@ -287,13 +287,18 @@ static int judge_rollout(const RolloutPass *pass) {
         PodRollouts *rollouts = pass->rollouts;
         bool runs_tried = runs_tried_revision(pass);
         const PodCondition *ready = &pass->status->conditions[CONDITION_READY];
-        const RolloutInput input = {
-                .history = &pass->rollout->history,
-                .deadline_usec = pod_progress_deadline_usec(pass->desired->pod),
+        const RolloutHistory *history = &pass->rollout->history;
+        uint64_t deadline = pod_progress_deadline_usec(pass->desired->pod);
+        const RolloutState state = {
+                .deadline_usec = deadline,
+                .since = history->since,
+                .is_settled = deadline == 0 || rollout_history_is_settled(history),
+                .can_go_back = history->good[0],
                 .is_ready = runs_tried && pod_status_is_ready_or_done(pass->status),
-                .ready_since = ready->is_true ? steady_stamp_convert(&pass->rollout->ready,
-                                                                     rollouts->config.clock,
-                                                                     ready->last_transition)
+                .ready_since = ready->is_true ? MAX(history->since,
+                                                    steady_stamp_convert(&pass->rollout->ready,
+                                                                         rollouts->config.clock,
+                                                                         ready->last_transition))
                                               : 0,
                 .awake_since = awake_since_usec(&rollouts->awake, rollouts->config.clock),
                 .now = pass->now,
@@ -301,9 +306,9 @@ static int judge_rollout(const RolloutPass *pass) {
         uint64_t again_at = 0;
         int r = 0;
 
-        switch (rollout_decide(&input, &again_at)) {
+        switch (rollout_decide(&state, &again_at)) {
         case ROLLOUT_IS_GOOD:
-                r = keep_as_good(pass, pass->desired->pod, input.history->tried);
+                r = keep_as_good(pass, pass->desired->pod, history->tried);
                 break;
         case ROLLOUT_GOES_BACK:
                 r = roll_back_pod(pass);
@@ -406,11 +411,8 @@ static void forget_undesired_rollouts(PodRollouts *rollouts, const DesiredPods *
 static void set_rollout_timer(PodRollouts *rollouts) {
         uint64_t at = rollouts->again_at;
         int r = at == 0 ? sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF)
-                        : sd_event_source_set_time(rollouts->timer,
-                                                   at - rollouts->config.clock->offset);
+                        : event_timer_arm_at(rollouts->timer, at - rollouts->config.clock->offset);
 
-        if (r >= 0 && at > 0)
-                r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the timer of rollouts");
 }

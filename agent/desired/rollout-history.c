@@ -4,7 +4,6 @@
 
 #include "agent/desired/rollout-history.h"
 
-#include "agent/model/rollout-deadline.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 
@@ -82,32 +81,6 @@ bool rollout_history_is_settled(const RolloutHistory *history) {
         return rollout_history_is_failed(history) || streq(history->good, history->tried);
 }
 
-static RolloutDecision decide_rollout_at(const RolloutInput *input, uint64_t at,
-                                         RolloutDecision decision, uint64_t *ret_again_at) {
-        if (input->now >= at)
-                return decision;
-        *ret_again_at = at;
-        return ROLLOUT_CONTINUES;
-}
-
-RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at) {
-        const RolloutHistory *history = input->history;
-        uint64_t deadline = input->deadline_usec, at;
-
-        *ret_again_at = 0;
-        if (deadline == 0 || rollout_history_is_settled(history))
-                return ROLLOUT_CONTINUES;
-        if (input->is_ready) {
-                at = rollout_good_at(deadline, MAX(input->ready_since, history->since));
-                return decide_rollout_at(input, input->ready_since > 0 ? at : 0, ROLLOUT_IS_GOOD,
-                                         ret_again_at);
-        }
-        if (!history->good[0])
-                return ROLLOUT_CONTINUES; /* there is nothing to return to */
-        at = rollout_failed_at(deadline, history->since, input->awake_since);
-        return decide_rollout_at(input, at, ROLLOUT_GOES_BACK, ret_again_at);
-}
-
 /* ---- the text form ---- */
 
 char *rollout_history_format(const RolloutHistory *history) {
@@ -118,108 +91,84 @@ char *rollout_history_format(const RolloutHistory *history) {
                            strna(object_source_names[history->source]));
 }
 
-/* Takes the text up to the next newline. 0, -EBADMSG, -ENOMEM. */
-static int take_history_line(const char **text, char **ret) {
-        const char *end = strchr(*text, '\n');
+/* The lines of the text form, in their order. */
+typedef enum HistoryLine {
+        LINE_HEADER,
+        LINE_NAMESPACE,
+        LINE_NAME,
+        LINE_NUMBER,
+        LINE_TRIED,
+        LINE_SINCE,
+        LINE_GOOD,
+        LINE_GOOD_POD,
+        LINE_FAILED,
+        LINE_REASON,
+        N_REQUIRED_LINES,
+        LINE_GOOD_IMAGES = N_REQUIRED_LINES,
+        LINE_SOURCE,
+        N_HISTORY_LINES,
+} HistoryLine;
 
-        if (!end)
-                return -EBADMSG;
-        *ret = strndup(*text, (size_t) (end - *text));
-        *text = end + 1;
-        return *ret ? 0 : -ENOMEM;
+/* Lines that the text does not have are NULL. 0 or -EBADMSG. */
+static int split_history(char *text, char *ret[N_HISTORY_LINES]) {
+        size_t n = 0;
+
+        for (char *end; n < N_HISTORY_LINES && *text; text = end + 1) {
+                end = strchr(text, '\n');
+                if (!end)
+                        return -EBADMSG;
+                *end = '\0';
+                ret[n++] = text;
+        }
+        return n >= N_REQUIRED_LINES ? 0 : -EBADMSG;
 }
 
-static int take_hash(const char **text, char ret[ROLLOUT_HASH_SIZE]) {
-        cleanup_free char *line = NULL;
-        int r = take_history_line(text, &line);
-
-        if (r < 0)
-                return r;
-        if (strlen(line) >= ROLLOUT_HASH_SIZE)
-                return -EBADMSG;
-        set_hash(ret, line);
-        return 0;
+static bool is_number_line(const char *line) {
+        return line[0] && strspn(line, "0123456789") == strlen(line);
 }
 
-static int take_number(const char **text, uint64_t *ret) {
-        cleanup_free char *line = NULL;
-        int r = take_history_line(text, &line);
-
-        if (r < 0)
-                return r;
-        if (!line[0] || strspn(line, "0123456789") != strlen(line))
-                return -EBADMSG;
-        *ret = strtoull(line, NULL, 10);
-        return 0;
+static bool is_history(char *const lines[N_HISTORY_LINES]) {
+        return streq(lines[LINE_HEADER], rollout_header) && is_number_line(lines[LINE_NUMBER]) &&
+               is_number_line(lines[LINE_SINCE]) && strlen(lines[LINE_TRIED]) < ROLLOUT_HASH_SIZE &&
+               strlen(lines[LINE_GOOD]) < ROLLOUT_HASH_SIZE &&
+               strlen(lines[LINE_FAILED]) < ROLLOUT_HASH_SIZE;
 }
 
 /* A member that may be NULL. */
-static int take_optional_line(const char **text, char **ret) {
-        int r = take_history_line(text, ret);
-
-        if (r < 0)
-                return r;
-        if (!(*ret)[0]) {
-                free(*ret);
-                *ret = NULL;
-        }
-        return 0;
+static int copy_optional_line(const char *line, char **ret) {
+        return text_replace(ret, line && line[0] ? line : NULL);
 }
 
-static int take_source(const char **text, ObjectSource *ret) {
-        cleanup_free char *line = NULL;
-        int r = take_history_line(text, &line);
-
-        for (ObjectSource source = 0; r >= 0 && source < N_OBJECT_SOURCES; source++)
-                if (streq_ptr(object_source_names[source], line))
-                        *ret = source;
-        return r;
+static int read_history(char *const lines[N_HISTORY_LINES], RolloutHistory *ret) {
+        ret->number = (int64_t) MIN(strtoull(lines[LINE_NUMBER], NULL, 10), (uint64_t) INT64_MAX);
+        ret->since = strtoull(lines[LINE_SINCE], NULL, 10);
+        set_hash(ret->tried, lines[LINE_TRIED]);
+        set_hash(ret->good, lines[LINE_GOOD]);
+        set_hash(ret->failed, lines[LINE_FAILED]);
+        for (ObjectSource source = 0; lines[LINE_SOURCE] && source < N_OBJECT_SOURCES; source++)
+                if (streq_ptr(object_source_names[source], lines[LINE_SOURCE]))
+                        ret->source = source;
+        if (text_replace(&ret->namespace, lines[LINE_NAMESPACE]) < 0 ||
+            text_replace(&ret->name, lines[LINE_NAME]) < 0 ||
+            copy_optional_line(lines[LINE_GOOD_POD], &ret->good_pod) < 0 ||
+            copy_optional_line(lines[LINE_REASON], &ret->reason) < 0 ||
+            copy_optional_line(lines[LINE_GOOD_IMAGES], &ret->good_images) < 0)
+                return -ENOMEM;
+        return 0;
 }
 
 int rollout_history_parse(const char *text, RolloutHistory *ret) {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
-        cleanup_free char *header = NULL;
-        uint64_t number = 0;
-        int r = take_history_line(&text, &header);
+        cleanup_free char *copy = strdup(text);
+        char *lines[N_HISTORY_LINES] = { NULL };
+        int r = copy ? split_history(copy, lines) : -ENOMEM;
 
+        if (r >= 0 && !is_history(lines))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = read_history(lines, &history);
         if (r < 0)
                 return r;
-        if (!streq(header, rollout_header))
-                return -EBADMSG;
-        r = take_history_line(&text, &history.namespace);
-        if (r < 0)
-                return r;
-        r = take_history_line(&text, &history.name);
-        if (r < 0)
-                return r;
-        r = take_number(&text, &number);
-        if (r < 0)
-                return r;
-        r = take_hash(&text, history.tried);
-        if (r < 0)
-                return r;
-        r = take_number(&text, &history.since);
-        if (r < 0)
-                return r;
-        r = take_hash(&text, history.good);
-        if (r < 0)
-                return r;
-        r = take_optional_line(&text, &history.good_pod);
-        if (r < 0)
-                return r;
-        r = take_hash(&text, history.failed);
-        if (r < 0)
-                return r;
-        r = take_optional_line(&text, &history.reason);
-        if (r >= 0 && *text) /* of a version that supports images */
-                r = take_optional_line(&text, &history.good_images);
-        if (r < 0)
-                return r;
-        if (*text)
-                r = take_source(&text, &history.source);
-        if (r < 0)
-                return r;
-        history.number = (int64_t) MIN(number, (uint64_t) INT64_MAX);
         *ret = history;
         history = (RolloutHistory){ 0 };
         return 0;

@@ -3,8 +3,7 @@
 
 /* The rollout of a pod of a manifest with mainstay.dev/progress-deadline-seconds: the revision that
  * the manifest has, the last one that was good, and the one that was rolled back. Plain data with a
- * text form, and its rules. Pure: 'now' is an argument. For DaemonSets it is
- * daemonset/rules/progress-deadline.h. */
+ * text form. Pure: 'now' is an argument. The decisions are in model/rollout-deadline.h. */
 
 #include "agent/model/pod.h"
 
@@ -46,25 +45,6 @@ int rollout_history_set_failed(RolloutHistory *history, const char *reason);
 /* The revision in the manifest was rolled back, or is good: nothing is to be decided. */
 bool rollout_history_is_failed(const RolloutHistory *history);
 bool rollout_history_is_settled(const RolloutHistory *history);
-
-typedef struct RolloutInput {
-        const RolloutHistory *history;
-        uint64_t deadline_usec;
-        bool is_ready;        /* the pod has the revision in the manifest, and is Ready, */
-        uint64_t ready_since; /* since then; 0 if it has succeeded */
-        uint64_t awake_since; /* agent and machine; by the clock of 'now' and of the history */
-        uint64_t now;
-} RolloutInput;
-
-typedef enum RolloutDecision {
-        ROLLOUT_CONTINUES,
-        ROLLOUT_IS_GOOD,
-        ROLLOUT_GOES_BACK,
-} RolloutDecision;
-
-/* The decision for the revision in the manifest, at the times of rollout-deadline.h.
- * '*ret_again_at' is the time when that changes by itself, or 0. */
-RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at);
 
 /* The text form, which the caller frees; NULL: out of memory. Parsing it gives 0, -EBADMSG or
  * -ENOMEM. */

@@ -119,8 +119,7 @@ static void arm_certificate_timer(CertificateManager *manager) {
         (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
         if (next == UINT64_MAX)
                 return;
-        (void) sd_event_source_set_time(manager->timer, next);
-        (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm_at(manager->timer, next);
 }
 
 static bool is_rotation_held(const CertificateManager *manager) {

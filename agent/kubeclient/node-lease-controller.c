@@ -58,8 +58,7 @@ static int on_lease_timer(sd_event_source *source, uint64_t usec, void *userdata
 }
 
 static void schedule_lease_sync(KubeLeaseController *controller, uint64_t usec) {
-        (void) sd_event_source_set_time(controller->timer, now_boottime_usec() + usec);
-        (void) sd_event_source_set_enabled(controller->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm_at(controller->timer, now_boottime_usec() + usec);
 }
 
 static void report_lease_error(KubeLeaseController *controller, const char *error,

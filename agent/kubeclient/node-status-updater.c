@@ -131,8 +131,7 @@ static void arm_node_heartbeat(NodeStatusUpdater *updater) {
         uint64_t wait = back_off_add_jitter(NODE_HEARTBEAT_SEC * USEC_PER_SEC,
                                             HEARTBEAT_JITTER_PERCENT, back_off_random());
 
-        (void) sd_event_source_set_time(updater->heartbeat, now_boottime_usec() + wait);
-        (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_ONESHOT);
+        (void) event_timer_arm_at(updater->heartbeat, now_boottime_usec() + wait);
 }
 
 static int on_node_heartbeat(sd_event_source *source, uint64_t usec, void *userdata) {

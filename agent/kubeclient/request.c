@@ -7,6 +7,7 @@
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/text.h"
 
@@ -273,11 +274,8 @@ static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata)
         due = request->has_response || request->spec.response_timeout_usec == 0
                       ? request->received_at + request->spec.idle_timeout_usec
                       : request->started_at + request->spec.response_timeout_usec;
-        if (usec < due) {
-                int r = sd_event_source_set_time(source, due);
-
-                return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        }
+        if (usec < due)
+                return event_timer_arm_at(source, due);
         request->abort_reason = "no data for too long";
         connections->is_held = true;
         kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);

@@ -140,8 +140,7 @@ static void arm_work_queue_timer(KubeWorkQueue *queue) {
                 (void) sd_event_source_set_enabled(queue->timer, SD_EVENT_OFF);
                 return;
         }
-        (void) sd_event_source_set_time(queue->timer, due);
-        (void) sd_event_source_set_enabled(queue->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm_at(queue->timer, due);
 }
 
 static void schedule_dispatch(KubeWorkQueue *queue) {

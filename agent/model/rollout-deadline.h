@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The times of a rollout with mainstay.dev/progress-deadline-seconds, of a pod of a manifest or of
- * a DaemonSet: when the new revision counts as good, and when it has missed its deadline.
- * Kubernetes has this for Deployments only (progressDeadlineSeconds). Pure; all in microseconds of
- * one clock. */
+/* The decisions about a rollout with a progress deadline, of a pod of a manifest or of a DaemonSet
+ * (mainstay.dev/progress-deadline-seconds), or of a signed index: when the new revision counts as
+ * good, and when it is rolled back. Kubernetes has this for Deployments only
+ * (progressDeadlineSeconds). Pure; all in microseconds of one clock. */
 
 #include "agent/model/daemonset.h"
 
@@ -12,11 +12,24 @@
 uint64_t pod_progress_deadline_usec(const Pod *pod);
 uint64_t daemonset_progress_deadline_usec(const DaemonSet *set);
 
-/* When a revision that is ready since 'ready_since' counts as good. It must stay ready for a while:
- * a pod that crashes at once is also ready for a moment. */
-uint64_t rollout_good_at(uint64_t deadline, uint64_t ready_since);
+typedef struct RolloutState {
+        uint64_t deadline_usec;
+        uint64_t since;            /* when the rollout began */
+        bool is_settled;           /* nothing is to be decided */
+        bool can_go_back;          /* there is a good revision to return to */
+        bool must_be_good_in_time; /* within the deadline; otherwise it must only be ready */
+        bool is_ready;             /* the new revision is, */
+        uint64_t ready_since;      /* since then; 0: for long enough */
+        uint64_t awake_since;      /* agent and machine, the later of the two */
+        uint64_t now;
+} RolloutState;
 
-/* When a rollout of 'since' has missed its deadline. One that an agent finds under way at its
- * start, or after the machine has slept, gets half of the deadline again: 'awake_since' is the
- * later of the two. */
-uint64_t rollout_failed_at(uint64_t deadline, uint64_t since, uint64_t awake_since);
+typedef enum RolloutDecision {
+        ROLLOUT_CONTINUES,
+        ROLLOUT_IS_GOOD,
+        ROLLOUT_GOES_BACK,
+} RolloutDecision;
+
+/* The decision for the new revision. '*ret_again_at' is the time when that changes by itself, or 0.
+ */
+RolloutDecision rollout_decide(const RolloutState *rollout, uint64_t *ret_again_at);

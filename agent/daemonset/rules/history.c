@@ -178,6 +178,13 @@ bool daemonset_history_mark_available(DaemonSetHistory *history) {
         return has_changed;
 }
 
+bool daemonset_history_can_go_back(const DaemonSetHistory *history) {
+        const char *desired = daemonset_history_desired(history);
+
+        return history->rollout_since > 0 && history->last_available[0] &&
+               !streq(history->last_available, desired) && daemonset_history_find(history, desired);
+}
+
 static bool is_revision_needed(const DaemonSetHistory *history,
                                const ControllerRevision *revision) {
         return streq(revision->hash, daemonset_history_desired(history)) ||

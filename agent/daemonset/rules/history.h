@@ -56,6 +56,9 @@ int daemonset_history_pin(DaemonSetHistory *history, const char *hash, const cha
 /* The desired revision is available. True if the history has changed. */
 bool daemonset_history_mark_available(DaemonSetHistory *history);
 
+/* The rollout of the desired revision is in progress, and there is a good one to return to. */
+bool daemonset_history_can_go_back(const DaemonSetHistory *history);
+
 /* Removes the oldest revisions beyond the limit (revisionHistoryLimit), but neither the desired nor
  * the good one. True if any was removed. */
 bool daemonset_history_truncate(DaemonSetHistory *history, int64_t limit);

@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 #include "common/text.h"
@@ -79,11 +80,9 @@ static void arm_probe_timer(ProbeWorker *p) {
         const ContainerInstance *c = p->probes->container;
         int r;
 
-        if (p->timer) {
-                r = sd_event_source_set_time(p->timer, p->next_at);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
-        } else
+        if (p->timer)
+                r = event_timer_arm_at(p->timer, p->next_at);
+        else
                 r = sd_event_add_time(c->pod->context->event, &p->timer, CLOCK_AWAKE, p->next_at,
                                       PROBE_ACCURACY_USEC, on_probe_timer, p);
         if (r < 0)

@@ -93,6 +93,20 @@ TEST(rollout_lasts_until_the_desired_revision_is_available)
         EXPECT_EQ(history.rollout_since, 0);
 }
 
+TEST(history_can_go_back_from_a_rollout_to_another_good_revision)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
+
+        add_revision(&history, "a");
+        EXPECT(!daemonset_history_can_go_back(&history));
+        EXPECT(daemonset_history_mark_available(&history));
+        EXPECT(!daemonset_history_can_go_back(&history));
+        add_revision(&history, "b");
+        EXPECT(daemonset_history_can_go_back(&history));
+        EXPECT(daemonset_history_mark_available(&history));
+        EXPECT(!daemonset_history_can_go_back(&history));
+}
+
 TEST(oldest_revisions_beyond_the_limit_are_removed)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
