@@ -8,13 +8,6 @@
 #include "agent/model/object-identity.h"
 #include "common/cleanup.h"
 
-static void clear_rejection(BoundPod *bound) {
-        if (bound->rejection)
-                pod_status_done(bound->rejection);
-        free(bound->rejection);
-        bound->rejection = NULL;
-}
-
 void bound_pod_clear(BoundPod *bound) {
         bound->preflight = preflight_free(bound->preflight);
         bound->owned = pod_free(bound->owned);
@@ -22,7 +15,7 @@ void bound_pod_clear(BoundPod *bound) {
         bound->is_adopted_current = false;
         bound->is_of_daemonset = false;
         bound->is_outdated = false;
-        clear_rejection(bound);
+        bound->rejection = pod_status_unref(bound->rejection);
 }
 
 void bound_pod_done(BoundPod *bound) {
@@ -75,18 +68,23 @@ int bound_pod_return(BoundPod *bound, const Pod *running) {
 }
 
 int bound_pod_reject(BoundPod *bound, const char *reason, const char *message) {
-        PodStatus *rejection = calloc(1, sizeof(*rejection));
+        PodStatus *rejection;
 
-        clear_rejection(bound);
+        if (bound->rejection && streq(bound->rejection->reason, reason) &&
+            streq(bound->rejection->message, message))
+                return 0;
+        bound->rejection = pod_status_unref(bound->rejection);
+        rejection = calloc(1, sizeof(*rejection));
         if (!rejection)
                 return -ENOMEM;
-        *rejection = (PodStatus){ .phase = POD_FAILED,
+        *rejection = (PodStatus){ .n_refs = 1,
+                                  .phase = POD_FAILED,
                                   .is_rejected = true,
                                   .reason = strdup(reason),
                                   .message = strdup(message) };
         bound->rejection = rejection;
         if (rejection->reason && rejection->message)
                 return 0;
-        clear_rejection(bound);
+        bound->rejection = pod_status_unref(bound->rejection);
         return -ENOMEM;
 }

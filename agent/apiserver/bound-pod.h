@@ -12,7 +12,7 @@ typedef struct BoundPod {
         const Pod *desired; /* the last valid spec: 'owned', or the pod manager's pod that
                                runs by it; NULL: none */
         Pod *owned;
-        PodStatus *rejection;    /* why the node does not run it; NULL: it does */
+        const PodStatus *rejection; /* why the node does not run it; NULL: it does */
         Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
         bool is_adopted_current; /* 'adopted' is as 'desired' */
         bool is_of_daemonset;    /* a DaemonSet that this node has placed controls it */

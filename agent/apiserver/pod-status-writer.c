@@ -79,7 +79,7 @@ static void read_squatter(const ApiServerPod *pod, KubeLocalPod *ret) {
                 read_rejection(pod, ret);
 }
 
-static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, KubeLocalPod *ret) {
+static void find_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, KubeLocalPod *ret) {
         LocalPod *local = &pod->local;
         const PodStatus *status;
 
@@ -101,6 +101,46 @@ static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, Kub
                 read_final_status(local, ret);
 }
 
+static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_HEX_SIZE]) {
+        const char *status = strna(object->status);
+
+        sha256_hex(status, strlen(status), ret);
+}
+
+/* The server has taken this status for this object, whatever has happened to it since. */
+static bool was_status_reported(const ApiServerPod *pod, const KubeLocalPod *local) {
+        const SentPodStatus *reported = &pod->report.reported;
+
+        return streq_ptr(reported->uid, pod->remote.metadata.uid) &&
+               reported->status == local->status &&
+               reported->generation == pod->remote.metadata.generation;
+}
+
+static bool has_server_status_changed(const ApiServerPod *pod) {
+        char hash[SHA256_HEX_SIZE];
+
+        hash_server_status(&pod->remote.metadata, hash);
+        return !streq(hash, pod->report.answer_hash);
+}
+
+static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, KubeLocalPod *ret) {
+        find_local_pod(writer, pod, ret);
+        ret->is_reported = pod->remote.exists && was_status_reported(pod, ret) &&
+                           !has_server_status_changed(pod);
+}
+
+static int set_sent_status(const ApiServerPod *pod, const KubeLocalPod *local, SentPodStatus *ret) {
+        char *uid = strdup(strna(pod->remote.metadata.uid));
+
+        if (!uid)
+                return -ENOMEM;
+        sent_pod_status_done(ret);
+        *ret = (SentPodStatus){ .status = pod_status_ref(local->status),
+                                .uid = uid,
+                                .generation = pod->remote.metadata.generation };
+        return 0;
+}
+
 static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
         const char *suffix = pod_requests[kind].suffix;
 
@@ -109,26 +149,16 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
                       : text_format("/api/v1/namespaces/%s/pods", pod->namespace);
 }
 
-static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_HEX_SIZE]) {
-        const char *status = strna(object->status);
-
-        sha256_hex(status, strlen(status), ret);
-}
-
 /* A status that the server has taken is sent again only after others have changed it there: the
  * node controller makes all pods of a node unready that it has not heard of for a while. Changes
  * that the server itself makes to it, such as by a webhook, are left. 1, 0, or -EAGAIN: not so soon
  * again. */
-static int is_status_to_be_sent(ApiServerPod *pod, const KubePodRequest *request) {
+static int is_status_to_be_sent(ApiServerPod *pod, const KubeLocalPod *local) {
         PodReport *report = &pod->report;
         uint64_t now = now_boottime_usec();
-        char hash[SHA256_HEX_SIZE];
 
-        if (!streq(request->status_hash, report->reported_hash))
+        if (!was_status_reported(pod, local))
                 return 1;
-        hash_server_status(&pod->remote.metadata, hash);
-        if (streq(hash, report->answer_hash))
-                return 0;
         if (report->repeated_at > 0 && now < report->repeated_at + REPEATS_APART_SEC * USEC_PER_SEC)
                 return -EAGAIN;
         report->repeated_at = now;
@@ -137,12 +167,12 @@ static int is_status_to_be_sent(ApiServerPod *pod, const KubePodRequest *request
 
 /* 1, 0, or -errno. */
 static int is_pod_request_allowed(const PodStatusWriter *writer, ApiServerPod *pod,
-                                  const KubePodRequest *request) {
-        switch (request->kind) {
+                                  const KubeLocalPod *local, KubePodRequestKind kind) {
+        switch (kind) {
         case KUBE_POD_PATCH_STATUS:
                 if (writer->is_shutting_down && pod->local.is_api_pod)
                         return 0;
-                return is_status_to_be_sent(pod, request);
+                return is_status_to_be_sent(pod, local);
         case KUBE_POD_DELETE:
         case KUBE_POD_RETIRE:
                 return writer->is_synced;
@@ -155,20 +185,21 @@ static int is_pod_request_allowed(const PodStatusWriter *writer, ApiServerPod *p
         return 0;
 }
 
-static int fill_pod_request(ApiServerPod *pod, KubePodRequest *request, KubeRequestSpec *ret) {
-        char *path = format_pod_path(pod, request->kind);
+static int fill_pod_request(ApiServerPod *pod, const KubeLocalPod *local, KubePodRequest *request,
+                            KubeRequestSpec *ret) {
+        cleanup_free char *path = format_pod_path(pod, request->kind);
+        int r = path ? set_sent_status(pod, local, &pod->report.sent) : -ENOMEM;
 
-        if (!path)
-                return -ENOMEM;
+        if (r < 0)
+                return r;
         *ret = (KubeRequestSpec){ .method = pod_requests[request->kind].method,
-                                  .path = path,
+                                  .path = TAKE_PTR(path),
                                   .content_type = pod_requests[request->kind].content_type,
                                   .body = request->body,
                                   .body_length = strlen(request->body) };
         request->body = NULL;
         pod->report.request_kind = request->kind;
         pod->report.watch_events = pod->remote.watch_events;
-        memcpy(pod->report.sent_hash, request->status_hash, sizeof(pod->report.sent_hash));
         return 1;
 }
 
@@ -186,10 +217,14 @@ static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userda
                                   writer->node_uid, &request);
         if (r < 0)
                 return r;
-        r = is_pod_request_allowed(writer, pod, &request);
-        if (r < 0)
+        if (request.is_reported) {
+                hash_server_status(&pod->remote.metadata, pod->report.answer_hash);
+                return set_sent_status(pod, &local, &pod->report.reported);
+        }
+        r = is_pod_request_allowed(writer, pod, &local, request.kind);
+        if (r <= 0)
                 return r;
-        return r > 0 ? fill_pod_request(pod, &request, ret) : 0;
+        return fill_pod_request(pod, &local, &request, ret);
 }
 
 /* ---- the response ---- */
@@ -230,7 +265,9 @@ static void record_response_object(ApiServerPod *pod, const KubeResponse *respon
         int r = kube_object_summary_parse(response->body, response->length, &object, NULL);
 
         if (report->request_kind == KUBE_POD_PATCH_STATUS) {
-                memcpy(report->reported_hash, report->sent_hash, sizeof(report->reported_hash));
+                sent_pod_status_done(&report->reported);
+                report->reported = report->sent;
+                report->sent = (SentPodStatus){ 0 };
                 hash_server_status(&object, report->answer_hash);
         }
         if (r >= 0)

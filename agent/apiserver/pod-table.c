@@ -7,10 +7,18 @@
 #include "common/cleanup.h"
 #include "common/text.h"
 
+void sent_pod_status_done(SentPodStatus *sent) {
+        pod_status_unref(sent->status);
+        free(sent->uid);
+        *sent = (SentPodStatus){ 0 };
+}
+
 static void apiserver_pod_free(ApiServerPod *pod) {
         remote_pod_done(&pod->remote);
         bound_pod_done(&pod->bound);
         local_pod_done(&pod->local);
+        sent_pod_status_done(&pod->report.reported);
+        sent_pod_status_done(&pod->report.sent);
         free(pod->report.refused);
         free(pod->namespace);
         free(pod->key);

@@ -10,17 +10,26 @@
 #include "agent/apiserver/remote-pod.h"
 #include "agent/kubeclient/pod-api-request.h"
 
+/* A status of ours for an object of the server. */
+typedef struct SentPodStatus {
+        const PodStatus *status; /* which it owns; NULL: the cached one */
+        char *uid;               /* of the object; NULL: nothing was sent */
+        int64_t generation;      /* of the object's spec */
+} SentPodStatus;
+
 /* Owned by pod-status-writer.c. */
 typedef struct PodReport {
         char *refused; /* why the server refused the last request; NULL: it did not */
         KubePodRequestKind request_kind;
-        unsigned n_conflicts;                /* in a row, of the creation of a mirror pod */
-        unsigned watch_events;               /* of the remote pod, when the request was made */
-        char reported_hash[SHA256_HEX_SIZE]; /* of the last status that the server took; "": none */
-        char sent_hash[SHA256_HEX_SIZE];     /* of the status in flight */
-        char answer_hash[SHA256_HEX_SIZE];   /* of the status in the answer */
-        uint64_t repeated_at;                /* boot time, when others had changed the status */
+        unsigned n_conflicts;              /* in a row, of the creation of a mirror pod */
+        unsigned watch_events;             /* of the remote pod, when the request was made */
+        SentPodStatus reported;            /* the last one that the server took */
+        SentPodStatus sent;                /* in flight */
+        char answer_hash[SHA256_HEX_SIZE]; /* of the status in the answer */
+        uint64_t repeated_at;              /* boot time, when others had changed the status */
 } PodReport;
+
+void sent_pod_status_done(SentPodStatus *sent);
 
 typedef struct ApiServerPod ApiServerPod;
 struct ApiServerPod {

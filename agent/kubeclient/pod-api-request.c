@@ -57,23 +57,6 @@ static json_t *make_status_tree(const KubeLocalPod *local) {
         return json_incref(json_object_get(cached, "status"));
 }
 
-static int hash_json_chunk(const char *data, size_t length, void *userdata) {
-        sha256_update(userdata, data, length);
-        return 0;
-}
-
-static int hash_reported_status(const char *uid, const json_t *status, char ret[SHA256_HEX_SIZE]) {
-        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
-
-        if (!hash)
-                return -ENOMEM;
-        sha256_update(hash, uid, strlen(uid) + 1);
-        if (json_dump_callback(status, hash_json_chunk, hash, JSON_COMPACT) < 0)
-                return -ENOMEM;
-        sha256_finish(hash, ret);
-        return 0;
-}
-
 static int set_observed_generation(json_t *object, int64_t generation) {
         return json_object_set_new(object, "observedGeneration", json_integer(generation));
 }
@@ -94,17 +77,20 @@ static int add_observed_generation(json_t *status, int64_t generation) {
 
 static int patch_pod_status_request(const KubeLocalPod *local, const KubeObjectSummary *remote,
                                     KubePodRequest *ret) {
-        cleanup_json json_t *status = make_status_tree(local);
+        cleanup_json json_t *status = NULL;
         char *patch = NULL;
         int r;
 
+        if (local->is_reported)
+                return 0;
+        status = make_status_tree(local);
         if (!status || add_observed_generation(status, remote->generation) < 0)
                 return -ENOMEM;
         r = kube_pod_status_patch(remote->uid, remote->status, status, &patch);
-        if (r <= 0)
-                return r == -ENOMEM ? r : 0;
-        r = set_pod_request(KUBE_POD_PATCH_STATUS, patch, ret);
-        return r < 0 ? r : hash_reported_status(remote->uid, status, ret->status_hash);
+        if (r > 0)
+                return set_pod_request(KUBE_POD_PATCH_STATUS, patch, ret);
+        ret->is_reported = r == 0;
+        return r == -ENOMEM ? r : 0;
 }
 
 static int choose_api_pod_request(const KubeLocalPod *local, const KubeObjectSummary *remote,

@@ -8,7 +8,6 @@
 
 #include "agent/kubeclient/object-summary.h"
 #include "agent/model/status.h"
-#include "common/hash.h"
 
 typedef struct KubeLocalPod {
         const Pod *pod;          /* NULL for a rejected pod, and with 'cached' */
@@ -19,6 +18,7 @@ typedef struct KubeLocalPod {
         bool is_outdated;        /* the API pod is not desired any more: it is deleted */
         bool awaits_edit;        /* a container has not started by the edited spec of the pod */
         bool is_terminated;      /* the pod instance is gone; this is its final status */
+        bool is_reported;        /* the server's object is known to have this status */
 } KubeLocalPod;
 
 typedef enum KubePodRequestKind {
@@ -32,10 +32,8 @@ typedef enum KubePodRequestKind {
 
 typedef struct KubePodRequest {
         KubePodRequestKind kind;
-        char *body; /* NULL: no request */
-        /* KUBE_POD_PATCH_STATUS: a hash of the object's UID and of our whole status, regardless of
-         * the patch: the same status is reported once, even if the server changes it afterwards. */
-        char status_hash[SHA256_HEX_SIZE];
+        char *body;       /* NULL: no request */
+        bool is_reported; /* without a request: the server's object has this status already */
 } KubePodRequest;
 
 /* 'remote' is NULL if the server does not have an object of the name, 'node_uid' while the Node

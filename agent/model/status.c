@@ -132,7 +132,7 @@ static bool is_same_condition(const PodCondition *a, const PodCondition *b) {
 }
 
 static bool are_same_facts(const PodStatus *a, const PodStatus *b) {
-        return a->phase == b->phase && a->is_syncing == b->is_syncing &&
+        return a->n_edits == b->n_edits && a->phase == b->phase && a->is_syncing == b->is_syncing &&
                a->is_rejected == b->is_rejected && a->is_provisional == b->is_provisional &&
                a->may_restart_all == b->may_restart_all && a->start_time == b->start_time &&
                a->deletion_time == b->deletion_time && a->qos_class == b->qos_class &&

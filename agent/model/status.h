@@ -92,6 +92,7 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 typedef struct PodStatus {
         unsigned n_refs;
         uint64_t version; /* of an instance of a pod; a greater one differs in what follows */
+        unsigned n_edits; /* of the spec that it is the status of; see PodInstance */
         PodPhase phase;
         bool is_syncing;     /* not reconnected yet: the state under an earlier agent is unknown */
         bool is_rejected;    /* the node did not admit it: phase, reason and message are all */
@@ -119,8 +120,8 @@ void container_state_done(ContainerState *state);
 /* All but versions and owners. */
 bool pod_status_equal(const PodStatus *a, const PodStatus *b);
 
-/* One more owner, or one less, of a status that pods/ has computed. NULL is fine; the second one
- * returns NULL. */
+/* One more owner, or one less. NULL is fine; the second one returns NULL. While it has an owner,
+ * its address identifies this status, its content and the spec. */
 const PodStatus *pod_status_ref(const PodStatus *status);
 const PodStatus *pod_status_unref(const PodStatus *status);
 

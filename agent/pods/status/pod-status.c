@@ -280,6 +280,7 @@ static int fill_pod_status(const PodStatusInput *input, const PodStatus *previou
         *ret = (PodStatus){
                 .n_refs = 1,
                 .version = previous->version + 1,
+                .n_edits = input->pod->n_edits,
                 .is_syncing = input->is_syncing,
                 .is_provisional = input->is_provisional,
                 .start_time = input->pod->start_time,

@@ -783,6 +783,7 @@ void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *pla
         present->metadata.uid = old.metadata.uid;
         old.metadata.uid = pod->metadata.uid;
         *pod = old;
+        worker->instance.n_edits++;
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_set_spec(worker->containers.items[i],
                                        pod_nth_container(&present->spec, i));

@@ -12,7 +12,6 @@ static const Pod pod = { .metadata = {
 
 /* A status whose conditions are left out, so that the reported one can be written down. */
 static const PodStatus running = { .phase = POD_RUNNING, .is_rejected = true };
-static const PodStatus pending = { .phase = POD_PENDING, .is_rejected = true };
 
 #define RUNNING "{\"phase\":\"Running\"}"
 
@@ -22,7 +21,6 @@ static KubePodRequestKind next_action(KubeLocalPod local, const KubeObjectSummar
 
         EXPECT_EQ(kube_pod_next_request(&local, remote, "n", node_uid, &action), 0);
         EXPECT_EQ(action.body != NULL, action.kind != KUBE_POD_NO_REQUEST);
-        EXPECT_EQ(action.status_hash[0] != 0, action.kind == KUBE_POD_PATCH_STATUS);
         return action.kind;
 }
 
@@ -42,17 +40,6 @@ static KubeObjectSummary remote(const char *uid, const char *mirror_hash, bool i
                                     .mirror_hash = copy(mirror_hash),
                                     .is_deleting = is_deleting,
                                     .status = copy(status) };
-}
-
-static void get_status_hash(const PodStatus *status, const KubeObjectSummary *object,
-                            char ret[SHA256_HEX_SIZE]) {
-        cleanup_with(kube_pod_request_done) KubePodRequest action = { 0 };
-        KubeLocalPod local = api_pod;
-
-        local.status = status;
-        EXPECT_EQ(kube_pod_next_request(&local, object, "n", NULL, &action), 0);
-        EXPECT_EQ(action.kind, KUBE_POD_PATCH_STATUS);
-        memcpy(ret, action.status_hash, SHA256_HEX_SIZE);
 }
 
 TEST(static_pod_gets_a_mirror_pod_once_the_node_exists)
@@ -199,19 +186,23 @@ TEST(cached_final_status_is_reported_like_a_computed_one)
         EXPECT_EQ(next_action(cached, &reported, NULL), KUBE_POD_DELETE);
 }
 
-TEST(status_hash_depends_on_our_status_and_the_UID_not_on_the_patch)
+TEST(status_that_the_server_has_is_reported_as_such_and_not_compared_again)
 {
+        cleanup_with(kube_object_summary_done) KubeObjectSummary reported =
+                remote("here", NULL, false, RUNNING);
         cleanup_with(kube_object_summary_done) KubeObjectSummary fresh =
                 remote("here", NULL, false, NULL);
-        cleanup_with(kube_object_summary_done) KubeObjectSummary changed =
-                remote("here", NULL, false, "{\"phase\":\"Failed\",\"reason\":\"NodeLost\"}");
-        char first[SHA256_HEX_SIZE], second[SHA256_HEX_SIZE], other[SHA256_HEX_SIZE];
+        cleanup_with(kube_pod_request_done) KubePodRequest request = { 0 };
+        KubeLocalPod local = api_pod;
 
-        get_status_hash(&running, &fresh, first);
-        get_status_hash(&running, &changed, second);
-        get_status_hash(&pending, &fresh, other);
-        EXPECT_STREQ(first, second);
-        EXPECT(!streq(first, other));
+        EXPECT_EQ(kube_pod_next_request(&local, &reported, "n", NULL, &request), 0);
+        EXPECT(request.kind == KUBE_POD_NO_REQUEST && request.is_reported);
+        EXPECT_EQ(next_action(local, &fresh, NULL), KUBE_POD_PATCH_STATUS);
+        local.is_reported = true;
+        EXPECT_EQ(next_action(local, &fresh, NULL), KUBE_POD_NO_REQUEST);
+        fresh.is_deleting = true;
+        local.is_terminated = true;
+        EXPECT_EQ(next_action(local, &fresh, NULL), KUBE_POD_DELETE);
 }
 
 TEST(outdated_api_pod_is_deleted_with_its_grace_period_once)
