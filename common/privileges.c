@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,11 +21,34 @@
 #define CALL_SETRESUID SYS_setresuid
 #endif
 
+enum {
+        NOBODY = 65534
+};
+
 int privileges_set_ids(uid_t uid, gid_t gid) {
         if (syscall(CALL_SETGROUPS, 0, NULL) < 0 || syscall(CALL_SETRESGID, gid, gid, gid) < 0 ||
             syscall(CALL_SETRESUID, uid, uid, uid) < 0)
                 return -errno;
         return 0;
+}
+
+int privileges_leave_root(const char *user, Error *reterr) {
+        const struct passwd *entry;
+        uid_t uid = NOBODY;
+        gid_t gid = NOBODY;
+        int r;
+
+        if (geteuid() != 0)
+                return 0;
+        entry = getpwnam(user);
+        if (entry && entry->pw_uid > 0) {
+                uid = entry->pw_uid;
+                gid = entry->pw_gid;
+        }
+        r = privileges_set_ids(uid, gid);
+        return r < 0 ? error_setf(reterr, -r, "cannot switch to an unprivileged user: %s",
+                                  strerror(-r))
+                     : 0;
 }
 
 /* A unit without any may not even call capset(2). */

@@ -4,12 +4,18 @@
 /* Drops the user and the capabilities before a process reads untrusted data. By
  * system calls, which concern the calling thread: the C library would change all of its threads. */
 
+#include "common/error.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
 /* Becomes this user and group, without supplementary groups. 0 or -errno; -EINVAL: the user
  * namespace has no such ID. */
 int privileges_set_ids(uid_t uid, gid_t gid);
+
+/* A process that root has started becomes this system user, or the one with ID 65534 if there is
+ * none, or none with privileges. 0 or -errno with a message. */
+int privileges_leave_root(const char *user, Error *reterr);
 
 /* Keeps, of the capabilities that it has, those with a bit in 'keep' (1 << CAP_CHOWN), and gains
  * none by executing programs from now on. 0 or -errno. */

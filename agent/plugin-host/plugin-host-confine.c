@@ -6,36 +6,12 @@
 #include "common/seccomp-rules.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define OWN_USER "mainstay-plugins"
 #define DATA_MAX (256 * MIB)
-
-enum {
-        NOBODY = 65534
-};
-
-static int leave_root(Error *reterr) {
-        const struct passwd *entry;
-        uid_t uid = NOBODY;
-        gid_t gid = NOBODY;
-        int r;
-
-        if (geteuid() != 0)
-                return 0;
-        entry = getpwnam(OWN_USER);
-        if (entry && entry->pw_uid > 0) {
-                uid = entry->pw_uid;
-                gid = entry->pw_gid;
-        }
-        r = privileges_set_ids(uid, gid);
-        return r < 0 ? error_setf(reterr, -r, "cannot switch to an unprivileged user: %s",
-                                  strerror(-r))
-                     : 0;
-}
 
 /* clang-format off */
 static const char *const host_calls[] = {
@@ -69,7 +45,7 @@ static int limit_calls(Error *reterr) {
 
 int confine_plugin_host(Error *reterr) {
         static const struct rlimit none = { 0, 0 }, data = { DATA_MAX, DATA_MAX };
-        int r = leave_root(reterr);
+        int r = privileges_leave_root(OWN_USER, reterr);
 
         if (r < 0)
                 return r;

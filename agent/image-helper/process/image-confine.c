@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,7 +18,6 @@
 /* A zstd window of 128 MiB is the largest that decoders must support, and libarchive does. */
 #define DATA_BYTES_MAX (320 * MIB)
 #define OWN_USER       "mainstay-image"
-#define NOBODY         65534
 #define FILE_BYTES_MAX (UINT64_C(256) << 30)
 /* The limit of a parser: shared memory is not data. */
 #define ADDRESS_BYTES_MAX (2 * DATA_BYTES_MAX)
@@ -107,30 +105,11 @@ int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {
         return landlock_restrict(&rules, reterr);
 }
 
-static int drop_to_helper_user(Error *reterr) {
-        const struct passwd *entry;
-        uid_t uid = NOBODY;
-        gid_t gid = NOBODY;
-        int r;
-
-        if (geteuid() != 0)
-                return 0;
-        entry = getpwnam(OWN_USER);
-        if (entry && entry->pw_uid > 0) {
-                uid = entry->pw_uid;
-                gid = entry->pw_gid;
-        }
-        r = privileges_set_ids(uid, gid);
-        return r < 0 ? error_setf(reterr, -r, "cannot switch to an unprivileged user: %s",
-                                  strerror(-r))
-                     : 0;
-}
-
 int confine_fetcher(Error *reterr) {
         LandlockRules rules = { .read_beneath = -EBADF,
                                 .write_beneath = -EBADF,
                                 .reads_anything = true };
-        int r = drop_to_helper_user(reterr);
+        int r = privileges_leave_root(OWN_USER, reterr);
 
         if (r < 0)
                 return r;
@@ -150,7 +129,7 @@ int confine_secret_opener(Error *reterr) {
         int r;
 
         (void) unshare(CLONE_NEWNET);
-        r = drop_to_helper_user(reterr);
+        r = privileges_leave_root(OWN_USER, reterr);
         if (r < 0)
                 return r;
         if (!HAS_SANITIZER)
