@@ -2,8 +2,8 @@
 #pragma once
 
 /* Declarations that the files of the wiring share: agent.c builds the modules, apiserver-wiring.c
- * and eviction-wiring.c connect two of them, http-handlers.c, node-api-handlers.c and
- * debug-handlers.c answer requests on the local socket. */
+ * and eviction-wiring.c connect two of them, http-handlers.c and node-api-handlers.c answer
+ * requests on the local socket. */
 
 #include "agent/access/authorizer.h"
 #include "agent/apiserver/apiserver.h"

@@ -24,7 +24,7 @@
  *   x-mainstay.copy=<rootfs>      the target is a directory that gets a copy of the source, a path
  *                                 in that root file system: image-content.h
  *   x-mainstay.mountpoint=<root>  the source can be mounted on the target, which is made below that
- *                                 volume: mount-point.h */
+ *                                 volume: mounts.c */
 
 #include "common/error.h"
 

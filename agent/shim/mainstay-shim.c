@@ -2,7 +2,6 @@
 /* The program mainstay-shim: the sandbox of a pod, or one of its commands (prepare, cleanup). */
 
 #include "agent/shim/disk-usage.h"
-#include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/net-devices.h"
 #include "agent/shim/port-connector.h"
@@ -10,7 +9,9 @@
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/error.h"
 #include "common/log.h"
+#include "common/macros.h"
 #include "common/strv.h"
 
 #include <errno.h>
@@ -20,7 +21,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* Which system calls the kernel must have. */
+
+/* The system calls that agent, shim and mainstay-image require. mount_setattr is the latest, of
+ * Linux 5.12. With statx, landlock_create_ruleset and the system calls of libraries they do as much
+ * as they can. */
+static const struct {
+        const char *name;
+        long number;
+} needed_calls[] = {
+        { "close_range", SYS_close_range },   { "getrandom", SYS_getrandom },
+        { "memfd_create", SYS_memfd_create }, { "mount_setattr", SYS_mount_setattr },
+        { "move_mount", SYS_move_mount },     { "open_tree", SYS_open_tree },
+        { "openat2", SYS_openat2 },           { "pidfd_open", SYS_pidfd_open },
+        { "renameat2", SYS_renameat2 },
+};
+
+/* 0, or -ENOSYS with a message that names the call that the kernel does not have, or that a filter
+ * hides from us and from the programs that we start. */
+static int kernel_check_calls(Error *reterr) {
+        for (size_t i = 0; i < N_ELEMENTS(needed_calls); i++)
+                /* No call takes these arguments: they are wrong before anything is done. */
+                if (syscall(needed_calls[i].number, -1L, -1L, -1L, -1L, -1L) < 0 && errno == ENOSYS)
+                        return error_setf(reterr, ENOSYS,
+                                          "this kernel lacks the system call '%s'; Mainstay needs "
+                                          "Linux 5.12 or later",
+                                          needed_calls[i].name);
+        return 0;
+}
 
 enum {
         EXIT_USAGE = 2,

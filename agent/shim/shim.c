@@ -2,7 +2,6 @@
 #include "agent/shim/shim.h"
 
 #include "agent/shim/container-exec.h"
-#include "agent/shim/container-usage.h"
 #include "agent/shim/container.h"
 #include "agent/shim/live-devices.h"
 #include "agent/shim/mounts.h"
@@ -17,12 +16,48 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
+#include "common/process-usage.h"
 #include "common/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+
+/* Open descriptors of the containers, which the shim counts because the agent may not have the
+ * privilege to look at other processes. */
+
+/* <container>/memory.events -> <container>/cgroup.procs */
+static char *procs_file_of_attempt(const Attempt *attempt) {
+        const char *name = strrchr(attempt->events_file, '/');
+
+        return name ? text_format("%.*s/cgroup.procs", (int) (name - attempt->events_file),
+                                  attempt->events_file)
+                    : NULL;
+}
+
+static void report_descriptors(Shim *shim, const Attempt *attempt) {
+        cleanup_free char *procs_file = procs_file_of_attempt(attempt);
+        ProcessUsage usage;
+
+        if (!procs_file || process_usage_of_cgroup(procs_file, attempt->pid, &usage) < 0)
+                return;
+        agent_connection_send(&shim->connection,
+                              &(ShimEvent){ .type = SHIM_EVENT_USAGE,
+                                            .id = attempt->id,
+                                            .n_descriptors = usage.n_descriptors,
+                                            .n_sockets = usage.n_sockets,
+                                            .open_files_max = usage.open_files_max });
+}
+
+/* An event for each running container, and one without an ID that ends them. Not in a task: the
+ * number of examined descriptors has a limit (common/process-usage.h). */
+static void containers_report_usage(Shim *shim) {
+        for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+                if (attempt->state == ATTEMPT_RUNNING)
+                        report_descriptors(shim, attempt);
+        agent_connection_send(&shim->connection, &(ShimEvent){ .type = SHIM_EVENT_USAGE });
+}
 
 enum {
         /* Time limit for a runtime call that is under way when the pod is terminated. */

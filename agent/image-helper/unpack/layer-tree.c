@@ -10,17 +10,70 @@
  * replaces something else in this layer (a whiteout, a file) is made opaque: the replaced entry had
  * already hidden the directory below. */
 
-#include "agent/image-helper/unpack/layer-tree-private.h"
-
 #include "agent/image-helper/archive/tar-name.h"
-#include "agent/image-helper/unpack/copy-up.h"
+#include "agent/image-helper/unpack/layer-tree-private.h"
 #include "common/cleanup.h"
 #include "common/file-copy.h"
 #include "common/file.h"
+#include "common/layer-view.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
+
+/* Copy-up: copies a file of a lower layer into the layer being unpacked, with its metadata, as
+ * overlayfs does before a write. */
+
+/* Copies the regular file 'path' of layer 'layer' to 'base' in 'dir_fd', which must not exist. 0,
+ * with its size including holes, or -errno. */
+static int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd,
+                        const char *base, uint64_t *ret_copied) {
+        cleanup_close int from =
+                open_without_symlinks(view->layers[layer], path, O_RDONLY | O_NONBLOCK);
+        cleanup_close int to = -EBADF;
+        FileMetadata metadata;
+        struct stat st;
+        int r;
+
+        if (from < 0)
+                return from;
+        if (fstat(from, &st) < 0)
+                return -errno;
+        metadata = file_metadata_of(&st);
+        to = openat(dir_fd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (to < 0)
+                return -errno;
+        r = file_copy_content(from, to, st.st_size);
+        if (r < 0)
+                return r;
+        r = file_metadata_apply(to, &metadata);
+        if (r < 0)
+                return r;
+        r = xattr_copy(from, to);
+        if (r < 0)
+                return r;
+        r = file_metadata_apply_times(to, &metadata);
+        if (r < 0)
+                return r;
+        *ret_copied = (uint64_t) st.st_size;
+        return 0;
+}
+
+/* The same for a symbolic link. */
+static int copy_up_symlink(const LayerView *view, int layer, const char *path, int dir_fd,
+                           const char *base, const struct stat *st) {
+        FileMetadata metadata = file_metadata_of(st);
+        char target[PATH_MAX];
+        int r;
+
+        r = layer_view_readlink(view, layer, path, target, sizeof(target));
+        if (r < 0)
+                return r;
+        if (symlinkat(target, dir_fd, base) < 0)
+                return -errno;
+        return file_metadata_apply_at(dir_fd, base, &metadata);
+}
 
 int layer_tree_fd(const LayerTree *tree) {
         return tree->fd;
