@@ -181,10 +181,8 @@ static void take_secret_problem(ImageJob *job, const json_t *message, const char
                 job->secret_problems[i] = strdup(problem);
 }
 
-/* A line about one of its pull Secrets, or about the image's deltas: {"info":"…"} or
- * {"warning":"…"}. */
-static void take_pull_message(ImageJob *job, const char *line) {
-        cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+/* About one of its pull Secrets, or about the image's deltas: {"info":"…"} or {"warning":"…"}. */
+static void take_pull_message(ImageJob *job, const json_t *message) {
         const char *info = json_text(message, "info");
         const char *warning = json_text(message, "warning");
         const char *problem = json_text(message, "problem");
@@ -197,19 +195,22 @@ static void take_pull_message(ImageJob *job, const char *line) {
                 log_info("Image '%s': %s", job->reference, info);
 }
 
+static uint64_t bytes_of(const json_t *message, const char *key) {
+        return (uint64_t) MAX(json_integer_value(json_object_get(message, key)), 0);
+}
+
 /* The output of a pull: {"done":…,"total":…}, messages, and at the end {"digest":"…"}. */
 static void on_pull_output_line(const char *line, void *userdata) {
-        unsigned long long done, total;
+        cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        const char *digest = json_text(message, "digest");
         ImageJob *job = userdata;
-        char digest[128];
 
-        if (sscanf(line, "{\"done\":%llu,\"total\":%llu}", &done, &total) == 2) {
-                update_pull_progress(job, done, total);
-        } else if (sscanf(line, "{\"digest\":\"%127[a-z0-9:]\"}", digest) == 1) {
+        if (digest)
                 (void) text_replace(&job->digest, digest);
-        } else {
-                take_pull_message(job, line);
-        }
+        else if (json_object_get(message, "done"))
+                update_pull_progress(job, bytes_of(message, "done"), bytes_of(message, "total"));
+        else
+                take_pull_message(job, message);
 }
 
 /* ---- start of a job ---- */
