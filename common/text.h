@@ -25,3 +25,6 @@ char *text_join(char *const *strv, const char *separator);
 
 /* Whether 'text' is one of 'words', which end with NULL. */
 bool text_is_one_of(const char *text, const char *const *words);
+
+/* The same for words in the arguments. */
+#define TEXT_IS_ANY_OF(text, ...) text_is_one_of(text, (const char *const[]){ __VA_ARGS__, NULL })

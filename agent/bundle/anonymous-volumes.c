@@ -26,13 +26,8 @@ char *anonymous_volume_path(const RuntimeSpecInput *input, size_t i) {
 }
 
 bool is_runtime_mount(const char *path) {
-        static const char *const mounts[] = { "/proc",       "/dev", "/dev/pts",
-                                              "/dev/mqueue", "/sys", "/sys/fs/cgroup" };
-
-        for (size_t i = 0; i < N_ELEMENTS(mounts); i++)
-                if (streq(path, mounts[i]))
-                        return true;
-        return false;
+        return TEXT_IS_ANY_OF(path, "/proc", "/dev", "/dev/pts", "/dev/mqueue", "/sys",
+                              "/sys/fs/cgroup");
 }
 
 int anonymous_volumes_fstab(const RuntimeSpecInput *input, char **ret) {

@@ -18,14 +18,11 @@ enum {
 
 /* Mount points below /dev that the runtime creates itself, and those of other containers. */
 static const char *const skipped[] = {
-        ".", "..", "pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev",
+        ".", "..", "pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev", NULL,
 };
 
 static bool is_device_skipped(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(skipped); i++)
-                if (streq(skipped[i], name))
-                        return true;
-        return false;
+        return text_is_one_of(name, skipped);
 }
 
 static void add_device(json_t *devices, const char *path, const struct stat *st) {

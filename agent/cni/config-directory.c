@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,13 +21,9 @@ enum {
 };
 
 static bool is_config_file_name(const char *name) {
-        static const char *const suffixes[] = { ".conflist", ".conf", ".json" };
         const char *dot = strrchr(name, '.');
 
-        for (size_t i = 0; dot && name[0] != '.' && i < N_ELEMENTS(suffixes); i++)
-                if (streq(dot, suffixes[i]))
-                        return true;
-        return false;
+        return dot && name[0] != '.' && TEXT_IS_ANY_OF(dot, ".conflist", ".conf", ".json");
 }
 
 /* A copy of our own file, under any number: a network plugin's file precedes it. */

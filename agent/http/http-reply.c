@@ -76,18 +76,12 @@ const char *http_query_parameter(struct MHD_Connection *http, const char *name) 
 }
 
 bool http_query_flag(struct MHD_Connection *http, const char *name) {
-        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" };
         const char *value = NULL;
 
         if (MHD_lookup_connection_value_n(http, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
                                           NULL) != MHD_YES)
                 return false;
-        if (!value)
-                return true;
-        for (size_t i = 0; i < N_ELEMENTS(yes); i++)
-                if (streq(value, yes[i]))
-                        return true;
-        return false;
+        return !value || TEXT_IS_ANY_OF(value, "1", "t", "T", "true", "TRUE", "True");
 }
 
 int http_query_number(struct MHD_Connection *http, const char *name, int64_t min, int64_t *ret,

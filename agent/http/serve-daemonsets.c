@@ -79,12 +79,7 @@ enum MHD_Result http_handle_get_node(HttpServer *server, struct MHD_Connection *
 }
 
 static bool is_daemonset_action(const char *word) {
-        static const char *const verbs[] = { "undo", "restart", "delete", "orphan" };
-
-        for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
-                if (streq(verbs[i], word))
-                        return true;
-        return false;
+        return TEXT_IS_ANY_OF(word, "undo", "restart", "delete", "orphan");
 }
 
 /* They remove its file. */

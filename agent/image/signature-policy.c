@@ -253,22 +253,9 @@ static int check_scope(const char *transport, const char *scope, Error *reterr) 
 
 /* Those of containers-transports(5): a policy may be shared with other programs. */
 static bool is_known_transport(const char *name) {
-        static const char *const names[] = { "atomic",
-                                             "containers-storage",
-                                             "dir",
-                                             "docker",
-                                             "docker-archive",
-                                             "docker-daemon",
-                                             "oci",
-                                             "oci-archive",
-                                             "ostree",
-                                             "sif",
-                                             "tarball" };
-
-        for (size_t i = 0; i < N_ELEMENTS(names); i++)
-                if (streq(name, names[i]))
-                        return true;
-        return false;
+        return TEXT_IS_ANY_OF(name, "atomic", "containers-storage", "dir", "docker",
+                              "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree",
+                              "sif", "tarball");
 }
 
 static int check_transport(const char *name, const json_t *scopes, Error *reterr) {

@@ -181,15 +181,9 @@ static int read_external_labels(const json_t *node, NodeLabelsTaints *external) 
 
 /* The node lifecycle controller sets these from the node's conditions. */
 static bool is_condition_taint(const char *key) {
-        static const char *const keys[] = {
-                "node.kubernetes.io/not-ready",
-                "node.kubernetes.io/unreachable",
-                "node.kubernetes.io/network-unavailable",
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(keys); i++)
-                if (streq(key, keys[i]))
-                        return true;
+        if (TEXT_IS_ANY_OF(key, "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+                           "node.kubernetes.io/network-unavailable"))
+                return true;
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
                 if (streq_ptr(key, node_conditions[c].taint))
                         return true;

@@ -7,6 +7,7 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,14 +16,9 @@
 
 /* All messages that quote a value do it at their end: "must be a mapping, not the string 'x'". */
 static void hide_value(Error *error) {
-        static const char *const harmless[] = { ", not a list", ", not a mapping",
-                                                ", not nothing" };
         char *end = error && error->message ? strstr(error->message, ", not ") : NULL;
 
-        for (size_t i = 0; end && i < N_ELEMENTS(harmless); i++)
-                if (streq(end, harmless[i]))
-                        return;
-        if (end) {
+        if (end && !TEXT_IS_ANY_OF(end, ", not a list", ", not a mapping", ", not nothing")) {
                 explicit_bzero(end, strlen(end));
                 *end = '\0';
         }

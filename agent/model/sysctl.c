@@ -2,6 +2,7 @@
 #include "agent/model/sysctl.h"
 
 #include "agent/model/names.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ static const char *const safe[] = {
         "net.ipv4.tcp_keepalive_probes",
         "net.ipv4.tcp_rmem",
         "net.ipv4.tcp_wmem",
+        NULL,
 };
 
 static const struct {
@@ -52,10 +54,7 @@ SysctlNamespace sysctl_namespace(const char *name) {
 }
 
 bool sysctl_is_safe(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(safe); i++)
-                if (streq(safe[i], name))
-                        return true;
-        return false;
+        return text_is_one_of(name, safe);
 }
 
 bool sysctl_is_listed(const char *name, char *const *patterns) {

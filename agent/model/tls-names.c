@@ -2,6 +2,7 @@
 #include "agent/model/tls-names.h"
 
 #include "common/macros.h"
+#include "common/text.h"
 
 #include <errno.h>
 
@@ -70,12 +71,8 @@ int check_tls_cipher_suite(const char *value, Error *reterr) {
 }
 
 int check_tls_version(const char *value, Error *reterr) {
-        static const char *const names[] = { "VersionTLS10", "VersionTLS11", "VersionTLS12",
-                                             "VersionTLS13" };
-
-        for (size_t i = 0; i < N_ELEMENTS(names); i++)
-                if (streq(value, names[i]))
-                        return 0;
+        if (TEXT_IS_ANY_OF(value, "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"))
+                return 0;
         return error_setf(reterr, EINVAL, "must be 'VersionTLS12' or 'VersionTLS13', not '%s'",
                           value);
 }

@@ -3,6 +3,7 @@
 
 #include "common/json-text.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #define OCI_LAYER_PREFIX "application/vnd.oci.image.layer."
 
@@ -81,38 +82,19 @@ int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr)
         return 0;
 }
 
-static bool is_media_type_among(const char *media_type, const char *const *types) {
-        for (; *types; types++)
-                if (streq(media_type, *types))
-                        return true;
-        return false;
-}
-
 bool media_type_is_manifest(const char *media_type) {
-        static const char *const types[] = {
-                "application/vnd.oci.image.manifest.v1+json",
-                "application/vnd.docker.distribution.manifest.v2+json",
-                NULL,
-        };
-        return is_media_type_among(media_type, types);
+        return TEXT_IS_ANY_OF(media_type, "application/vnd.oci.image.manifest.v1+json",
+                              "application/vnd.docker.distribution.manifest.v2+json");
 }
 
 bool media_type_is_index(const char *media_type) {
-        static const char *const types[] = {
-                "application/vnd.oci.image.index.v1+json",
-                "application/vnd.docker.distribution.manifest.list.v2+json",
-                NULL,
-        };
-        return is_media_type_among(media_type, types);
+        return TEXT_IS_ANY_OF(media_type, "application/vnd.oci.image.index.v1+json",
+                              "application/vnd.docker.distribution.manifest.list.v2+json");
 }
 
 bool media_type_is_config(const char *media_type) {
-        static const char *const types[] = {
-                "application/vnd.oci.image.config.v1+json",
-                "application/vnd.docker.container.image.v1+json",
-                NULL,
-        };
-        return is_media_type_among(media_type, types);
+        return TEXT_IS_ANY_OF(media_type, "application/vnd.oci.image.config.v1+json",
+                              "application/vnd.docker.container.image.v1+json");
 }
 
 /* Like in containerd: suffixes give the compression of a layer, which its bytes also show. */
@@ -128,7 +110,7 @@ bool media_type_is_layer(const char *media_type) {
         };
 
         return strncmp(media_type, OCI_LAYER_PREFIX, strlen(OCI_LAYER_PREFIX)) == 0 ||
-               is_media_type_among(media_type, docker);
+               text_is_one_of(media_type, docker);
 }
 
 bool media_type_is_encrypted(const char *media_type) {

@@ -5,12 +5,10 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 static bool has_word(const char *const *words, const char *word) {
-        for (; words && *words; words++)
-                if (streq(*words, word))
-                        return true;
-        return false;
+        return words && text_is_one_of(word, words);
 }
 
 static bool is_served_attribute(const json_t *attributes) {

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 
@@ -191,10 +192,7 @@ static int take_namespace(ClientWatch *watch, const char *type, const char *name
 }
 
 static bool is_permanent_namespace(const char *name) {
-        for (size_t i = 0; permanent_namespaces[i]; i++)
-                if (streq(permanent_namespaces[i], name))
-                        return true;
-        return false;
+        return text_is_one_of(name, permanent_namespaces);
 }
 
 /* A namespace exists while pods are in it. */

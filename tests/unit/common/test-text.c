@@ -41,3 +41,10 @@ TEST(items_are_joined)
         EXPECT_STREQ(one, "a");
         EXPECT_STREQ(all, "a, , bc");
 }
+
+TEST(text_is_any_of_finds_a_word_among_its_arguments)
+{
+        EXPECT(TEXT_IS_ANY_OF("b", "a", "b"));
+        EXPECT(TEXT_IS_ANY_OF("a", "a"));
+        EXPECT(!TEXT_IS_ANY_OF("", "a", "b") && !TEXT_IS_ANY_OF("ab", "a", "b"));
+}
