@@ -127,11 +127,23 @@ def fixture_library(tmp_path_factory):
     return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
 
 
+@pytest.fixture(name="make_clocked_node")
+def fixture_make_clocked_node(archive, library):
+    """Nodes with a configuration of the test's own, for which the test makes time pass."""
+    nodes = []
+
+    def make(config=None, kind=clocked_nodes.ClockNode):
+        nodes.append(kind(archive, library, config))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
 @pytest.fixture(name="clocked")
-def fixture_clocked(archive, library):
-    node = clocked_nodes.ClockNode(archive, library)
-    yield node
-    node.finish()
+def fixture_clocked(make_clocked_node):
+    return make_clocked_node()
 
 
 @pytest.fixture(name="node")

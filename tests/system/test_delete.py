@@ -34,13 +34,18 @@ def test_a_deleted_pod_starts_as_a_new_instance(node):
 
 
 @pytest.mark.slow
-def test_a_deletion_ends_the_back_off(make_node):
-    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+def test_a_deletion_ends_the_back_off(make_clocked_node):
+    node = make_clocked_node({"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     gate = os.path.join(node.data, "gate")
     node.drop(specs.pod("crash", specs.container(
         script=f"[ -e {gate} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
         volumes=[specs.host_path("d", node.data)]))
-    wait(lambda: "back-off 1m20s" in node.wait_waiting("crash", "CrashLoopBackOff"), "it waits for 80 seconds")
+    waits = ["10s", "20s", "40s", "1m20s"]
+    for i, passed in enumerate([10, 30, 70, None]):
+        wait(lambda later=waits[i:]: any(f"back-off {one} " in node.wait_waiting("crash", "CrashLoopBackOff") for one in later),
+             f"it waits for {waits[i]}")
+        if passed:
+            node.let_pass(passed)
     os.close(os.open(gate, os.O_CREAT))
     assert node.cli("delete", "pod", "crash").returncode == 0
     node.wait_running("crash", deadline=75)

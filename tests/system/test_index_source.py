@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 
+import clocked as clocked_nodes
 import failing
 import harness
 import pytest
@@ -46,13 +47,13 @@ def fixture_make_nginx(index, tmp_path):
 
 
 @pytest.fixture(name="make_sourced")
-def fixture_make_sourced(make_node, keys):
+def fixture_make_sourced(make_node, make_clocked_node, keys):
     """Nodes with a source; at the end none has one, which is why their pods stop."""
     nodes = []
 
-    def make(url, trusted=None, node=None, **source):
+    def make(url, trusted=None, node=None, clocked=False, **source):
         config = {"mainstay": {"source": settings(url, trusted or keys[:1], **source)}}
-        node = node or make_node(config=config)
+        node = node or (make_clocked_node if clocked else make_node)(config=config)
         nodes.append(node)
         return node
 
@@ -402,8 +403,9 @@ def expect_second_key_only(node, index, keys):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_rolled_back_index_still_revokes_keys_and_numbers(make_sourced, index, keys, restarted):
-    run_first(node := make_sourced("file://" + index.path), index)
+    run_first(node := make_sourced("file://" + index.path, clocked=True), index)
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2")}, keys=[keys[1].public], **DEADLINE)
+    let_deadline_pass(node)
     wait_back(node, "pod default/")
     if restarted:
         node.restart()
@@ -606,6 +608,15 @@ def run_first(node, index):
     wait_in_use(node, 1)
 
 
+def let_deadline_pass(node, again=False):
+    """That of the second index, once it is in use, or what another agent adds to it."""
+    if not again:
+        wait_in_use(node, 2)
+    passed = 80 if again else 40
+    node.write_clock(passed, passed)
+    node.cli("get", "pods")  # the agent reads the clock
+
+
 def wait_back(node, words):
     """The first index is in use again, as a whole."""
     wait_failed(node, ROLLED_BACK + words)
@@ -616,10 +627,11 @@ def wait_back(node, words):
 
 def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, make_nginx, index):
     nginx = make_nginx()
-    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node = make_sourced(nginx.url(), clocked=True, caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
     wait(lambda: "Started container 'default/new-node1/main'" in node.said(), "the third pod starts")
+    let_deadline_pass(node)
     wait_back(node, "pod default/web-node1: container main: ")
     assert "SourceRefused" in node.cli("get", "events").stdout
     assert ROLLED_BACK in node.cli("source", "status").stdout
@@ -636,10 +648,11 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
 
 def test_a_daemonset_that_is_not_available_rolls_the_index_back(make_sourced, make_nginx, index):
     nginx = make_nginx()
-    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node = make_sourced(nginx.url(), clocked=True, caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2"),
                  "logd.yaml": specs.daemonset("logd", specs.container(script="exit 1"))}, **DEADLINE)
+    let_deadline_pass(node)
     wait_back(node, "")
     assert "default/logd" in condition(node)["message"]
 
@@ -661,20 +674,27 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
 def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make_nginx, index):
     own = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "1"}}}
     nginx = make_nginx()
-    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node = make_sourced(nginx.url(), clocked=True, caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": bad_pod("web", **own), "db.yaml": labelled("db", "2"), "logd.yaml": specs.daemonset("logd")}, **DEADLINE)
+    let_deadline_pass(node)
     wait_back(node, "pod default/")
     assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
 
 
+class ClockedFailingNode(clocked_nodes.Clocked, failing.FailingNode):
+    """A node whose programs fail, and for which the test makes time pass."""
+
+
 @pytest.fixture(name="make_failing_sourced")
-def fixture_make_failing_sourced(make_failing, make_sourced, make_nginx, index, keys):
+def fixture_make_failing_sourced(make_failing, make_sourced, make_nginx, index, keys, library):
     """A node with failpoints that runs the first index."""
+    ClockedFailingNode.library = library
+
     def make():
         nginx = make_nginx()
         config = {"mainstay": {"source": settings(nginx.url(), keys[:1], caFile=nginx.certificate)}}
-        node = make_sourced(nginx.url(), node=make_failing(failing.FailingNode, config=config), caFile=nginx.certificate)
+        node = make_sourced(nginx.url(), node=make_failing(ClockedFailingNode, config=config), caFile=nginx.certificate)
         run_first(node, index)
         return node
     return make
@@ -685,7 +705,9 @@ def test_an_agent_that_dies_rolls_the_index_back_once(make_failing_sourced, inde
     node = make_failing_sourced()
     node.arm({f"mainstayd:{point}": "1*panic"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
+    let_deadline_pass(node)
     wait(lambda: node.is_ready() and node.n_deaths == 1, "the agent has died, and another one runs")
+    let_deadline_pass(node, again=True)
     wait_back(node, "pod default/")
     assert node.hits()[f"mainstayd:{point}"] == (2 if point == "source.rollback" else 1)
 
@@ -705,6 +727,7 @@ def test_a_rollback_that_the_disk_refuses_is_made_later(make_failing_sourced, in
     node = make_failing_sourced()
     node.arm({"mainstayd:source.rollback": "1*return(ENOSPC)"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
+    let_deadline_pass(node)
     wait_back(node, "pod default/")
     assert "cannot return to the previous index: No space left on device" in node.said()
     assert node.hits()["mainstayd:source.rollback"] == 2

@@ -194,8 +194,8 @@ def fixture_registry(archive, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
-    node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
+def test_the_image_is_kept_and_needs_no_registry(make_clocked_node, registry):
+    node = make_clocked_node({"mainstay": {"insecureRegistries": [registry.host]}})
 
     def image(tag):
         return f"{registry.host}/team/web:{tag}"
@@ -210,6 +210,7 @@ def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
                   "the new revision runs")
     registry.stop()
     assert node.cli("images", "prune").returncode == 0
+    node.let_pass(60)
     pod = wait_version(node, "1", rolled_back=True)
     assert pod["spec"]["containers"][0]["image"] == image(1)
 
@@ -228,6 +229,7 @@ def wait_rollback_to_the_first_image(node, bad, move):
          "the new revision runs")
     move()
     assert node.cli("images", "prune").returncode == 0
+    node.let_pass(60)
     pod = wait_version(node, "1", rolled_back=True)
     wait(lambda: images_files(node) == [True, False], lambda: f"the first image is back, not {images_files(node)}")
     return pod
@@ -239,8 +241,8 @@ def not_ready(pod):
 
 
 @pytest.mark.slow
-def test_the_image_comes_back_though_its_tag_was_moved(make_node, registry):
-    node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
+def test_the_image_comes_back_though_its_tag_was_moved(make_clocked_node, registry):
+    node = make_clocked_node({"mainstay": {"insecureRegistries": [registry.host]}})
     name = f"{registry.host}/team/web:latest"
 
     def move_tag(tag):
@@ -268,8 +270,8 @@ def test_the_image_comes_back_though_its_tag_was_moved(make_node, registry):
 
 
 @pytest.mark.slow
-def test_the_image_comes_back_though_its_archive_was_replaced(make_node, registry, tmp_path):
-    node, name = make_node(), "example.com/team/app:latest"
+def test_the_image_comes_back_though_its_archive_was_replaced(make_clocked_node, registry, tmp_path):
+    node, name = make_clocked_node(), "example.com/team/app:latest"
 
     def replace(tag):
         path = f"{tmp_path}/app{tag}.tar"
