@@ -5,23 +5,16 @@
 
 #include "agent/csi/csi-manager.h"
 
-typedef struct CsiVersion {
-        unsigned parts[3];
-} CsiVersion;
-
-typedef struct CsiDriver {
-        struct CsiDriver *next;
-        char *name;
-        char *endpoint;
-        CsiVersion version;
-        unsigned capabilities; /* a mask, of its last answer */
-} CsiDriver;
+/* Which volume, on whatever node and by whatever name. */
+typedef struct CsiVolumeId {
+        char *driver;
+        char *handle;
+} CsiVolumeId;
 
 /* A volume that is staged on the node, or may be. */
 typedef struct CsiStage {
         struct CsiStage *next;
-        char *driver;
-        char *handle;
+        CsiVolumeId id;
         bool is_staged; /* it certainly is */
 } CsiStage;
 
@@ -54,8 +47,7 @@ typedef struct CsiMount {
         CsiManager *manager;
         char *pod_uid; /* "": it is only staged, and no pod needs it */
         char *name;
-        char *driver;
-        char *handle;
+        CsiVolumeId id;
         bool is_ephemeral;
         bool may_be_published; /* NodeUnpublishVolume is due at the end */
         bool was_uncertain;    /* it may have been published before the mount under way */
@@ -77,17 +69,22 @@ struct CsiManager {
         csi_call_t call; /* NULL: there are no plugins */
         void *call_userdata;
         int kubelet_fd; /* -EBADF: it cannot be used */
-        CsiDriver *drivers;
-        CsiNodeDriverList listed; /* the same, as the Node has them */
+        CsiNodeDriverList drivers;
         CsiStage *stages;
         CsiMount *mounts;
         sd_event_source *timer;
         int64_t last_call;
 };
 
-CsiDriver *csi_manager_find_driver(const CsiManager *manager, const char *name);
+/* Valid until another one registers or deregisters. */
+CsiNodeDriver *csi_manager_find_driver(const CsiManager *manager, const char *name);
 void csi_manager_arm(CsiManager *manager);
 void csi_mount_free(CsiMount *mount);
+
+/* Copies both. 0 or -ENOMEM. */
+int csi_volume_id_init(CsiVolumeId *id, const char *driver, const char *handle);
+void csi_volume_id_done(CsiVolumeId *id);
+bool csi_volume_id_equal(const CsiVolumeId *a, const CsiVolumeId *b);
 
 /* ---- csi-operation.c ---- */
 

@@ -60,16 +60,16 @@ static bool find_highest_version(char *const *versions, CsiVersion *ret) {
 
 /* ---- drivers ---- */
 
-CsiDriver *csi_manager_find_driver(const CsiManager *manager, const char *name) {
-        list_foreach(driver, manager->drivers)
-                if (streq(driver->name, name))
-                        return driver;
+CsiNodeDriver *csi_manager_find_driver(const CsiManager *manager, const char *name) {
+        for (size_t i = 0; i < manager->drivers.n; i++)
+                if (streq(manager->drivers.items[i].name, name))
+                        return &manager->drivers.items[i];
         return NULL;
 }
 
 int csi_manager_check_driver(const CsiManager *manager, const char *name, const char *endpoint,
                              char *const *versions, Error *reterr) {
-        const CsiDriver *other = csi_manager_find_driver(manager, name);
+        const CsiNodeDriver *other = csi_manager_find_driver(manager, name);
         cleanup_free char *list = text_join(versions, " ");
         CsiVersion highest;
 
@@ -103,32 +103,33 @@ int csi_manager_check_driver(const CsiManager *manager, const char *name, const 
 
 static void node_driver_done(CsiNodeDriver *driver) {
         free(driver->name);
+        free(driver->endpoint);
         free(driver->node_id);
         string_map_done(&driver->segments);
 }
 
-static void unlist_driver(CsiManager *manager, const char *name) {
-        for (size_t i = 0; i < manager->listed.n; i++) {
-                if (!streq(manager->listed.items[i].name, name))
-                        continue;
-                node_driver_done(&manager->listed.items[i]);
-                ARRAY_REMOVE(manager->listed.items, manager->listed.n, i);
-                return;
-        }
+static void remove_driver(CsiManager *manager, const CsiNodeDriver *driver) {
+        size_t at = (size_t) (driver - manager->drivers.items);
+
+        node_driver_done(&manager->drivers.items[at]);
+        ARRAY_REMOVE(manager->drivers.items, manager->drivers.n, at);
 }
 
-static int list_driver(CsiManager *manager, const char *name, const CsiNodeAnswer *answer) {
+static int add_driver(CsiManager *manager, const char *name, const char *endpoint,
+                      char *const *versions, const CsiNodeAnswer *answer) {
         CsiNodeDriver driver = { .name = strdup(name),
+                                 .endpoint = strdup(endpoint),
                                  .node_id = strdup(strna(answer->node_id)),
                                  .max_volumes = answer->max_volumes };
         CsiNodeDriver *place = NULL;
-        int r = driver.name && driver.node_id ? 0 : -ENOMEM;
+        int r = driver.name && driver.endpoint && driver.node_id ? 0 : -ENOMEM;
 
+        (void) find_highest_version(versions, &driver.version);
         for (size_t i = 0; i < answer->segments.n && r >= 0; i++)
                 r = string_map_set(&driver.segments, strna(answer->segments.items[i].key),
                                    strna(answer->segments.items[i].value));
         if (r >= 0)
-                place = ARRAY_APPEND(manager->listed.items, manager->listed.n);
+                place = ARRAY_APPEND(manager->drivers.items, manager->drivers.n);
         if (!place) {
                 node_driver_done(&driver);
                 return -ENOMEM;
@@ -138,18 +139,10 @@ static int list_driver(CsiManager *manager, const char *name, const CsiNodeAnswe
         return 0;
 }
 
-static void free_driver(CsiManager *manager, CsiDriver *driver) {
-        LIST_REMOVE(manager->drivers, driver);
-        unlist_driver(manager, driver->name);
-        free(driver->name);
-        free(driver->endpoint);
-        free(driver);
-}
-
 /* Volumes that wait for it are tried at once. */
 static void wake_mounts_of(CsiManager *manager, const char *driver) {
         list_foreach(mount, manager->mounts)
-                if (streq(mount->driver, driver)) {
+                if (streq(mount->id.driver, driver)) {
                         mount->due = now_boottime_usec();
                         mount->delay = 0;
                 }
@@ -158,25 +151,14 @@ static void wake_mounts_of(CsiManager *manager, const char *driver) {
 
 int csi_manager_register(CsiManager *manager, const char *name, const char *endpoint,
                          char *const *versions, const CsiNodeAnswer *answer) {
-        CsiDriver *driver = csi_manager_find_driver(manager, name);
+        const CsiNodeDriver *old = csi_manager_find_driver(manager, name);
         int r;
 
-        if (driver)
-                free_driver(manager, driver);
-        driver = calloc(1, sizeof(*driver));
-        if (!driver)
-                return -ENOMEM;
-        driver->name = strdup(name);
-        driver->endpoint = strdup(endpoint);
-        (void) find_highest_version(versions, &driver->version);
-        r = driver->name && driver->endpoint ? list_driver(manager, name, answer) : -ENOMEM;
-        if (r < 0) {
-                free(driver->name);
-                free(driver->endpoint);
-                free(driver);
+        if (old)
+                remove_driver(manager, old);
+        r = add_driver(manager, name, endpoint, versions, answer);
+        if (r < 0)
                 return r;
-        }
-        LIST_PREPEND(manager->drivers, driver);
         log_info("The CSI driver '%s' has registered", name);
         wake_mounts_of(manager, name);
         manager->config.on_drivers_changed(manager->config.userdata);
@@ -184,20 +166,20 @@ int csi_manager_register(CsiManager *manager, const char *name, const char *endp
 }
 
 void csi_manager_unregister(CsiManager *manager, const char *name) {
-        CsiDriver *driver = csi_manager_find_driver(manager, name);
+        const CsiNodeDriver *driver = csi_manager_find_driver(manager, name);
 
         if (!driver)
                 return;
-        free_driver(manager, driver);
+        remove_driver(manager, driver);
         manager->config.on_drivers_changed(manager->config.userdata);
 }
 
 const CsiNodeDriverList *csi_manager_drivers(const CsiManager *manager) {
-        return &manager->listed;
+        return &manager->drivers;
 }
 
 bool csi_manager_driver_sets_group(const char *driver, void *manager) {
-        const CsiDriver *found = csi_manager_find_driver(manager, driver);
+        const CsiNodeDriver *found = csi_manager_find_driver(manager, driver);
 
         return found && found->capabilities & 1U << CSI_VOLUME_MOUNT_GROUP;
 }
@@ -209,12 +191,27 @@ void csi_manager_set_caller(CsiManager *manager, csi_call_t call, void *userdata
 
 /* ---- mounts ---- */
 
+int csi_volume_id_init(CsiVolumeId *id, const char *driver, const char *handle) {
+        id->driver = strdup(driver);
+        id->handle = strdup(handle);
+        return id->driver && id->handle ? 0 : -ENOMEM;
+}
+
+void csi_volume_id_done(CsiVolumeId *id) {
+        free(id->driver);
+        free(id->handle);
+        *id = (CsiVolumeId){ 0 };
+}
+
+bool csi_volume_id_equal(const CsiVolumeId *a, const CsiVolumeId *b) {
+        return streq(a->driver, b->driver) && streq(a->handle, b->handle);
+}
+
 void csi_mount_free(CsiMount *mount) {
         csi_mount_request_free(mount->request);
         free(mount->pod_uid);
         free(mount->name);
-        free(mount->driver);
-        free(mount->handle);
+        csi_volume_id_done(&mount->id);
         free(mount->error);
         free(mount);
 }
@@ -228,10 +225,8 @@ static CsiMount *add_csi_mount(CsiManager *manager, const char *uid, const char 
         mount->manager = manager;
         mount->pod_uid = strdup(uid);
         mount->name = strdup(name);
-        mount->driver = strdup(driver);
-        mount->handle = strdup(handle);
         mount->due = USEC_INFINITY;
-        if (!mount->pod_uid || !mount->name || !mount->driver || !mount->handle) {
+        if (csi_volume_id_init(&mount->id, driver, handle) < 0 || !mount->pod_uid || !mount->name) {
                 csi_mount_free(mount);
                 return NULL;
         }
@@ -320,7 +315,7 @@ int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret) {
 
         list_foreach(mount, manager->mounts) {
                 cleanup_free char *name =
-                        text_format("kubernetes.io/csi/%s^%s", mount->driver, mount->handle);
+                        text_format("kubernetes.io/csi/%s^%s", mount->id.driver, mount->id.handle);
 
                 if (!name)
                         return -ENOMEM;
@@ -432,7 +427,7 @@ int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret) {
 
 static bool is_stage_in_use(const CsiManager *manager, const CsiStage *stage) {
         list_foreach(mount, manager->mounts)
-                if (streq(mount->driver, stage->driver) && streq(mount->handle, stage->handle))
+                if (csi_volume_id_equal(&mount->id, &stage->id))
                         return true;
         return false;
 }
@@ -443,8 +438,8 @@ void csi_manager_sweep(CsiManager *manager, bool (*has_pod)(const char *uid, voi
 
         list_foreach(stage, manager->stages) {
                 if (!is_stage_in_use(manager, stage))
-                        (void) add_csi_mount(manager, "", stage->handle, stage->driver,
-                                             stage->handle);
+                        (void) add_csi_mount(manager, "", stage->id.handle, stage->id.driver,
+                                             stage->id.handle);
         }
         list_foreach(mount, manager->mounts)
                 if (!mount->pod_uid[0] || !has_pod(mount->pod_uid, userdata)) {
@@ -457,13 +452,13 @@ void csi_manager_sweep(CsiManager *manager, bool (*has_pod)(const char *uid, voi
 CsiManager *csi_manager_free(CsiManager *manager) {
         if (!manager)
                 return NULL;
-        while (manager->drivers)
-                free_driver(manager, manager->drivers);
+        for (size_t i = 0; i < manager->drivers.n; i++)
+                node_driver_done(&manager->drivers.items[i]);
+        free(manager->drivers.items);
         list_foreach_safe(mount, manager->mounts)
                 csi_mount_free(mount);
         while (manager->stages)
                 csi_stage_free(manager, manager->stages);
-        free(manager->listed.items);
         sd_event_source_disable_unref(manager->timer);
         close_fd(manager->kubelet_fd);
         free(manager);
@@ -472,12 +467,13 @@ CsiManager *csi_manager_free(CsiManager *manager) {
 
 void csi_manager_dump(const CsiManager *manager, FILE *out) {
         dump_section(out, "CSI");
-        list_foreach(driver, manager->drivers)
-                dump_line(out, 1, "driver: %s at %s, capabilities %#x", driver->name,
-                          driver->endpoint, driver->capabilities);
+        for (size_t i = 0; i < manager->drivers.n; i++)
+                dump_line(out, 1, "driver: %s at %s, capabilities %#x",
+                          manager->drivers.items[i].name, manager->drivers.items[i].endpoint,
+                          manager->drivers.items[i].capabilities);
         list_foreach(mount, manager->mounts)
                 dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s", mount->name,
-                          mount->pod_uid, mount->driver,
+                          mount->pod_uid, mount->id.driver,
                           mount->step               ? csi_step_methods[mount->step]
                           : mount->is_published     ? "mounted"
                           : mount->may_be_published ? "may be mounted"

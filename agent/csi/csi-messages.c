@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/csi/csi-messages.h"
 
-#include "common/protobuf.h"
+#include "agent/model/values-message.h"
 
 enum {
         REQUEST_MAX = 4 * 1024 * 1024
 };
-
-static const ProtobufRow pair_fields[] = {
-        PROTOBUF_FIELD(1, TEXT, KeyValue, key),
-        PROTOBUF_FIELD(2, TEXT, KeyValue, value),
-};
-static const ProtobufMessage pair_table = PROTOBUF_TABLE(KeyValue, pair_fields);
 
 typedef struct MountCapability {
         char *fs_type;
@@ -59,23 +53,23 @@ typedef struct StageMessage {
 
 static const ProtobufRow stage_fields[] = {
         PROTOBUF_FIELD(1, TEXT, StageMessage, volume_id),
-        PROTOBUF_FIELD(2, MESSAGES, StageMessage, publish_context, .message = &pair_table),
+        PROTOBUF_FIELD(2, MESSAGES, StageMessage, publish_context, .message = &key_value_table),
         PROTOBUF_FIELD(3, TEXT, StageMessage, staging_path),
         PROTOBUF_FIELD(4, MESSAGE, StageMessage, capability, .message = &capability_table),
-        PROTOBUF_FIELD(5, MESSAGES, StageMessage, secrets, .message = &pair_table),
-        PROTOBUF_FIELD(6, MESSAGES, StageMessage, volume_context, .message = &pair_table),
+        PROTOBUF_FIELD(5, MESSAGES, StageMessage, secrets, .message = &key_value_table),
+        PROTOBUF_FIELD(6, MESSAGES, StageMessage, volume_context, .message = &key_value_table),
 };
 static const ProtobufMessage stage_table = PROTOBUF_TABLE(StageMessage, stage_fields);
 
 static const ProtobufRow publish_fields[] = {
         PROTOBUF_FIELD(1, TEXT, StageMessage, volume_id),
-        PROTOBUF_FIELD(2, MESSAGES, StageMessage, publish_context, .message = &pair_table),
+        PROTOBUF_FIELD(2, MESSAGES, StageMessage, publish_context, .message = &key_value_table),
         PROTOBUF_FIELD(3, TEXT, StageMessage, staging_path),
         PROTOBUF_FIELD(4, TEXT, StageMessage, target_path),
         PROTOBUF_FIELD(5, MESSAGE, StageMessage, capability, .message = &capability_table),
         PROTOBUF_FIELD(6, FLAG, StageMessage, is_read_only),
-        PROTOBUF_FIELD(7, MESSAGES, StageMessage, secrets, .message = &pair_table),
-        PROTOBUF_FIELD(8, MESSAGES, StageMessage, volume_context, .message = &pair_table),
+        PROTOBUF_FIELD(7, MESSAGES, StageMessage, secrets, .message = &key_value_table),
+        PROTOBUF_FIELD(8, MESSAGES, StageMessage, volume_context, .message = &key_value_table),
 };
 static const ProtobufMessage publish_table = PROTOBUF_TABLE(StageMessage, publish_fields);
 

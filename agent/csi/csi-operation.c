@@ -137,7 +137,7 @@ static char *publish_path(const CsiMount *mount) {
 }
 
 static char *stage_path(const CsiMount *mount) {
-        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+        cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
 
         return directory ? absolute_path(mount, directory, CSI_STAGE_NAME) : NULL;
 }
@@ -147,12 +147,12 @@ static int write_publish_data(const CsiMount *mount) {
         const char *node = strna(mount->manager->config.node_name);
         char attachment[CSI_NAME_SIZE];
 
-        csi_attachment_name(mount->handle, mount->driver, node, attachment);
+        csi_attachment_name(mount->id.handle, mount->id.driver, node, attachment);
         return !directory
                        ? -ENOMEM
                        : csi_files_write(mount->manager->kubelet_fd, directory, NULL,
-                                         &(CsiVolumeData){ .driver = mount->driver,
-                                                           .handle = mount->handle,
+                                         &(CsiVolumeData){ .driver = mount->id.driver,
+                                                           .handle = mount->id.handle,
                                                            .name = mount->name,
                                                            .node = (char *) (uintptr_t) node,
                                                            .attachment = attachment,
@@ -160,12 +160,12 @@ static int write_publish_data(const CsiMount *mount) {
 }
 
 static int write_stage_data(const CsiMount *mount) {
-        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+        cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
 
         return !directory ? -ENOMEM
                           : csi_files_write(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME,
-                                            &(CsiVolumeData){ .driver = mount->driver,
-                                                              .handle = mount->handle });
+                                            &(CsiVolumeData){ .driver = mount->id.driver,
+                                                              .handle = mount->id.handle });
 }
 
 static int remove_publish_files(const CsiMount *mount) {
@@ -176,7 +176,7 @@ static int remove_publish_files(const CsiMount *mount) {
 }
 
 static int remove_stage_files(const CsiMount *mount) {
-        cleanup_free char *directory = csi_stage_dir(mount->driver, mount->handle);
+        cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
 
         return !directory ? -ENOMEM
                           : csi_files_remove(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME);
@@ -189,22 +189,24 @@ CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *han
 
         if (!stage)
                 return NULL;
-        stage->driver = strdup(driver);
-        stage->handle = strdup(handle);
+        if (csi_volume_id_init(&stage->id, driver, handle) < 0) {
+                csi_volume_id_done(&stage->id);
+                free(stage);
+                return NULL;
+        }
         LIST_PREPEND(manager->stages, stage);
-        return stage->driver && stage->handle ? stage : NULL;
+        return stage;
 }
 
 void csi_stage_free(CsiManager *manager, CsiStage *stage) {
         LIST_REMOVE(manager->stages, stage);
-        free(stage->driver);
-        free(stage->handle);
+        csi_volume_id_done(&stage->id);
         free(stage);
 }
 
 static CsiStage *find_stage(const CsiMount *mount) {
         list_foreach(stage, mount->manager->stages)
-                if (streq(stage->driver, mount->driver) && streq(stage->handle, mount->handle))
+                if (csi_volume_id_equal(&stage->id, &mount->id))
                         return stage;
         return NULL;
 }
@@ -213,11 +215,11 @@ static CsiStage *find_stage(const CsiMount *mount) {
 static CsiStage *get_stage(const CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
 
-        return stage ? stage : csi_stage_add(mount->manager, mount->driver, mount->handle);
+        return stage ? stage : csi_stage_add(mount->manager, mount->id.driver, mount->id.handle);
 }
 
 static bool is_same_volume(const CsiMount *a, const CsiMount *b) {
-        return streq(a->driver, b->driver) && streq(a->handle, b->handle);
+        return csi_volume_id_equal(&a->id, &b->id);
 }
 
 /* Another pod uses the volume, or is about to. */
@@ -285,7 +287,7 @@ static void finish_mount(CsiMount *mount) {
 
 static void call_driver(CsiMount *mount, CsiStep step, const Buffer *request) {
         CsiManager *manager = mount->manager;
-        const CsiDriver *driver = csi_manager_find_driver(manager, mount->driver);
+        const CsiNodeDriver *driver = csi_manager_find_driver(manager, mount->id.driver);
         CsiCallSpec call = { .call = ++manager->last_call,
                              .method = csi_step_methods[step],
                              .request = request,
@@ -339,7 +341,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
         cleanup_buffer Buffer body = { 0 };
         int r = encode_csi_stage_request(
                 &(CsiStageRequest){
-                        .volume_id = mount->handle,
+                        .volume_id = mount->id.handle,
                         .publish_context = &request->publish_context,
                         .staging_path = staging,
                         .target_path = target,
@@ -371,7 +373,7 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
         mount->request = request;
         mount->was_uncertain = mount->may_be_published;
         mount->was_stage_uncertain = find_stage(mount);
-        if (csi_manager_find_driver(mount->manager, mount->driver)) {
+        if (csi_manager_find_driver(mount->manager, mount->id.driver)) {
                 call_driver(mount, CSI_STEP_MOUNT, &(Buffer){ 0 });
                 return 0;
         }
@@ -380,14 +382,14 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
                                   "MountVolume.SetUp failed for volume \"%s\" : kubernetes.io/csi: "
                                   "mounter.SetUpAt failed to get CSI client: driver name %s not "
                                   "found in the list of registered CSI drivers",
-                                  mount->name, mount->driver);
+                                  mount->name, mount->id.driver);
         else
                 (void) error_setf(reterr, EIO,
                                   "MountVolume.MountDevice failed for volume \"%s\" : "
                                   "kubernetes.io/csi: attacher.MountDevice failed to create "
                                   "newCsiDriverClient: driver name %s not found in the list of "
                                   "registered CSI drivers",
-                                  mount->name, mount->driver);
+                                  mount->name, mount->id.driver);
         (void) text_replace(&mount->error, reterr ? reterr->message : NULL);
         mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
         end_operation(mount, mount->delay);
@@ -443,7 +445,7 @@ static void fail_mount(CsiMount *mount, int64_t code, const char *error) {
 /* Takes 'path', NULL: out of memory. Unpublishing and unstaging have the same arguments. */
 static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
         cleanup_buffer Buffer request = { 0 };
-        int r = path ? encode_csi_unstage_request(mount->handle, path, &request) : -ENOMEM;
+        int r = path ? encode_csi_unstage_request(mount->id.handle, path, &request) : -ENOMEM;
 
         free(path);
         if (r < 0)
@@ -488,10 +490,10 @@ bool csi_unmount_step(CsiMount *mount) {
         mount->due = USEC_INFINITY;
         if (is_busy(mount))
                 return false;
-        if (!csi_manager_find_driver(mount->manager, mount->driver)) {
+        if (!csi_manager_find_driver(mount->manager, mount->id.driver)) {
                 cleanup_free char *why = text_format(
                         "driver name %s not found in the list of registered CSI drivers",
-                        mount->driver);
+                        mount->id.driver);
 
                 set_error(mount, CSI_STEP_UNPUBLISH, strna(why));
         } else if (mount->may_be_published)
@@ -508,7 +510,7 @@ void csi_mount_repeat(CsiMount *mount) {
 }
 
 static void take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
-        CsiDriver *driver = csi_manager_find_driver(mount->manager, mount->driver);
+        CsiNodeDriver *driver = csi_manager_find_driver(mount->manager, mount->id.driver);
 
         mount->capabilities = 0;
         for (size_t i = 0; answer && i < answer->capabilities.n; i++)

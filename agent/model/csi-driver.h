@@ -23,9 +23,16 @@ typedef struct CsiNodeAnswer {
         IntList capabilities;
 } CsiNodeAnswer;
 
+typedef struct CsiVersion {
+        unsigned parts[3];
+} CsiVersion;
+
 /* A driver that is registered. */
 typedef struct CsiNodeDriver {
         char *name;
+        char *endpoint;
+        CsiVersion version;
+        unsigned capabilities; /* a mask, of its last answer */
         char *node_id;
         int64_t max_volumes;
         StringMap segments; /* sorted */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/plugin-host/csi-answers.h"
 
+#include "agent/model/values-message.h"
 #include "agent/plugins/plugin-protocol.h"
 #include "common/array.h"
 

@@ -2,6 +2,7 @@
 #include "agent/plugin-host/device-plugin-messages.h"
 
 #include "agent/model/names.h"
+#include "agent/model/values-message.h"
 #include "common/array.h"
 #include "common/strv.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/plugins/plugin-protocol.h"
 
+#include "agent/model/values-message.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/list.h"
@@ -14,12 +15,6 @@
 #include <unistd.h>
 
 /* ---- tables ---- */
-
-static const ProtobufRow key_value_fields[] = {
-        PROTOBUF_FIELD(1, TEXT, KeyValue, key),
-        PROTOBUF_FIELD(2, TEXT, KeyValue, value),
-};
-const ProtobufMessage key_value_table = PROTOBUF_TABLE(KeyValue, key_value_fields);
 
 static const ProtobufRow device_mount_fields[] = {
         PROTOBUF_FIELD(1, TEXT, DeviceMount, container_path),

@@ -35,7 +35,7 @@ PROGRAMS = {
                  "agent/model/status-condition.h", "agent/model/own-keys.h", "agent/model/pod-summary.h", "agent/model/system-class.h",
                  "agent/model/api-user.h", "agent/model/client-ticket.h", "agent/model/request-attributes.h", "agent/model/review-cache.h",
                  "agent/model/signer-protocol.h"],
-    "plugin-host": ["agent/plugins/plugin-protocol.h", "agent/model/csi-driver.h", "agent/model/device.h", "agent/model/names.h"],
+    "plugin-host": ["agent/plugins/plugin-protocol.h", "agent/model/csi-driver.h", "agent/model/device.h", "agent/model/names.h", "agent/model/values-message.h"],
     "kubelet": ["agent/model/agent-options.h", "agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/manifest/cdi-spec.h", "agent/daemonset/rules/rules.h"],
 }
