@@ -539,11 +539,11 @@ bool apiserver_is_object_pending(const ObjectKey *key, void *userdata) {
         return referenced_objects_is_pending(api->objects, key);
 }
 
-int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                          Error *reterr, void *userdata) {
         ApiServerSync *api = userdata;
 
-        return service_account_tokens_find(api->tokens, pod, projection, ret_token, reterr);
+        return service_account_tokens_find(api->tokens, pod, projection, ret, reterr);
 }
 
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata) {

@@ -83,7 +83,7 @@ const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata);
 bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
 
 /* For a TokenLookup, whose userdata is the ApiServerSync. */
-int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                          Error *reterr, void *userdata);
 
 /* For a ServiceLookup, in the same way: the services of the pod's namespace, and

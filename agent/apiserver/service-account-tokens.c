@@ -30,6 +30,7 @@ struct ServiceAccountToken {
         char *audience; /* NULL: the API server's */
         int64_t seconds;
         char *token;         /* NULL: none yet */
+        uint64_t expires_at; /* realtime; 0: unknown, because an earlier version cached it */
         uint64_t refresh_at; /* boot time; 0: a request is due or in flight */
         bool is_on_disk;     /* one of them */
         char *last_error;    /* of the last request; NULL: it succeeded */
@@ -53,7 +54,8 @@ static void erase_text(char *text) {
 
 static void cache_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
         uint64_t delay = token->refresh_at - now_boottime_usec();
-        char *text = token_cache_format(token->token, now_realtime_usec() + delay);
+        char *text =
+                token_cache_format(token->token, now_realtime_usec() + delay, token->expires_at);
 
         if (!text)
                 return;
@@ -85,7 +87,9 @@ static void load_cached_token(const ServiceAccountTokens *tokens, ServiceAccount
         } else
                 text = on_disk;
         if (text && !token->token &&
-            token_cache_parse(text, now_realtime_usec(), &token->token, &delay) >= 0 && delay > 0)
+            token_cache_parse(text, now_realtime_usec(), &token->token, &delay,
+                              &token->expires_at) >= 0 &&
+            delay > 0)
                 token->refresh_at = now_boottime_usec() + delay;
         erase_text(text);
 }
@@ -253,8 +257,17 @@ static void arm_token_timer(ServiceAccountTokens *tokens) {
                           strerror(-r));
 }
 
+/* A cached token whose expiry is not known lasts until it is refreshed, at least. */
+static uint64_t token_expiry(const ServiceAccountToken *token) {
+        uint64_t now = now_boottime_usec();
+
+        if (token->expires_at > 0)
+                return token->expires_at;
+        return now_realtime_usec() + (token->refresh_at > now ? token->refresh_at - now : 0);
+}
+
 int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
-                                const TokenProjection *projection, const char **ret_token,
+                                const TokenProjection *projection, IssuedToken *ret,
                                 Error *reterr) {
         int64_t seconds = projection->expiration_seconds.is_set
                                   ? projection->expiration_seconds.value
@@ -278,7 +291,7 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
                 return error_setf(reterr, EACCES, "failed to fetch token: %s", token->last_error);
         if (!token->token)
                 return error_setf(reterr, EAGAIN, "the API server has not given a token yet");
-        *ret_token = token->token;
+        *ret = (IssuedToken){ token->token, token_expiry(token) };
         return 0;
 }
 
@@ -368,6 +381,7 @@ static int store_token_response(ServiceAccountToken *token, const KubeResponse *
                 return r;
         erase_text(token->token);
         token->token = text;
+        token->expires_at = expires;
         token->refresh_at = now_boottime_usec() +
                             token_refresh_delay(now_realtime_usec(), expires, token->seconds);
         return 0;

@@ -32,8 +32,7 @@ int service_account_tokens_start(ServiceAccountTokens *tokens, KubeClient *clien
 
 /* The token; -EAGAIN with a message while there is none, which is then requested; -ENOMEM. */
 int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
-                                const TokenProjection *projection, const char **ret_token,
-                                Error *reterr);
+                                const TokenProjection *projection, IssuedToken *ret, Error *reterr);
 
 /* Removes the tokens of a pod that is gone, from the cache as well. */
 void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod_uid);

@@ -56,11 +56,12 @@ int token_response_parse(const char *json, size_t length, char **ret_token, uint
         return *ret_token ? 0 : -ENOMEM;
 }
 
-char *token_cache_format(const char *token, uint64_t refresh_at) {
-        return text_format("%" PRIu64 "\n%s\n", refresh_at, token);
+char *token_cache_format(const char *token, uint64_t refresh_at, uint64_t expires_at) {
+        return text_format("%" PRIu64 "\n%s\n%" PRIu64 "\n", refresh_at, token, expires_at);
 }
 
-int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay) {
+int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay,
+                      uint64_t *ret_expires_at) {
         const char *start = strchr(text, '\n'), *end = start ? strchr(start + 1, '\n') : NULL;
         uint64_t refresh_at = strtoull(text, NULL, 10);
         bool is_plausible =
@@ -70,5 +71,6 @@ int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t
                 return -EBADMSG;
         *ret_token = strndup(start + 1, (size_t) (end - start - 1));
         *ret_delay = is_plausible ? refresh_at - now : 0;
+        *ret_expires_at = strtoull(end + 1, NULL, 10);
         return *ret_token ? 0 : -ENOMEM;
 }

@@ -40,9 +40,11 @@ char *token_request_to_json(const TokenIdentity *identity);
 /* The token and its expiry in a response. 0; -EBADMSG if there is none; -ENOMEM. */
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires);
 
-/* The cached form: when to refresh it (realtime), and the token. */
-char *token_cache_format(const char *token, uint64_t refresh_at);
+/* The cached form: when to refresh it (realtime), the token, and when it expires (realtime; 0:
+ * unknown). */
+char *token_cache_format(const char *token, uint64_t refresh_at, uint64_t expires_at);
 
-/* 0 with the token and how long after 'now' it is refreshed; that is 0 if the time has passed, or
- * is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
-int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay);
+/* 0 with the token, how long after 'now' it is refreshed, and its expiry; the delay is 0 if the
+ * time has passed, or is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
+int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay,
+                      uint64_t *ret_expires_at);

@@ -3,6 +3,8 @@
 
 #include "agent/bundle/claim-volumes.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -57,8 +59,10 @@ static int check_ephemeral_mode(const CsiDriverObject *driver, const char *name,
 }
 
 static void take_driver_settings(const CsiDriverObject *driver, CsiVolume *volume) {
+        volume->driver_object = driver;
         if (!driver)
                 return;
+        volume->is_republished = driver->requires_republish;
         volume->has_pod_info = driver->pod_info_on_mount;
         volume->is_group_by_file = driver->fs_group_policy == FS_GROUP_POLICY_FILE;
         volume->is_group_left_alone = driver->fs_group_policy == FS_GROUP_POLICY_NONE;
@@ -137,7 +141,10 @@ static int resolve_persistent_volume(const BundleConfig *config, const Volume *v
                             .attributes = &source->attributes,
                             .mount_options = object->volume.mount_options,
                             .access = csi_access_of(object->volume.access_modes),
-                            .is_read_only = claim && claim->read_only };
+                            .is_read_only = claim && claim->read_only,
+                            .is_of_one_pod = strv_length(object->volume.access_modes) == 1 &&
+                                             csi_access_of(object->volume.access_modes) ==
+                                                     CSI_ACCESS_READ_WRITE_ONCE_POD };
         take_driver_settings(driver, ret);
         if (!ret->handle)
                 return -ENOMEM;
@@ -176,6 +183,49 @@ int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *vo
         }
         *ret = found;
         return 1;
+}
+
+/* ---- tokens ---- */
+
+static int add_token(const TokenLookup *lookup, const Pod *pod, const TokenProjection *wanted,
+                     json_t *tokens, Error *reterr) {
+        char expiry[RFC3339_SIZE];
+        IssuedToken token = { 0 };
+        TokenProjection request = *wanted;
+        const char *audience = strna(wanted->audience);
+        int r;
+
+        if (!audience[0])
+                request.audience = NULL;
+        r = lookup->find ? lookup->find(pod, &request, &token, reterr, lookup->userdata)
+                         : error_setf(reterr, EAGAIN, "there is no API server");
+        if (r < 0)
+                return r;
+        r = json_object_set_new(tokens, audience,
+                                json_pack("{s:s, s:s}", "token", token.text, "expirationTimestamp",
+                                          format_rfc3339(expiry, token.expires_at)));
+        return r < 0 ? -ENOMEM : 0;
+}
+
+int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume *volume,
+                          Error *reterr) {
+        const CsiDriverObject *driver = volume->driver_object;
+        cleanup_json json_t *tokens = NULL;
+        int r = 0;
+
+        if (!driver || driver->token_requests.n == 0)
+                return 0;
+        tokens = json_object();
+        for (size_t i = 0; i < driver->token_requests.n && r >= 0; i++)
+                r = add_token(&config->tokens, pod, &driver->token_requests.items[i], tokens,
+                              reterr);
+        if (r < 0) /* the kubelet's words and spelling */
+                return error_prefixf(reterr, r,
+                                     "kubernetes.io/csi: mounter.SetUpAt failed to get service "
+                                     "accoount token attributes");
+        volume->tokens = json_to_text(tokens, JSON_COMPACT | JSON_SORT_KEYS);
+        volume->has_tokens_in_secrets = driver->has_tokens_in_secrets;
+        return volume->tokens ? 0 : -ENOMEM;
 }
 
 char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume) {

@@ -99,15 +99,15 @@ static mode_t token_mode(const VolumePayloadBuilder *builder) {
 /* serviceAccountToken of a projected volume. */
 static int add_token_file(const VolumePayloadBuilder *builder, const TokenProjection *projection) {
         const TokenLookup *tokens = &builder->config->tokens;
-        const char *token = NULL;
+        IssuedToken token = { 0 };
         int r = tokens->find ? tokens->find(builder->pod, projection, &token, builder->reterr,
                                             tokens->userdata)
                              : error_setf(builder->reterr, EAGAIN,
                                           "failed to fetch token: there is no API server");
 
         return r < 0 ? r
-                     : volume_payload_add(builder->payload, projection->path, token, strlen(token),
-                                          token_mode(builder));
+                     : volume_payload_add(builder->payload, projection->path, token.text,
+                                          strlen(token.text), token_mode(builder));
 }
 
 static int add_projected_sources(const VolumePayloadBuilder *builder,

@@ -20,7 +20,8 @@ typedef struct CsiStage {
 
 /* The arguments of the calls that mount a volume; copies. */
 typedef struct CsiMountRequest {
-        StringMap attributes, publish_context, stage_secrets, publish_secrets;
+        StringMap stage_attributes, publish_attributes; /* these with what is about the pod */
+        StringMap publish_context, stage_secrets, publish_secrets;
         char *fs_type;
         char **mount_options;
         char *group; /* fsGroup, if it applies to the volume */
@@ -54,6 +55,9 @@ typedef struct CsiMount {
         bool was_stage_uncertain;
         bool is_published;
         bool is_unwanted;
+        bool is_of_one_pod;
+        bool is_republished;   /* again and again, while the pod runs; */
+        bool is_republish_due; /* at the pod's next turn */
         CsiStep step;
         int64_t call;
         unsigned capabilities;    /* of the driver, for this operation */
@@ -81,6 +85,9 @@ CsiNodeDriver *csi_manager_find_driver(const CsiManager *manager, const char *na
 void csi_manager_arm(CsiManager *manager);
 void csi_mount_free(CsiMount *mount);
 
+/* It is not in the state that is wanted. */
+bool csi_mount_waits(const CsiMount *mount);
+
 /* Copies both. 0 or -ENOMEM. */
 int csi_volume_id_init(CsiVolumeId *id, const char *driver, const char *handle);
 void csi_volume_id_done(CsiVolumeId *id);
@@ -102,6 +109,9 @@ void csi_mount_request_free(CsiMountRequest *request);
 /* Starts to mount; the request is taken. 0: it is under way, or waits for another operation;
  * -EIO with a message. */
 int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr);
+
+/* When a volume that is published now is published again; boot time. */
+uint64_t csi_republish_time(void);
 
 /* Starts or continues to unmount, if no operation is under way. Whether nothing is left: then it is
  * the caller's to free. */

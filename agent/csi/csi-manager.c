@@ -139,10 +139,14 @@ static int add_driver(CsiManager *manager, const char *name, const char *endpoin
         return 0;
 }
 
+bool csi_mount_waits(const CsiMount *mount) {
+        return !mount->is_published || mount->is_unwanted || mount->is_republish_due;
+}
+
 /* Volumes that wait for it are tried at once. */
 static void wake_mounts_of(CsiManager *manager, const char *driver) {
         list_foreach(mount, manager->mounts)
-                if (streq(mount->id.driver, driver)) {
+                if (streq(mount->id.driver, driver) && csi_mount_waits(mount)) {
                         mount->due = now_boottime_usec();
                         mount->delay = 0;
                 }
@@ -255,6 +259,28 @@ static int start_mount(CsiMount *mount, const Pod *pod, const CsiVolume *volume,
         return error_setf(reterr, EIO, "%s", strna(mount->error));
 }
 
+static int take_new_error(CsiMount *mount, Error *reterr) {
+        if (!mount->is_error_new)
+                return 0;
+        mount->is_error_new = false;
+        return error_setf(reterr, EIO, "%s", strna(mount->error));
+}
+
+/* The end of the other pod's volume wakes this one. */
+static int check_other_pods(const CsiMount *mount, Error *reterr) {
+        list_foreach(other, mount->manager->mounts)
+                if (mount->is_of_one_pod && !mount->is_published && other != mount &&
+                    other->pod_uid[0] &&
+                    (other->may_be_published || other->step != CSI_STEP_NONE) &&
+                    csi_volume_id_equal(&other->id, &mount->id))
+                        return error_setf(reterr, EIO,
+                                          "MountVolume.SetUp failed for volume \"%s\" : volume "
+                                          "uses the ReadWriteOncePod access mode and is already in "
+                                          "use by another pod",
+                                          mount->name);
+        return 0;
+}
+
 int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr) {
         CsiMount *mount = find_csi_mount(manager, pod->metadata.uid, volume->name);
         int r = 0;
@@ -272,12 +298,15 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
                 return -ENOMEM;
         mount->is_unwanted = false;
         mount->is_ephemeral = volume->is_ephemeral;
-        if (mount->is_published)
+        mount->is_of_one_pod = volume->is_of_one_pod;
+        mount->is_republished = volume->is_republished;
+        if (mount->is_published && !mount->is_republish_due)
                 return 0;
-        if (mount->is_error_new) {
-                mount->is_error_new = false;
-                return error_setf(reterr, EIO, "%s", strna(mount->error));
-        }
+        r = take_new_error(mount, reterr);
+        if (r >= 0)
+                r = check_other_pods(mount, reterr);
+        if (r < 0)
+                return r;
         if (mount->step == CSI_STEP_NONE &&
             (mount->due == USEC_INFINITY || mount->due <= now_boottime_usec()))
                 r = start_mount(mount, pod, volume, reterr);
@@ -289,6 +318,38 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
                             : error_setf(reterr, EAGAIN,
                                          "volume \"%s\" is being mounted by the CSI driver %s",
                                          volume->name, volume->driver);
+}
+
+/* After a restart of the agent, the first time is at once, as in the kubelet. */
+static void note_republish(CsiMount *mount, bool is_republished) {
+        bool is_new = is_republished && !mount->is_republished;
+
+        mount->is_republished = is_republished;
+        if (!is_republished)
+                mount->is_republish_due = false;
+        if (!is_new || mount->step != CSI_STEP_NONE)
+                return;
+        if (mount->is_published) {
+                mount->due = csi_republish_time();
+                csi_manager_arm(mount->manager);
+        } else
+                mount->is_republish_due = true;
+}
+
+int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
+                              Error *reterr) {
+        CsiMount *mount = find_csi_mount(manager, uid, volume->name);
+        int r;
+
+        if (!mount || mount->is_unwanted)
+                return 0;
+        mount->is_of_one_pod = volume->is_of_one_pod;
+        note_republish(mount, volume->is_republished);
+        r = mount->is_republished ? take_new_error(mount, reterr) : 0;
+        if (r < 0)
+                return r;
+        return mount->is_republish_due && mount->step == CSI_STEP_NONE &&
+               csi_manager_find_driver(manager, mount->id.driver);
 }
 
 bool csi_manager_unmount_pod(CsiManager *manager, const char *uid) {
@@ -355,7 +416,8 @@ static int on_csi_due(sd_event_source *source, uint64_t usec, void *userdata) {
                         continue;
                 if (!mount->is_unwanted) {
                         mount->due = USEC_INFINITY;
-                        if (!mount->is_published)
+                        mount->is_republish_due |= mount->is_republished;
+                        if (!mount->is_published || mount->is_republished)
                                 manager->config.on_pod_changed(mount->pod_uid,
                                                                manager->config.userdata);
                 } else if (csi_unmount_step(mount))
@@ -472,12 +534,13 @@ void csi_manager_dump(const CsiManager *manager, FILE *out) {
                           manager->drivers.items[i].name, manager->drivers.items[i].endpoint,
                           manager->drivers.items[i].capabilities);
         list_foreach(mount, manager->mounts)
-                dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s", mount->name,
+                dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s%s", mount->name,
                           mount->pod_uid, mount->id.driver,
                           mount->step               ? csi_step_methods[mount->step]
                           : mount->is_published     ? "mounted"
                           : mount->may_be_published ? "may be mounted"
                                                     : "not mounted",
                           mount->is_unwanted ? ", not needed any more" : "",
+                          mount->is_republished ? ", published again and again" : "",
                           mount->error ? ", " : "", strna(mount->error));
 }

@@ -81,6 +81,11 @@ void csi_manager_on_calls_lost(CsiManager *manager, bool were_read);
  * later. */
 int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr);
 
+/* A pod that runs has this volume. 1: it is to be mounted again now, by csi_manager_mount(); 0: it
+ * is not; -EIO with the kubelet's message: that has failed, and the volume stays as it is. */
+int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
+                              Error *reterr);
+
 /* Unmounts all volumes of a pod, none of whose processes runs. Whether that has ended; if not,
  * on_pod_changed() follows. NULL: there are none. */
 bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);

@@ -16,8 +16,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/random.h>
 
 #define CALL_USEC (120 * USEC_PER_SEC)
+
+/* The time between two syncs of a pod by the kubelet, and the most that is added to it at random.
+ */
+#define REPUBLISH_USEC        (60 * USEC_PER_SEC)
+#define REPUBLISH_JITTER_USEC (30 * USEC_PER_SEC)
 
 static const BackOffLimits operation_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 
@@ -45,7 +51,8 @@ static void wipe_map(StringMap *map) {
 void csi_mount_request_free(CsiMountRequest *request) {
         if (!request)
                 return;
-        string_map_done(&request->attributes);
+        string_map_done(&request->stage_attributes);
+        wipe_map(&request->publish_attributes);
         string_map_done(&request->publish_context);
         wipe_map(&request->stage_secrets);
         wipe_map(&request->publish_secrets);
@@ -90,18 +97,24 @@ static int add_pod_info(const Pod *pod, const CsiVolume *volume, StringMap *attr
 
 static int fill_request(const Pod *pod, const CsiVolume *volume, CsiMountRequest *request) {
         const OptionalInt *group = &pod->spec.security_context.fs_group;
-        int r = copy_map(volume->attributes, &request->attributes);
+        int r = copy_map(volume->attributes, &request->stage_attributes);
 
         request->access = volume->access;
         request->is_read_only = volume->is_read_only;
         if (r >= 0)
-                r = add_pod_info(pod, volume, &request->attributes);
+                r = copy_map(volume->attributes, &request->publish_attributes);
+        if (r >= 0)
+                r = add_pod_info(pod, volume, &request->publish_attributes);
         if (r >= 0)
                 r = copy_map(volume->publish_context, &request->publish_context);
         if (r >= 0)
                 r = copy_secret(volume->stage_secret, &request->stage_secrets);
         if (r >= 0)
                 r = copy_secret(volume->publish_secret, &request->publish_secrets);
+        if (r >= 0 && volume->tokens)
+                r = string_map_set(volume->has_tokens_in_secrets ? &request->publish_secrets
+                                                                 : &request->publish_attributes,
+                                   "csi.storage.k8s.io/serviceAccount.tokens", volume->tokens);
         if (r >= 0 && volume->fs_type)
                 r = text_replace(&request->fs_type, volume->fs_type);
         for (size_t i = 0; volume->mount_options && volume->mount_options[i] && r >= 0; i++)
@@ -241,7 +254,7 @@ static bool is_busy(const CsiMount *mount) {
 
 void csi_mount_wake_others(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
-                if (other != mount && is_same_volume(other, mount))
+                if (other != mount && csi_mount_waits(other) && is_same_volume(other, mount))
                         other->due = MIN(other->due, now_boottime_usec());
 }
 
@@ -273,13 +286,23 @@ static void fail_operation(CsiMount *mount, CsiStep step, const char *why) {
         mount->manager->config.on_pod_changed(mount->pod_uid, mount->manager->config.userdata);
 }
 
+uint64_t csi_republish_time(void) {
+        uint32_t random = 0;
+
+        (void) !getrandom(&random, sizeof(random), 0);
+        return now_boottime_usec() + REPUBLISH_USEC + random % REPUBLISH_JITTER_USEC;
+}
+
 static void finish_mount(CsiMount *mount) {
         mount->is_published = true;
+        mount->is_republish_due = false;
         mount->delay = 0;
         text_replace(&mount->error, NULL);
         mount->is_error_new = false;
         end_operation(mount, 0);
-        mount->due = mount->is_unwanted ? mount->due : USEC_INFINITY;
+        if (!mount->is_unwanted)
+                mount->due = mount->is_republished ? csi_republish_time() : USEC_INFINITY;
+        csi_manager_arm(mount->manager);
         mount->manager->config.on_pod_changed(mount->pod_uid, mount->manager->config.userdata);
 }
 
@@ -352,7 +375,8 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                         .access_mode = access_mode(mount),
                         .is_read_only = request->is_read_only,
                         .secrets = target ? &request->publish_secrets : &request->stage_secrets,
-                        .volume_context = &request->attributes },
+                        .volume_context = target ? &request->publish_attributes
+                                                 : &request->stage_attributes },
                 &body);
 
         if (r < 0 || (is_staging(mount) && !staging) || (step == CSI_STEP_PUBLISH && !target))

@@ -49,7 +49,7 @@ static int open_data_object(const DataObject *object, const DataObject **ret, Er
         return resolvers->open_secret(object, ret, reterr, resolvers->secrets);
 }
 
-static int resolve_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+static int resolve_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                          Error *reterr, void *userdata) {
         const TokenLookup *apiserver = &((const Resolvers *) userdata)->apiserver_tokens;
 
@@ -58,7 +58,7 @@ static int resolve_token(const Pod *pod, const TokenProjection *projection, cons
                                   "failed to fetch token: only pods of an API server get one");
         if (!apiserver->find)
                 return error_setf(reterr, EAGAIN, "failed to fetch token: there is no API server");
-        return apiserver->find(pod, projection, ret_token, reterr, apiserver->userdata);
+        return apiserver->find(pod, projection, ret, reterr, apiserver->userdata);
 }
 
 static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata) {

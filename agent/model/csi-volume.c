@@ -7,6 +7,9 @@
 
 void csi_volume_done(CsiVolume *volume) {
         free(volume->handle);
+        if (volume->tokens)
+                explicit_bzero(volume->tokens, strlen(volume->tokens));
+        free(volume->tokens);
         *volume = (CsiVolume){ 0 };
 }
 

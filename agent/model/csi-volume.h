@@ -14,7 +14,7 @@ typedef enum CsiAccess {
         CSI_ACCESS_READ_WRITE_ONCE_POD,
 } CsiAccess;
 
-/* All but the handle is borrowed. */
+/* All but the handle and the tokens is borrowed. */
 typedef struct CsiVolume {
         const char *name; /* of the PersistentVolume; of the volume in the pod if it is ephemeral */
         const char *driver;
@@ -26,6 +26,11 @@ typedef struct CsiVolume {
         CsiAccess access;
         bool is_read_only;
         bool is_ephemeral;
+        bool is_of_one_pod;  /* only one pod at a time may use it */
+        bool is_republished; /* the driver wants it published again and again */
+        bool has_tokens_in_secrets;
+        const CsiDriverObject *driver_object; /* NULL: there is none */
+        char *tokens;             /* of the pod's service account, as a JSON object; or NULL */
         bool has_pod_info;        /* the driver gets name and service account of the pod */
         bool is_group_by_file;    /* fsGroup applies to each kind of volume, or */
         bool is_group_left_alone; /* to none */

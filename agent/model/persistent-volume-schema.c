@@ -143,12 +143,25 @@ static const char *const fs_group_policy_names[N_FS_GROUP_POLICIES] = {
         [FS_GROUP_POLICY_NONE] = "None",
 };
 
+static const Field token_request_fields[] = {
+        FIELD("audience",               STRING,     TokenProjection, audience),
+        FIELD("expirationSeconds",      INT,        TokenProjection, expiration_seconds),
+};
+static const Schema token_request_schema = {
+        .name = "TokenRequest", .size = sizeof(TokenProjection),
+        .fields = token_request_fields, .n_fields = N_ELEMENTS(token_request_fields),
+};
+
 static const Field csi_driver_spec_fields[] = {
         FIELD("attachRequired",         OPTIONAL_BOOL, CsiDriverObject, attach_required),
         FIELD("podInfoOnMount",         BOOL,       CsiDriverObject, pod_info_on_mount),
         FIELD("volumeLifecycleModes",   STRINGS,    CsiDriverObject, lifecycle_modes),
         FIELD("fsGroupPolicy",          ENUM,       CsiDriverObject, fs_group_policy,
               ENUM_NAMES(fs_group_policy_names), .ignores_other = true),
+        FIELD("requiresRepublish",      BOOL,       CsiDriverObject, requires_republish),
+        FIELD("tokenRequests",          LIST,       CsiDriverObject, token_requests,
+              .schema = &token_request_schema),
+        FIELD("serviceAccountTokenInSecrets", BOOL, CsiDriverObject, has_tokens_in_secrets),
 };
 static const Schema csi_driver_spec_schema = {
         .name = "CSIDriverSpec", .size = sizeof(CsiDriverObject),

@@ -77,6 +77,9 @@ typedef struct CsiDriverObject {
         bool pod_info_on_mount;
         char **lifecycle_modes; /* NULL: only Persistent */
         FsGroupPolicy fs_group_policy;
+        bool requires_republish;
+        LIST_OF(TokenProjection) token_requests; /* without paths */
+        bool has_tokens_in_secrets;
 } CsiDriverObject;
 
 /* storage.k8s.io/v1 VolumeAttachment. */

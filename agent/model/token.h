@@ -7,11 +7,16 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
+typedef struct IssuedToken {
+        const char *text;
+        uint64_t expires_at; /* realtime; at the latest: one of an earlier agent may last longer */
+} IssuedToken;
+
 typedef struct TokenLookup {
-        /* 0 with the token, which is valid until the next iteration of the event loop; -EAGAIN with
-         * a message while there is none: it is being requested, and the pod is notified when it
-         * arrives. */
-        int (*find)(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+        /* 0 with the token, whose text is valid until the next iteration of the event loop; -EAGAIN
+         * with a message while there is none: it is being requested, and the pod is notified when
+         * it arrives. The path of the projection does not matter. */
+        int (*find)(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                     Error *reterr, void *userdata);
         void *userdata;
 } TokenLookup;

@@ -2,18 +2,56 @@
 #include "agent/pods/pod/pod-csi-volumes.h"
 
 #include "agent/bundle/csi-volumes.h"
+#include "agent/pods/pod/event-recorder.h"
 #include "common/cleanup.h"
+
+static bool volume_may_be_csi(const Volume *volume) {
+        return volume->csi || volume->persistent_volume_claim || volume->ephemeral;
+}
 
 static int mount_csi_volume(const PodInstance *pod, const Volume *volume, Error *reterr) {
         cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
         int r = find_csi_volume(pod->context->bundle, pod->pod, volume, &csi, reterr);
 
+        if (r > 0)
+                r = csi_volume_add_tokens(pod->context->bundle, pod->pod, &csi, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "MountVolume.SetUp failed for volume \"%s\" ",
                                      volume->name);
-        return r == 0 || !pod->context->csi
+        return !csi.driver || !pod->context->csi
                        ? 0
                        : csi_manager_mount(pod->context->csi, pod->pod, &csi, reterr);
+}
+
+bool pod_has_csi_volume(const Pod *pod) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+                if (volume_may_be_csi(&pod->spec.volumes.items[i]))
+                        return true;
+        return false;
+}
+
+/* An object that is missing meanwhile, or a token, changes nothing yet. */
+static void check_running_csi_volume(const PodInstance *pod, const Volume *volume) {
+        cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = find_csi_volume(pod->context->bundle, pod->pod, volume, &csi, NULL);
+
+        if (r <= 0)
+                return;
+        r = csi_manager_check_running(pod->context->csi, pod->pod->metadata.uid, &csi, &error);
+        if (r > 0)
+                r = mount_csi_volume(pod, volume, &error);
+        if (r < 0 && r != -EAGAIN)
+                record_pod_event(pod, NULL, POD_EVENT_WARNING, "FailedMount", "%s",
+                                 error_message(&error, r));
+}
+
+void pod_check_running_csi_volumes(const PodInstance *pod) {
+        const PodSpec *spec = &pod->pod->spec;
+
+        for (size_t i = 0; pod->context->csi && i < spec->volumes.n; i++)
+                if (volume_may_be_csi(&spec->volumes.items[i]))
+                        check_running_csi_volume(pod, &spec->volumes.items[i]);
 }
 
 /* All are started, and a failure is reported rather than that another one is awaited. */

@@ -14,14 +14,6 @@ bool pod_has_data_volume(const Pod *pod) {
         return false;
 }
 
-bool pod_has_claim(const Pod *pod) {
-        for (size_t i = 0; i < pod->spec.volumes.n; i++)
-                if (pod->spec.volumes.items[i].persistent_volume_claim ||
-                    pod->spec.volumes.items[i].ephemeral)
-                        return true;
-        return false;
-}
-
 static void set_volume_error(PodVolumes *volumes, const char *message) {
         if (streq_ptr(volumes->error, message))
                 return;

@@ -18,9 +18,6 @@ typedef struct PodVolumes {
 
 bool pod_has_data_volume(const Pod *pod);
 
-/* A volume is a claim, which the API server binds to a PersistentVolume. */
-bool pod_has_claim(const Pod *pod);
-
 /* Rewrites the volumes that have changed. An error is logged once. A volume with a missing object
  * is tried again at the next change, and after any other error, such as a full disk, also with a
  * back-off. */

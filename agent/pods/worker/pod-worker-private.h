@@ -82,6 +82,7 @@ struct PodWorker {
                                * error */
         char *edit_error;     /* why the edited pod cannot start */
         bool is_selinux_warned;
+        bool has_checked_csi; /* nothing has changed about its volumes of CSI drivers since */
 };
 
 /* ---- pod-worker.c ---- */

@@ -789,6 +789,10 @@ static void step_ready_pod(PodWorker *worker) {
                         request_sandbox_setup(worker);
                 return;
         }
+        if (!worker->has_checked_csi) {
+                worker->has_checked_csi = true;
+                pod_check_running_csi_volumes(&worker->instance);
+        }
         pod_containers_restart_outdated(&worker->containers);
         pod_worker_sync_containers(worker);
 }

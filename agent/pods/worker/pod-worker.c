@@ -11,6 +11,7 @@
 #include "agent/model/schema.h"
 #include "agent/pods/pod/event-recorder.h"
 #include "agent/pods/pod/host-ports.h"
+#include "agent/pods/pod/pod-csi-volumes.h"
 #include "agent/pods/pod/pod-edit.h"
 #include "agent/pods/pod/slices.h"
 #include "agent/pods/status/eviction-candidate.h"
@@ -561,6 +562,7 @@ bool pod_worker_awaits_devices(const PodWorker *worker) {
 }
 
 void pod_worker_on_csi_changed(PodWorker *worker) {
+        worker->has_checked_csi = false;
         pod_worker_retry_now(worker);
         pod_instance_mark_dirty(&worker->instance);
 }
@@ -717,7 +719,11 @@ void pod_worker_on_objects_changed(PodWorker *worker) {
                          worker->sandbox.retry_state == WORKER_NO_SANDBOX;
 
         pod_worker_update_volumes(worker);
-        if (may_start && (pod_has_data_volume(pod) || pod_has_claim(pod) ||
+        if (pod_has_csi_volume(pod)) {
+                worker->has_checked_csi = false;
+                pod_instance_mark_dirty(&worker->instance);
+        }
+        if (may_start && (pod_has_data_volume(pod) || pod_has_csi_volume(pod) ||
                           pod->spec.priority_class_name || pod->spec.runtime_class_name)) {
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
                 pod_instance_mark_dirty(&worker->instance);

@@ -5,7 +5,10 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "tests/test.h"
+
+#include <inttypes.h>
 
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
 
@@ -94,25 +97,38 @@ TEST(response_needs_a_token_and_its_expiry)
 
 TEST(cached_token_is_read_back_with_its_refresh_time)
 {
-        cleanup_free char *text = token_cache_format("abc", NOW + seconds(100)), *token = NULL;
-        uint64_t delay = 0;
+        cleanup_free char *text = token_cache_format("abc", NOW + seconds(100), NOW + seconds(120)),
+                          *token = NULL;
+        uint64_t delay = 0, expires = 0;
 
-        EXPECT_EQ(token_cache_parse(text, NOW, &token, &delay), 0);
+        EXPECT_EQ(token_cache_parse(text, NOW, &token, &delay, &expires), 0);
         EXPECT_STREQ(token, "abc");
         EXPECT_EQ(delay, seconds(100));
+        EXPECT_EQ(expires, NOW + seconds(120));
+}
+
+TEST(cached_token_of_an_earlier_version_has_no_expiry)
+{
+        cleanup_free char *text = text_format("%" PRIu64 "\nabc\n", NOW + seconds(100)),
+                          *token = NULL;
+        uint64_t delay = 0, expires = 1;
+
+        EXPECT_EQ(token_cache_parse(text, NOW, &token, &delay, &expires), 0);
+        EXPECT_STREQ(token, "abc");
+        EXPECT_EQ(expires, 0);
 }
 
 TEST(cached_token_is_refreshed_at_once_where_its_time_has_passed_or_the_clock_was_set)
 {
         static const uint64_t nows[] = { NOW + 101 * USEC_PER_SEC,
                                          NOW - UINT64_C(2) * 86400 * USEC_PER_SEC };
-        cleanup_free char *text = token_cache_format("abc", NOW + seconds(100));
+        cleanup_free char *text = token_cache_format("abc", NOW + seconds(100), NOW + seconds(120));
 
         for (size_t i = 0; i < N_ELEMENTS(nows); i++) {
                 cleanup_free char *token = NULL;
-                uint64_t delay = 1;
+                uint64_t delay = 1, expires = 0;
 
-                EXPECT_EQ(token_cache_parse(text, nows[i], &token, &delay), 0);
+                EXPECT_EQ(token_cache_parse(text, nows[i], &token, &delay, &expires), 0);
                 EXPECT_STREQ(token, "abc");
                 EXPECT_EQ(delay, 0);
         }
@@ -121,9 +137,9 @@ TEST(cached_token_is_refreshed_at_once_where_its_time_has_passed_or_the_clock_wa
 TEST(incomplete_cached_token_is_an_error)
 {
         char *token = NULL;
-        uint64_t delay = 0;
+        uint64_t delay = 0, expires = 0;
 
-        EXPECT_EQ(token_cache_parse("123", NOW, &token, &delay), -EBADMSG);
-        EXPECT_EQ(token_cache_parse("123\nabc", NOW, &token, &delay), -EBADMSG);
+        EXPECT_EQ(token_cache_parse("123", NOW, &token, &delay, &expires), -EBADMSG);
+        EXPECT_EQ(token_cache_parse("123\nabc", NOW, &token, &delay, &expires), -EBADMSG);
         EXPECT(!token);
 }

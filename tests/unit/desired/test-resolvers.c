@@ -25,12 +25,12 @@ static bool is_awaited_of_server(const ObjectKey *key, void *userdata) {
         return key->source == OBJECT_SOURCE_APISERVER;
 }
 
-static int find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+static int find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                       Error *reterr, void *userdata) {
         Server *server = userdata;
 
         server->n_tokens++;
-        *ret_token = "token";
+        ret->text = "token";
         return 0;
 }
 
@@ -121,7 +121,7 @@ TEST(only_pods_of_the_server_get_tokens)
         for (ObjectSource source = 0; source < N_OBJECT_SOURCES; source++) {
                 const Pod pod = { .metadata = { .source = source } };
                 const TokenLookup *tokens = &world.bundle.tokens;
-                const char *token = NULL;
+                IssuedToken token = { 0 };
 
                 EXPECT_EQ(
                         tokens->find(&pod, &(TokenProjection){ 0 }, &token, NULL, tokens->userdata),
