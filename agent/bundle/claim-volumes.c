@@ -71,12 +71,43 @@ static int check_persistent_volume(const BundleConfig *config, const DataObject 
                 return error_setf(reterr, EINVAL,
                                   "persistentvolume \"%s\" is bound to another claim",
                                   object->metadata.name);
-        if (object->volume.mode == VOLUME_MODE_BLOCK)
+        if (object->volume.mode == VOLUME_MODE_BLOCK && !object->volume.csi &&
+            !object->volume.local)
                 return error_setf(reterr, EINVAL,
-                                  "persistentvolume \"%s\" has volumeMode Block, which this node "
-                                  "does not map",
+                                  "MapVolume.FindMapperPluginBySpec failed to find "
+                                  "BlockVolumeMapper plugin: persistentvolume \"%s\" is neither of "
+                                  "a CSI driver nor local",
                                   object->metadata.name);
         return check_volume_node(config, object, reterr);
+}
+
+static bool has_volume_mount(const Container *container, const char *name) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                if (streq(container->volume_mounts.items[i].name, name))
+                        return true;
+        return false;
+}
+
+static bool has_volume_device(const Container *container, const char *name) {
+        for (size_t i = 0; i < container->volume_devices.n; i++)
+                if (streq(strna(container->volume_devices.items[i].name), name))
+                        return true;
+        return false;
+}
+
+/* A volume is used as what it is. */
+static int check_volume_use(const Pod *pod, const Volume *volume, VolumeMode mode, Error *reterr) {
+        const Container *container;
+        bool is_block = mode == VOLUME_MODE_BLOCK;
+
+        pod_foreach_container(container, &pod->spec)
+                if (is_block ? has_volume_mount(container, volume->name)
+                             : has_volume_device(container, volume->name))
+                        return error_setf(reterr, EINVAL,
+                                          "volume %s has volumeMode %s, but is specified in %s",
+                                          volume->name, is_block ? "Block" : "Filesystem",
+                                          is_block ? "volumeMounts" : "volumeDevices");
+        return 0;
 }
 
 int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
@@ -88,7 +119,16 @@ int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Vol
                 return r;
         r = object_lookup(&config->objects, &claim->metadata, OBJECT_PERSISTENT_VOLUME,
                           claim->claim.spec.volume_name, ret, reterr);
-        return r < 0 ? r : check_persistent_volume(config, claim, *ret, reterr);
+        if (r >= 0)
+                r = check_persistent_volume(config, claim, *ret, reterr);
+        return r < 0 ? r : check_volume_use(pod, volume, (*ret)->volume.mode, reterr);
+}
+
+bool is_block_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
+        const DataObject *object;
+
+        return find_persistent_volume(config, pod, volume, &object, NULL) >= 0 &&
+               object->volume.mode == VOLUME_MODE_BLOCK;
 }
 
 bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume) {
@@ -236,8 +276,6 @@ static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
 }
 
 int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
-        const Container *container;
-
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
                 int r = check_volume_is_mountable(config, pod, volume, reterr);
@@ -247,11 +285,5 @@ int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr)
                                              "MountVolume.SetUp failed for volume \"%s\" ",
                                              volume->name);
         }
-        pod_foreach_container(container, &pod->spec)
-                if (container->has_volume_devices)
-                        return error_setf(reterr, EINVAL,
-                                          "MapVolume.SetUp failed: this node maps no block device "
-                                          "into container \"%s\"",
-                                          container->name);
         return 0;
 }

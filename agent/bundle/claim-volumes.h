@@ -33,6 +33,9 @@ typedef struct NfsExport {
 int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *volume,
                     NfsExport *ret, Error *reterr);
 
+/* Its claim is bound to a block device. */
+bool is_block_volume(const BundleConfig *config, const Pod *pod, const Volume *volume);
+
 /* Whether all volumes of the pod can be mounted here. 0, or the first error: MountVolume.SetUp
  * failed for volume "x" : … */
 int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);

@@ -142,6 +142,7 @@ static int resolve_persistent_volume(const BundleConfig *config, const Volume *v
                             .mount_options = object->volume.mount_options,
                             .access = csi_access_of(object->volume.access_modes),
                             .is_read_only = claim && claim->read_only,
+                            .is_block = object->volume.mode == VOLUME_MODE_BLOCK,
                             .is_of_one_pod = strv_length(object->volume.access_modes) == 1 &&
                                              csi_access_of(object->volume.access_modes) ==
                                                      CSI_ACCESS_READ_WRITE_ONCE_POD };
@@ -213,7 +214,7 @@ int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume 
         cleanup_json json_t *tokens = NULL;
         int r = 0;
 
-        if (!driver || driver->token_requests.n == 0)
+        if (!driver || driver->token_requests.n == 0 || volume->is_block)
                 return 0;
         tokens = json_object();
         for (size_t i = 0; i < driver->token_requests.n && r >= 0; i++)
@@ -229,7 +230,11 @@ int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume 
 }
 
 char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume) {
-        cleanup_free char *directory = csi_publish_dir(pod->metadata.uid, volume->name);
+        cleanup_free char *directory = volume->is_block
+                                               ? csi_block_publish_dir(volume->name)
+                                               : csi_publish_dir(pod->metadata.uid, volume->name);
 
-        return directory ? text_format("%s/%s/mount", strna(config->kubelet_dir), directory) : NULL;
+        return directory ? text_format("%s/%s/%s", strna(config->kubelet_dir), directory,
+                                       volume->is_block ? pod->metadata.uid : "mount")
+                         : NULL;
 }

@@ -17,5 +17,6 @@ int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *vo
 int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume *volume,
                           Error *reterr);
 
-/* The path at which its driver has mounted it; the caller frees it, NULL: out of memory. */
+/* The path at which its driver has mounted it, or its block device; the caller frees it, NULL: out
+ * of memory. */
 char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume);

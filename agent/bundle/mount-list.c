@@ -196,6 +196,8 @@ static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *po
         NfsExport export;
 
         if (find_csi_volume(config, pod, volume, &csi, NULL) > 0) {
+                if (csi.is_block)
+                        return;
                 put_csi_mount(out, config, pod, volume, &csi, target);
                 return;
         }
@@ -203,7 +205,8 @@ static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *po
                 put_nfs_mount(out, volume, &export, target);
                 return;
         }
-        if (find_claimed_directory(config, pod, volume, &source, NULL) < 0)
+        if (find_claimed_directory(config, pod, volume, &source, NULL) < 0 ||
+            is_block_volume(config, pod, volume))
                 return;
         if (pod->spec.security_context.fs_group.is_set &&
             is_local_volume_writable(config, pod, volume))

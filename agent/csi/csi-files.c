@@ -18,6 +18,7 @@
 #define STAGES     "plugins/kubernetes.io/csi"
 #define PODS       "pods"
 #define VOLUMES_IN "volumes/kubernetes.io~csi"
+#define DEVICES_IN "volumeDevices/kubernetes.io~csi"
 
 enum {
         DIRECTORY_MODE = 0750,
@@ -96,6 +97,88 @@ int csi_files_remove(int kubelet_fd, const char *directory, const char *subdirec
         return remove_upwards(kubelet_fd, directory);
 }
 
+/* ---- block devices ---- */
+
+static int write_device_data(int kubelet_fd, const CsiVolumeData *data) {
+        cleanup_free char *directory = csi_block_data_dir(data->name);
+
+        return directory ? csi_files_write(kubelet_fd, directory, NULL, data) : -ENOMEM;
+}
+
+/* An old link is the same one: its text depends on its place only. */
+static int link_block_device(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
+                             const char *name) {
+        cleanup_free char *link = csi_block_link(pod_uid, name),
+                          *devices = csi_block_publish_dir(name), *target = NULL;
+        cleanup_close int fd = -EBADF;
+        char *slash = link ? strrchr(link, '/') : NULL;
+
+        if (!slash || !devices)
+                return -ENOMEM;
+        target = text_format("%s/%s/%s", kubelet_dir, devices, pod_uid);
+        if (!target)
+                return -ENOMEM;
+        *slash = '\0';
+        fd = make_path_at(kubelet_fd, link, true, DIRECTORY_MODE);
+        if (fd < 0)
+                return fd;
+        return symlinkat(target, fd, slash + 1) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
+                          const CsiVolumeData *data) {
+        cleanup_free char *directory =
+                pod_uid ? csi_block_publish_dir(data->name) : csi_block_stage_dir(data->name);
+        cleanup_close int fd = -EBADF;
+        int r = directory ? write_device_data(kubelet_fd, data) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        fd = make_path_at(kubelet_fd, directory, true, DIRECTORY_MODE);
+        if (fd < 0)
+                return fd;
+        return pod_uid ? link_block_device(kubelet_fd, kubelet_dir, pod_uid, data->name) : 0;
+}
+
+/* The file or the directory, and the directories above it that are empty then. */
+static int remove_directory_entry(int kubelet_fd, const char *directory, const char *name) {
+        cleanup_close int fd = open_no_symlinks(kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
+
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : fd;
+        if (unlinkat(fd, name, 0) < 0 && errno != ENOENT &&
+            (errno != EISDIR || unlinkat(fd, name, AT_REMOVEDIR) < 0))
+                return -errno;
+        (void) remove_upwards(kubelet_fd, directory);
+        return 0;
+}
+
+static bool is_path_there(int kubelet_fd, const char *path) {
+        cleanup_close int fd = open_no_symlinks(kubelet_fd, path, O_PATH, 0);
+
+        return fd != -ENOENT;
+}
+
+int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name) {
+        cleanup_free char *stage = csi_block_stage_dir(name),
+                          *devices = csi_block_publish_dir(name), *data = csi_block_data_dir(name),
+                          *link = pod_uid ? csi_block_link(pod_uid, name) : NULL;
+        char *slash = link ? strrchr(link, '/') : NULL;
+        int r;
+
+        if (!stage || !devices || !data || (pod_uid && !slash))
+                return -ENOMEM;
+        if (slash)
+                *slash = '\0';
+        r = slash ? remove_directory_entry(kubelet_fd, devices, pod_uid)
+                  : remove_upwards(kubelet_fd, stage);
+        if (r >= 0 && slash)
+                r = remove_directory_entry(kubelet_fd, link, name);
+        if (r < 0 || is_path_there(kubelet_fd, stage) || is_path_there(kubelet_fd, devices))
+                return r;
+        return remove_directory_entry(kubelet_fd, data, DATA_NAME);
+}
+
 /* ---- finding ---- */
 
 static int parse_volume_data(const char *text, size_t length, CsiVolumeData *ret) {
@@ -132,29 +215,40 @@ static bool is_volume_of(const CsiVolumeData *data, const char *pod_uid, const c
         return streq_ptr(expected, directory);
 }
 
-static int find_volume(const VolumeSearch *search, const char *pod_uid, const char *directory) {
-        cleanup_with(csi_volume_data_done) CsiVolumeData data = { 0 };
+static int read_volume_data(const VolumeSearch *search, const char *directory, CsiVolumeData *ret) {
         cleanup_close int fd =
                 open_no_symlinks(search->kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
         cleanup_free char *text = NULL;
         size_t length = 0;
-        int r = fd;
+        int r = fd < 0 ? fd : read_file_at(fd, DATA_NAME, DATA_MAX, &text, &length);
 
-        if (fd >= 0)
-                r = read_file_at(fd, DATA_NAME, DATA_MAX, &text, &length);
-        if (r >= 0)
-                r = parse_volume_data(text, length, &data);
-        if (r >= 0 && !is_volume_of(&data, pod_uid, directory))
-                r = -EBADMSG;
+        return r < 0 ? r : parse_volume_data(text, length, ret);
+}
+
+static int ignore_volume(const char *directory, int r) {
         if (r == -ENOMEM)
                 return r;
-        if (r < 0) {
-                log_warning("Ignoring the directory '%s' of a CSI volume: its " DATA_NAME
-                            " cannot be used: %s",
-                            directory, strerror(-r));
-                return 0;
-        }
-        return search->on_found(pod_uid, &data, search->userdata);
+        log_warning("Ignoring the directory '%s' of a CSI volume: its " DATA_NAME
+                    " cannot be used: %s",
+                    directory, strerror(-r));
+        return 0;
+}
+
+static int find_volume(const VolumeSearch *search, const char *pod_uid, const char *directory) {
+        cleanup_with(csi_volume_data_done) CsiVolumeData data = { 0 };
+        int r = read_volume_data(search, directory, &data);
+
+        if (r >= 0 && !is_volume_of(&data, pod_uid, directory))
+                r = -EBADMSG;
+        return r < 0 ? ignore_volume(directory, r)
+                     : search->on_found(pod_uid, &data, search->userdata);
+}
+
+/* The UID in "pods/<uid>/…"; the caller frees it, NULL: out of memory. */
+static char *pod_of_path(const char *path) {
+        const char *uid = path + strlen(PODS "/");
+
+        return strndup(uid, strcspn(uid, "/"));
 }
 
 typedef int (*visit_directory_t)(const VolumeSearch *search, const char *path, const char *name);
@@ -179,6 +273,29 @@ static int visit_directories(const VolumeSearch *search, const char *path,
         return r;
 }
 
+/* The directory or the link of a block device is there; 'name' is that of its volume. */
+static int find_mapped_device(const VolumeSearch *search, const char *pod_uid, const char *name) {
+        cleanup_with(csi_volume_data_done) CsiVolumeData data = { 0 };
+        cleanup_free char *directory = csi_block_data_dir(name);
+        int r = directory ? read_volume_data(search, directory, &data) : -ENOMEM;
+
+        if (r >= 0 && !streq_ptr(data.name, name))
+                r = -EBADMSG;
+        data.is_block = true;
+        return r < 0 ? ignore_volume(directory, r)
+                     : search->on_found(pod_uid, &data, search->userdata);
+}
+
+static int visit_block_stage(const VolumeSearch *search, const char *path, const char *name) {
+        return find_mapped_device(search, NULL, name);
+}
+
+static int visit_block_link(const VolumeSearch *search, const char *path, const char *name) {
+        cleanup_free char *uid = pod_of_path(path);
+
+        return uid ? find_mapped_device(search, uid, name) : -ENOMEM;
+}
+
 static int visit_stage(const VolumeSearch *search, const char *path, const char *name) {
         return find_volume(search, NULL, path);
 }
@@ -187,26 +304,25 @@ static int visit_driver(const VolumeSearch *search, const char *path, const char
         return streq(name, "volumeDevices") ? 0 : visit_directories(search, path, visit_stage);
 }
 
-/* "pods/<uid>/volumes/kubernetes.io~csi/<name>" */
 static int visit_volume(const VolumeSearch *search, const char *path, const char *name) {
-        cleanup_free char *uid = strdup(path + strlen(PODS "/"));
-        char *slash = uid ? strchr(uid, '/') : NULL;
+        cleanup_free char *uid = pod_of_path(path);
 
-        if (!slash)
-                return -ENOMEM;
-        *slash = '\0';
-        return find_volume(search, uid, path);
+        return uid ? find_volume(search, uid, path) : -ENOMEM;
 }
 
 static int visit_pod(const VolumeSearch *search, const char *path, const char *name) {
-        cleanup_free char *volumes = path_join(path, VOLUMES_IN);
+        cleanup_free char *volumes = path_join(path, VOLUMES_IN),
+                          *devices = path_join(path, DEVICES_IN);
+        int r = volumes && devices ? visit_directories(search, volumes, visit_volume) : -ENOMEM;
 
-        return volumes ? visit_directories(search, volumes, visit_volume) : -ENOMEM;
+        return r < 0 ? r : visit_directories(search, devices, visit_block_link);
 }
 
 int csi_files_find(int kubelet_fd, csi_volume_found_t on_found, void *userdata) {
         const VolumeSearch search = { kubelet_fd, on_found, userdata };
         int r = visit_directories(&search, STAGES, visit_driver);
 
+        if (r >= 0)
+                r = visit_directories(&search, STAGES "/volumeDevices/staging", visit_block_stage);
         return r < 0 ? r : visit_directories(&search, PODS, visit_pod);
 }

@@ -17,6 +17,7 @@ typedef struct CsiVolumeData {
         char *node;
         char *attachment;
         bool is_ephemeral;
+        bool is_block; /* not in the file: by its place */
 } CsiVolumeData;
 
 void csi_volume_data_done(CsiVolumeData *data);
@@ -29,6 +30,13 @@ int csi_files_write(int kubelet_fd, const char *directory, const char *subdirect
 /* Removes the directory of a volume that is unmounted, and those of its pod that are empty then.
  * A missing directory counts as removed. -EBUSY: something is still mounted there. */
 int csi_files_remove(int kubelet_fd, const char *directory, const char *subdirectory);
+
+/* The same for a block device: its file, and the directory of its stage; or for a pod, the
+ * directory of its devices and the link to the pod's, below the absolute 'kubelet_dir', by which it
+ * is found again. */
+int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
+                          const CsiVolumeData *data);
+int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name);
 
 /* Calls back for each volume on the disk: 'pod_uid' is NULL for a staged one. All is borrowed.
  * Directories without a valid file are named in the log and left alone. 0 or -errno. */

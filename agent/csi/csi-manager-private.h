@@ -15,7 +15,8 @@ typedef struct CsiVolumeId {
 typedef struct CsiStage {
         struct CsiStage *next;
         CsiVolumeId id;
-        bool is_staged; /* it certainly is */
+        char *block_name; /* of a block device: of its PersistentVolume; else NULL */
+        bool is_staged;   /* it certainly is */
 } CsiStage;
 
 /* The arguments of the calls that mount a volume; copies. */
@@ -50,6 +51,7 @@ typedef struct CsiMount {
         char *name;
         CsiVolumeId id;
         bool is_ephemeral;
+        bool is_block;
         bool may_be_published; /* NodeUnpublishVolume is due at the end */
         bool was_uncertain;    /* it may have been published before the mount under way */
         bool was_stage_uncertain;
@@ -96,7 +98,8 @@ bool csi_volume_id_equal(const CsiVolumeId *a, const CsiVolumeId *b);
 /* ---- csi-operation.c ---- */
 
 /* The stage belongs to the manager. NULL: out of memory. */
-CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle);
+CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle,
+                        const char *block_name);
 void csi_stage_free(CsiManager *manager, CsiStage *stage);
 
 /* Other mounts of its volume that wait are looked at soon. */

@@ -274,9 +274,11 @@ static int check_other_pods(const CsiMount *mount, Error *reterr) {
                     (other->may_be_published || other->step != CSI_STEP_NONE) &&
                     csi_volume_id_equal(&other->id, &mount->id))
                         return error_setf(reterr, EIO,
-                                          "MountVolume.SetUp failed for volume \"%s\" : volume "
-                                          "uses the ReadWriteOncePod access mode and is already in "
-                                          "use by another pod",
+                                          "%s failed for volume \"%s\" : volume uses the "
+                                          "ReadWriteOncePod access mode and is already in use by "
+                                          "another pod",
+                                          mount->is_block ? "MapVolume.SetUpDevice"
+                                                          : "MountVolume.SetUp",
                                           mount->name);
         return 0;
 }
@@ -298,6 +300,7 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
                 return -ENOMEM;
         mount->is_unwanted = false;
         mount->is_ephemeral = volume->is_ephemeral;
+        mount->is_block = volume->is_block;
         mount->is_of_one_pod = volume->is_of_one_pod;
         mount->is_republished = volume->is_republished;
         if (mount->is_published && !mount->is_republish_due)
@@ -462,9 +465,13 @@ static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void 
                         return -ENOMEM;
                 mount->may_be_published = true;
                 mount->is_ephemeral = data->is_ephemeral;
+                mount->is_block = data->is_block;
                 return 0;
         }
-        return csi_stage_add(manager, data->driver, data->handle) ? 0 : -ENOMEM;
+        return csi_stage_add(manager, data->driver, data->handle,
+                             data->is_block ? data->name : NULL)
+                       ? 0
+                       : -ENOMEM;
 }
 
 int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret) {
@@ -499,9 +506,15 @@ void csi_manager_sweep(CsiManager *manager, bool (*has_pod)(const char *uid, voi
         uint64_t now = now_boottime_usec();
 
         list_foreach(stage, manager->stages) {
-                if (!is_stage_in_use(manager, stage))
-                        (void) add_csi_mount(manager, "", stage->id.handle, stage->id.driver,
-                                             stage->id.handle);
+                CsiMount *mount;
+
+                if (is_stage_in_use(manager, stage))
+                        continue;
+                mount = add_csi_mount(manager, "",
+                                      stage->block_name ? stage->block_name : stage->id.handle,
+                                      stage->id.driver, stage->id.handle);
+                if (mount)
+                        mount->is_block = stage->block_name;
         }
         list_foreach(mount, manager->mounts)
                 if (!mount->pod_uid[0] || !has_pod(mount->pod_uid, userdata)) {

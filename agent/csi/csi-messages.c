@@ -27,13 +27,22 @@ typedef struct AccessMode {
 static const ProtobufRow access_mode_fields[] = { PROTOBUF_FIELD(1, NUMBER, AccessMode, mode) };
 static const ProtobufMessage access_mode_table = PROTOBUF_TABLE(AccessMode, access_mode_fields);
 
-/* The mount is a list of one, because drivers need it also if it is empty. */
+/* It is empty. */
+typedef struct BlockCapability {
+        char unused;
+} BlockCapability;
+
+static const ProtobufMessage block_table = { .size = sizeof(BlockCapability) };
+
+/* One of both is a list of one, because drivers need it also if it is empty. */
 typedef struct VolumeCapability {
+        LIST_OF(BlockCapability) block;
         LIST_OF(MountCapability) mount;
         AccessMode access_mode;
 } VolumeCapability;
 
 static const ProtobufRow capability_fields[] = {
+        PROTOBUF_FIELD(1, MESSAGES, VolumeCapability, block, .message = &block_table),
         PROTOBUF_FIELD(2, MESSAGES, VolumeCapability, mount, .message = &mount_table),
         PROTOBUF_FIELD(3, MESSAGE, VolumeCapability, access_mode, .message = &access_mode_table),
 };
@@ -86,12 +95,15 @@ int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret) {
         MountCapability mount = { borrow_text(request->fs_type),
                                   (char **) (uintptr_t) request->mount_flags,
                                   borrow_text(request->mount_group) };
+        BlockCapability block = { 0 };
         const StageMessage message = {
                 .volume_id = borrow_text(request->volume_id),
                 .publish_context = borrow_map(request->publish_context),
                 .staging_path = borrow_text(request->staging_path),
                 .target_path = borrow_text(request->target_path),
-                .capability = { { &mount, 1 }, { request->access_mode } },
+                .capability = { { &block, request->is_block },
+                                { &mount, !request->is_block },
+                                { request->access_mode } },
                 .is_read_only = request->is_read_only,
                 .secrets = borrow_map(request->secrets),
                 .volume_context = borrow_map(request->volume_context),

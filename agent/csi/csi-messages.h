@@ -11,6 +11,7 @@ typedef struct CsiStageRequest {
         const StringMap *publish_context;
         const char *staging_path; /* NULL: the driver does not stage */
         const char *target_path;  /* NULL: it is NodeStageVolume */
+        bool is_block;            /* without the next three */
         const char *fs_type;
         char *const *mount_flags;
         const char *mount_group; /* NULL: the driver does not apply fsGroup */

@@ -33,11 +33,14 @@ const char *const csi_step_methods[N_CSI_STEPS] = {
         [CSI_STEP_UNMOUNT] = "NodeGetCapabilities", [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",
 };
 
-/* The start of its messages. */
-static const char *const step_words[N_CSI_STEPS] = {
-        [CSI_STEP_MOUNT] = "MountVolume.SetUp",   [CSI_STEP_STAGE] = "MountVolume.MountDevice",
-        [CSI_STEP_PUBLISH] = "MountVolume.SetUp", [CSI_STEP_UNPUBLISH] = "UnmountVolume.TearDown",
-        [CSI_STEP_UNMOUNT] = "UnmountDevice",     [CSI_STEP_UNSTAGE] = "UnmountDevice",
+/* The start of its messages; of a filesystem, and of a block device. */
+static const char *const step_words[N_CSI_STEPS][2] = {
+        [CSI_STEP_MOUNT] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
+        [CSI_STEP_STAGE] = { "MountVolume.MountDevice", "MapVolume.SetUpDevice" },
+        [CSI_STEP_PUBLISH] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
+        [CSI_STEP_UNPUBLISH] = { "UnmountVolume.TearDown", "UnmapVolume.UnmapPodDevice" },
+        [CSI_STEP_UNMOUNT] = { "UnmountDevice", "UnmapDevice.TearDownDevice" },
+        [CSI_STEP_UNSTAGE] = { "UnmountDevice", "UnmapDevice.TearDownDevice" },
 };
 
 /* ---- the request of a mount ---- */
@@ -144,37 +147,62 @@ static char *absolute_path(const CsiMount *mount, const char *directory, const c
 }
 
 static char *publish_path(const CsiMount *mount) {
-        cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
+        cleanup_free char *directory = mount->is_block
+                                               ? csi_block_publish_dir(mount->name)
+                                               : csi_publish_dir(mount->pod_uid, mount->name);
 
-        return directory ? absolute_path(mount, directory, CSI_MOUNT_NAME) : NULL;
+        return directory ? absolute_path(mount, directory,
+                                         mount->is_block ? mount->pod_uid : CSI_MOUNT_NAME)
+                         : NULL;
 }
 
 static char *stage_path(const CsiMount *mount) {
-        cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
+        cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle),
+                          *block = csi_block_stage_dir(mount->name);
 
-        return directory ? absolute_path(mount, directory, CSI_STAGE_NAME) : NULL;
+        if (!directory || !block)
+                return NULL;
+        return mount->is_block ? text_format("%s/%s", mount->manager->config.kubelet_dir, block)
+                               : absolute_path(mount, directory, CSI_STAGE_NAME);
+}
+
+/* The whole content, also of a stage that is a block device. */
+static CsiVolumeData data_of_mount(const CsiMount *mount, char attachment[CSI_NAME_SIZE]) {
+        const char *node = strna(mount->manager->config.node_name);
+
+        csi_attachment_name(mount->id.handle, mount->id.driver, node, attachment);
+        return (CsiVolumeData){ .driver = mount->id.driver,
+                                .handle = mount->id.handle,
+                                .name = mount->name,
+                                .node = (char *) (uintptr_t) node,
+                                .attachment = attachment,
+                                .is_ephemeral = mount->is_ephemeral };
+}
+
+static int write_block_data(const CsiMount *mount, const char *pod_uid) {
+        char attachment[CSI_NAME_SIZE];
+        const CsiVolumeData data = data_of_mount(mount, attachment);
+
+        return csi_files_write_block(mount->manager->kubelet_fd, mount->manager->config.kubelet_dir,
+                                     pod_uid, &data);
 }
 
 static int write_publish_data(const CsiMount *mount) {
         cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
-        const char *node = strna(mount->manager->config.node_name);
         char attachment[CSI_NAME_SIZE];
+        const CsiVolumeData data = data_of_mount(mount, attachment);
 
-        csi_attachment_name(mount->id.handle, mount->id.driver, node, attachment);
-        return !directory
-                       ? -ENOMEM
-                       : csi_files_write(mount->manager->kubelet_fd, directory, NULL,
-                                         &(CsiVolumeData){ .driver = mount->id.driver,
-                                                           .handle = mount->id.handle,
-                                                           .name = mount->name,
-                                                           .node = (char *) (uintptr_t) node,
-                                                           .attachment = attachment,
-                                                           .is_ephemeral = mount->is_ephemeral });
+        if (mount->is_block)
+                return write_block_data(mount, mount->pod_uid);
+        return !directory ? -ENOMEM
+                          : csi_files_write(mount->manager->kubelet_fd, directory, NULL, &data);
 }
 
 static int write_stage_data(const CsiMount *mount) {
         cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
 
+        if (mount->is_block)
+                return write_block_data(mount, NULL);
         return !directory ? -ENOMEM
                           : csi_files_write(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME,
                                             &(CsiVolumeData){ .driver = mount->id.driver,
@@ -184,6 +212,9 @@ static int write_stage_data(const CsiMount *mount) {
 static int remove_publish_files(const CsiMount *mount) {
         cleanup_free char *directory = csi_publish_dir(mount->pod_uid, mount->name);
 
+        if (mount->is_block)
+                return csi_files_remove_block(mount->manager->kubelet_fd, mount->pod_uid,
+                                              mount->name);
         return !directory ? -ENOMEM
                           : csi_files_remove(mount->manager->kubelet_fd, directory, CSI_MOUNT_NAME);
 }
@@ -191,18 +222,22 @@ static int remove_publish_files(const CsiMount *mount) {
 static int remove_stage_files(const CsiMount *mount) {
         cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle);
 
+        if (mount->is_block)
+                return csi_files_remove_block(mount->manager->kubelet_fd, NULL, mount->name);
         return !directory ? -ENOMEM
                           : csi_files_remove(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME);
 }
 
 /* ---- stages ---- */
 
-CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle) {
+CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle,
+                        const char *block_name) {
         CsiStage *stage = calloc(1, sizeof(*stage));
 
         if (!stage)
                 return NULL;
-        if (csi_volume_id_init(&stage->id, driver, handle) < 0) {
+        if (csi_volume_id_init(&stage->id, driver, handle) < 0 ||
+            (block_name && !(stage->block_name = strdup(block_name)))) {
                 csi_volume_id_done(&stage->id);
                 free(stage);
                 return NULL;
@@ -214,6 +249,7 @@ CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *han
 void csi_stage_free(CsiManager *manager, CsiStage *stage) {
         LIST_REMOVE(manager->stages, stage);
         csi_volume_id_done(&stage->id);
+        free(stage->block_name);
         free(stage);
 }
 
@@ -228,7 +264,9 @@ static CsiStage *find_stage(const CsiMount *mount) {
 static CsiStage *get_stage(const CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
 
-        return stage ? stage : csi_stage_add(mount->manager, mount->id.driver, mount->id.handle);
+        return stage ? stage
+                     : csi_stage_add(mount->manager, mount->id.driver, mount->id.handle,
+                                     mount->is_block ? mount->name : NULL);
 }
 
 static bool is_same_volume(const CsiMount *a, const CsiMount *b) {
@@ -269,8 +307,8 @@ static void end_operation(CsiMount *mount, uint64_t delay) {
 }
 
 static void set_error(CsiMount *mount, CsiStep step, const char *why) {
-        char *text =
-                text_format("%s failed for volume \"%s\" : %s", step_words[step], mount->name, why);
+        char *text = text_format("%s failed for volume \"%s\" : %s",
+                                 step_words[step][mount->is_block], mount->name, why);
 
         if (!streq_ptr(text, mount->error) && (mount->is_unwanted || step >= CSI_STEP_UNPUBLISH))
                 log_warning("Pod %s: %s", mount->pod_uid, strna(text));
@@ -359,7 +397,8 @@ static bool is_staging(const CsiMount *mount) {
 
 static void call_stage(CsiMount *mount, CsiStep step) {
         const CsiMountRequest *request = mount->request;
-        cleanup_free char *staging = is_staging(mount) ? stage_path(mount) : NULL;
+        bool has_staging = is_staging(mount) || mount->is_block;
+        cleanup_free char *staging = has_staging ? stage_path(mount) : NULL;
         cleanup_free char *target = step == CSI_STEP_PUBLISH ? publish_path(mount) : NULL;
         cleanup_buffer Buffer body = { 0 };
         int r = encode_csi_stage_request(
@@ -368,6 +407,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                         .publish_context = &request->publish_context,
                         .staging_path = staging,
                         .target_path = target,
+                        .is_block = mount->is_block,
                         .fs_type = request->fs_type,
                         .mount_flags = request->mount_options,
                         .mount_group =
@@ -379,7 +419,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                                                  : &request->stage_attributes },
                 &body);
 
-        if (r < 0 || (is_staging(mount) && !staging) || (step == CSI_STEP_PUBLISH && !target))
+        if (r < 0 || (has_staging && !staging) || (step == CSI_STEP_PUBLISH && !target))
                 fail_operation(mount, step, strerror(r < 0 ? -r : ENOMEM));
         else
                 call_driver(mount, step, &body);
@@ -401,19 +441,17 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
                 call_driver(mount, CSI_STEP_MOUNT, &(Buffer){ 0 });
                 return 0;
         }
-        if (mount->is_ephemeral)
-                (void) error_setf(reterr, EIO,
-                                  "MountVolume.SetUp failed for volume \"%s\" : kubernetes.io/csi: "
-                                  "mounter.SetUpAt failed to get CSI client: driver name %s not "
-                                  "found in the list of registered CSI drivers",
-                                  mount->name, mount->id.driver);
-        else
-                (void) error_setf(reterr, EIO,
-                                  "MountVolume.MountDevice failed for volume \"%s\" : "
-                                  "kubernetes.io/csi: attacher.MountDevice failed to create "
-                                  "newCsiDriverClient: driver name %s not found in the list of "
-                                  "registered CSI drivers",
-                                  mount->name, mount->id.driver);
+        (void) error_setf(reterr, EIO,
+                          "%s failed for volume \"%s\" : kubernetes.io/csi: %s: driver name %s not "
+                          "found in the list of registered CSI drivers",
+                          step_words[mount->is_ephemeral ? CSI_STEP_PUBLISH : CSI_STEP_STAGE]
+                                    [mount->is_block],
+                          mount->name,
+                          mount->is_block ? "blockMapper.SetUpDevice failed to get CSI client"
+                          : mount->is_ephemeral
+                                  ? "mounter.SetUpAt failed to get CSI client"
+                                  : "attacher.MountDevice failed to create newCsiDriverClient",
+                          mount->id.driver);
         (void) text_replace(&mount->error, reterr ? reterr->message : NULL);
         mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
         end_operation(mount, mount->delay);
@@ -423,6 +461,7 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
 static void publish_volume(CsiMount *mount) {
         int r = write_publish_data(mount);
 
+        DIE_AT("csi.publishing");
         mount->may_be_published = true;
         if (r < 0)
                 fail_operation(mount, CSI_STEP_PUBLISH, strerror(-r));
@@ -440,6 +479,7 @@ static void stage_volume(CsiMount *mount) {
         }
         if (r >= 0)
                 r = write_stage_data(mount);
+        DIE_AT("csi.staging");
         if (r < 0)
                 fail_operation(mount, CSI_STEP_STAGE, strerror(-r));
         else

@@ -385,8 +385,12 @@ static int decode_optional(Decoder *d, const Field *field, const YamlNode *node,
 static int decode_list(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
-        int r = expect_list(d, node, path);
+        int r;
 
+        /* An earlier version may have recorded only that there is something. */
+        if (d->mode == DECODE_RECORD && yaml_node_is_empty(node))
+                return 0;
+        r = expect_list(d, node, path);
         if (r < 0 || node->n == 0)
                 return r;
         list.items = calloc(node->n, field->schema->size);

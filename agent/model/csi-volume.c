@@ -26,7 +26,7 @@ CsiAccess csi_access_of(char *const *access_modes) {
 }
 
 bool csi_volume_has_group(const CsiVolume *volume) {
-        if (volume->is_read_only || volume->is_group_left_alone)
+        if (volume->is_read_only || volume->is_group_left_alone || volume->is_block)
                 return false;
         return volume->is_group_by_file || (volume->fs_type && volume->fs_type[0] &&
                                             (volume->access == CSI_ACCESS_READ_WRITE_ONCE ||
@@ -64,4 +64,22 @@ char *csi_stage_dir(const char *driver, const char *handle) {
 
         sha256_hex(handle, strlen(handle), hex);
         return text_format("plugins/kubernetes.io/csi/%s/%s", driver, hex);
+}
+
+#define BLOCK_DEVICES "plugins/kubernetes.io/csi/volumeDevices"
+
+char *csi_block_data_dir(const char *name) {
+        return text_format(BLOCK_DEVICES "/%s/data", name);
+}
+
+char *csi_block_stage_dir(const char *name) {
+        return text_format(BLOCK_DEVICES "/staging/%s", name);
+}
+
+char *csi_block_publish_dir(const char *name) {
+        return text_format(BLOCK_DEVICES "/publish/%s", name);
+}
+
+char *csi_block_link(const char *pod_uid, const char *name) {
+        return text_format("pods/%s/volumeDevices/kubernetes.io~csi/%s", pod_uid, name);
 }

@@ -26,6 +26,7 @@ typedef struct CsiVolume {
         CsiAccess access;
         bool is_read_only;
         bool is_ephemeral;
+        bool is_block;       /* a device, not a filesystem */
         bool is_of_one_pod;  /* only one pod at a time may use it */
         bool is_republished; /* the driver wants it published again and again */
         bool has_tokens_in_secrets;
@@ -61,3 +62,11 @@ void csi_ephemeral_handle(const char *pod_uid, const char *volume, char ret[CSI_
  * "plugins/kubernetes.io/csi/<driver>/<hash of the handle>", which has "globalmount". */
 char *csi_publish_dir(const char *pod_uid, const char *name);
 char *csi_stage_dir(const char *driver, const char *handle);
+
+/* Likewise of a volume that is a block device, 'name' is that of the PersistentVolume: the
+ * directory with its vol_data.json; those of its stage and of its devices, in which the driver
+ * makes one with the UID of each pod; and the link to that device. */
+char *csi_block_data_dir(const char *name);
+char *csi_block_stage_dir(const char *name);
+char *csi_block_publish_dir(const char *name);
+char *csi_block_link(const char *pod_uid, const char *name);

@@ -206,6 +206,12 @@ static const Schema resize_policy_schema = {
         .fields = resize_policy_fields, .n_fields = N_ELEMENTS(resize_policy_fields),
 };
 
+static const Field volume_device_fields[] = {
+        FIELD("name",                   STRING,     VolumeDevice, name, REQUIRED),
+        FIELD("devicePath",             STRING,     VolumeDevice, device_path, REQUIRED),
+};
+static const Schema volume_device_schema = SCHEMA(VolumeDevice, volume_device_fields);
+
 static const Field container_fields[] = {
         FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
@@ -227,7 +233,8 @@ static const Field container_fields[] = {
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        PRESENT("volumeDevices", Container, has_volume_devices, NEEDS_CLUSTER "block devices come from PersistentVolumeClaims"),
+        FIELD("volumeDevices",          LIST,       Container, volume_devices,
+              .schema = &volume_device_schema, OF_CLUSTER("block devices come from PersistentVolumeClaims")),
         FIELD("livenessProbe",          OPTIONAL,   Container, liveness_probe, .schema = &probe_schema),
         FIELD("readinessProbe",         OPTIONAL,   Container, readiness_probe, .schema = &probe_schema),
         FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),

@@ -213,6 +213,12 @@ typedef struct ContainerPort {
         char *host_ip;
 } ContainerPort;
 
+/* A block device of a claim, in a container. */
+typedef struct VolumeDevice {
+        char *name; /* of the volume */
+        char *device_path;
+} VolumeDevice;
+
 typedef struct VolumeMount {
         char *name;
         bool read_only;
@@ -283,9 +289,9 @@ typedef struct Container {
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
-        bool has_volume_devices; /* block devices: only in pods of an API server */
-        bool has_stdin;          /* stdin: open until a client attaches */
-        bool stdin_once;         /* closed when the first attached client disconnects */
+        LIST_OF(VolumeDevice) volume_devices; /* only in pods of an API server */
+        bool has_stdin;                       /* stdin: open until a client attaches */
+        bool stdin_once; /* closed when the first attached client disconnects */
         bool tty;
         char *target_container_name; /* of an ephemeral container: the container whose PID namespace
                                         it joins; NULL: it has its own */

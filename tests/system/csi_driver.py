@@ -4,6 +4,7 @@ bind mount of that; without staging it publishes a tmpfs."""
 
 import contextlib
 import os
+import stat
 import subprocess
 import threading
 
@@ -30,8 +31,12 @@ def message(data, wanted):
 
 def capability_of(data):
     """A VolumeCapability."""
+    mode = first(message(data, 3) or b"", 1, 0)
+    if message(data, 1) is not None:
+        assert message(data, 2) is None
+        return {"block": True, "mode": mode}
     mount = message(data, 2)
-    return {"fs_type": first(mount, 1), "flags": texts(mount, 2), "group": first(mount, 3), "mode": first(message(data, 3) or b"", 1, 0)}
+    return {"fs_type": first(mount, 1), "flags": texts(mount, 2), "group": first(mount, 3), "mode": mode}
 
 
 class CsiDriver:
@@ -47,6 +52,7 @@ class CsiDriver:
         self.errors = {}  # method: (code, text), or a list of them
         self.hold = {}  # method: an event that it waits for
         self.server = self.registrar = None
+        self.disk = None  # the block device that volumes are, if they are one
         self.node = node
         os.makedirs(self.directory, exist_ok=True)
         self.serve()
@@ -109,11 +115,18 @@ class CsiDriver:
         return {"id": first(data, 1), "staging": first(data, 2)}
 
     def do_NodeStageVolume(self, call):
+        if "block" in call["capability"]:
+            assert os.path.isdir(call["staging"])
+            return b""
         if not mounted_at(call["staging"]):
             mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["staging"])
         return b""
 
     def do_NodePublishVolume(self, call):
+        if "block" in call["capability"]:
+            if not os.path.exists(call["target"]):
+                os.mknod(call["target"], stat.S_IFBLK | 0o660, os.stat(self.disk).st_rdev)
+            return b""
         os.makedirs(call["target"], exist_ok=True)
         if mounted_at(call["target"]):
             return b""
@@ -127,7 +140,7 @@ class CsiDriver:
     def do_NodeUnpublishVolume(call):
         unmount(call["target"])
         with contextlib.suppress(FileNotFoundError):
-            os.rmdir(call["target"])
+            (os.rmdir if os.path.isdir(call["target"]) else os.remove)(call["target"])
         return b""
 
     @staticmethod

@@ -5,6 +5,7 @@
 #include "agent/pods/container/pod-container.h"
 
 #include "agent/bundle/actual-resources.h"
+#include "agent/bundle/block-devices.h"
 #include "agent/bundle/device-edits.h"
 #include "agent/bundle/log-paths.h"
 #include "agent/bundle/pod-paths.h"
@@ -238,6 +239,8 @@ static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle
         r = check_pod_run_dir(c, reterr);
         if (r >= 0)
                 r = prepare_devices(c, &edits, reterr);
+        if (r >= 0)
+                r = add_block_devices(&config, pod->pod, c->instance.spec, &edits, reterr);
         if (r < 0)
                 return r;
         r = remember_first_devices(c, &edits);

@@ -23,6 +23,12 @@ static int mount_csi_volume(const PodInstance *pod, const Volume *volume, Error 
                        : csi_manager_mount(pod->context->csi, pod->pod, &csi, reterr);
 }
 
+const char *pod_volume_event_reason(const char *message) {
+        static const char map[] = "MapVolume.";
+
+        return strncmp(message, map, strlen(map)) == 0 ? "FailedMapVolume" : "FailedMount";
+}
+
 bool pod_has_csi_volume(const Pod *pod) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++)
                 if (volume_may_be_csi(&pod->spec.volumes.items[i]))
@@ -42,7 +48,8 @@ static void check_running_csi_volume(const PodInstance *pod, const Volume *volum
         if (r > 0)
                 r = mount_csi_volume(pod, volume, &error);
         if (r < 0 && r != -EAGAIN)
-                record_pod_event(pod, NULL, POD_EVENT_WARNING, "FailedMount", "%s",
+                record_pod_event(pod, NULL, POD_EVENT_WARNING,
+                                 pod_volume_event_reason(error_message(&error, r)), "%s",
                                  error_message(&error, r));
 }
 

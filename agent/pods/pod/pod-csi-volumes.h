@@ -14,3 +14,6 @@ bool pod_has_csi_volume(const Pod *pod);
 
 /* Does what is due for the volumes of a pod that runs. Failures are events. */
 void pod_check_running_csi_volumes(const PodInstance *pod);
+
+/* The kubelet's reason of an event about a volume, by its message. */
+const char *pod_volume_event_reason(const char *message);

@@ -40,7 +40,8 @@ static void record_worker_error(const PodWorker *worker, const char *message) {
 
         if (worker->sandbox.state == WORKER_SETTING_UP ||
             (is_starting && worker->sandbox.start_stage == START_VOLUMES))
-                record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+                record_pod_event(instance, NULL, POD_EVENT_WARNING,
+                                 pod_volume_event_reason(message), "%s", message);
         else if (is_starting && worker->sandbox.start_stage == START_DEVICES)
                 record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedPrepareDynamicResources",
                                  "Failed to prepare dynamic resources: %s", message);

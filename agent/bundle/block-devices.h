@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* volumeDevices: block devices of claims, which a CSI driver has published or which are local. */
+
+#include "agent/bundle/bundle-settings.h"
+
+/* Adds them to the devices of the container. 0; or -errno with a message. */
+int add_block_devices(const BundleConfig *config, const Pod *pod, const Container *container,
+                      DeviceEdits *edits, Error *reterr);
