@@ -504,6 +504,7 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                 return r;
         agent->stats = (StatsProvider){ .event = agent->event,
                                         .pods = agent->pod_manager,
+                                        .csi = agent->csi,
                                         .bundle = &agent->bundle_config,
                                         .sandbox = &agent->sandbox_config,
                                         .started_at = now_realtime_usec(),

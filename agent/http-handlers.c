@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/process-dump.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <stdlib.h>
 
@@ -220,7 +221,11 @@ static int agent_is_ready(void *userdata, Error *reterr) {
 static char *agent_get_metrics(void *userdata) {
         Agent *agent = userdata;
 
-        return collect_agent_metrics(agent->pod_manager, agent_collect_counts(agent));
+        cleanup_free char *counts = collect_agent_metrics(agent->pod_manager,
+                                                          agent_collect_counts(agent)),
+                          *volumes = stats_provider_volume_metrics(&agent->stats);
+
+        return counts && volumes ? text_format("%s%s", counts, volumes) : NULL;
 }
 
 static char *agent_get_probe_metrics(void *userdata) {

@@ -62,12 +62,16 @@ typedef struct CsiMount {
         bool is_republish_due; /* at the pod's next turn */
         CsiStep step;
         int64_t call;
-        unsigned capabilities;    /* of the driver, for this operation */
-        CsiMountRequest *request; /* of the mount that is under way */
-        char *error;              /* of the last operation, with its kubelet's prefix; or NULL */
-        bool is_error_new;        /* the pod does not know it yet */
-        uint64_t due;             /* boot time of the next step; USEC_INFINITY: none */
-        uint64_t delay;           /* of the back-off */
+        unsigned capabilities;       /* of the driver, for this operation */
+        CsiMountRequest *request;    /* of the mount that is under way */
+        char *error;                 /* of the last operation, with its kubelet's prefix; or NULL */
+        bool is_error_new;           /* the pod does not know it yet */
+        uint64_t due;                /* boot time of the next step; USEC_INFINITY: none */
+        uint64_t delay;              /* of the back-off */
+        int64_t stats_call;          /* that is under way; 0: none */
+        bool stats_has_capabilities; /* it is NodeGetVolumeStats */
+        uint64_t stats_asked_at;     /* boot time; 0: never */
+        CsiVolumeStats stats;
 } CsiMount;
 
 struct CsiManager {
@@ -84,6 +88,7 @@ struct CsiManager {
 
 /* Valid until another one registers or deregisters. */
 CsiNodeDriver *csi_manager_find_driver(const CsiManager *manager, const char *name);
+CsiMount *csi_manager_find_mount(const CsiManager *manager, const char *uid, const char *name);
 void csi_manager_arm(CsiManager *manager);
 void csi_mount_free(CsiMount *mount);
 
@@ -94,6 +99,17 @@ bool csi_mount_waits(const CsiMount *mount);
 int csi_volume_id_init(CsiVolumeId *id, const char *driver, const char *handle);
 void csi_volume_id_done(CsiVolumeId *id);
 bool csi_volume_id_equal(const CsiVolumeId *a, const CsiVolumeId *b);
+
+/* Sends a call of a mount. 0 with its number, or -errno. */
+int csi_mount_send(const CsiMount *mount, const char *method, const Buffer *request, uint64_t usec,
+                   int64_t *ret_call);
+char *csi_mount_publish_path(const CsiMount *mount);
+unsigned csi_capabilities_of(const CsiNodeAnswer *answer);
+
+/* ---- csi-stats.c ---- */
+
+/* The end of its call for statistics. */
+void csi_stats_answer(CsiMount *mount, int64_t code, const CsiNodeAnswer *answer);
 
 /* ---- csi-operation.c ---- */
 

@@ -238,7 +238,7 @@ static CsiMount *add_csi_mount(CsiManager *manager, const char *uid, const char 
         return mount;
 }
 
-static CsiMount *find_csi_mount(const CsiManager *manager, const char *uid, const char *name) {
+CsiMount *csi_manager_find_mount(const CsiManager *manager, const char *uid, const char *name) {
         list_foreach(mount, manager->mounts)
                 if (streq(mount->pod_uid, uid) && streq(mount->name, name))
                         return mount;
@@ -284,7 +284,7 @@ static int check_other_pods(const CsiMount *mount, Error *reterr) {
 }
 
 int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr) {
-        CsiMount *mount = find_csi_mount(manager, pod->metadata.uid, volume->name);
+        CsiMount *mount = csi_manager_find_mount(manager, pod->metadata.uid, volume->name);
         int r = 0;
 
         if (manager->kubelet_fd < 0)
@@ -341,7 +341,7 @@ static void note_republish(CsiMount *mount, bool is_republished) {
 
 int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
                               Error *reterr) {
-        CsiMount *mount = find_csi_mount(manager, uid, volume->name);
+        CsiMount *mount = csi_manager_find_mount(manager, uid, volume->name);
         int r;
 
         if (!mount || mount->is_unwanted)
@@ -432,15 +432,21 @@ static int on_csi_due(sd_event_source *source, uint64_t usec, void *userdata) {
 
 void csi_manager_answer(CsiManager *manager, int64_t call, int64_t code, const char *error,
                         const CsiNodeAnswer *answer) {
-        list_foreach(mount, manager->mounts)
+        list_foreach(mount, manager->mounts) {
+                if (mount->stats_call == call) {
+                        csi_stats_answer(mount, code, answer);
+                        return;
+                }
                 if (mount->call == call && mount->step != CSI_STEP_NONE) {
                         csi_mount_answer(mount, code, error, answer);
                         return;
                 }
+        }
 }
 
 void csi_manager_on_calls_lost(CsiManager *manager, bool were_read) {
         list_foreach(mount, manager->mounts) {
+                mount->stats_call = 0;
                 if (mount->step == CSI_STEP_NONE)
                         continue;
                 if (were_read)

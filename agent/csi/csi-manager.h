@@ -90,6 +90,19 @@ int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVol
  * on_pod_changed() follows. NULL: there are none. */
 bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);
 
+/* The usage of a volume, as its driver told it last. */
+typedef struct CsiVolumeStats {
+        uint64_t taken_at; /* realtime; 0: it is not known */
+        uint64_t bytes, bytes_available, bytes_used;
+        uint64_t inodes, inodes_available, inodes_used;
+        bool has_condition; /* the driver knows it */
+        bool is_abnormal;
+} CsiVolumeStats;
+
+/* The usage of a volume that is mounted, and asks its driver for the next caller, at most once a
+ * minute. NULL: it is not known. */
+const CsiVolumeStats *csi_manager_stats(CsiManager *manager, const char *uid, const char *volume);
+
 /* "kubernetes.io/csi/<driver>^<handle>" of each volume that is mounted or may be, for
  * Node.status.volumesInUse. 0 or -ENOMEM. */
 int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret);

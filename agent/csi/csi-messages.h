@@ -24,5 +24,5 @@ typedef struct CsiStageRequest {
 /* NodeStageVolume, or NodePublishVolume if there is a target. 0 or -errno. */
 int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret);
 
-/* NodeUnstageVolume and NodeUnpublishVolume, with the path of which it is. */
+/* NodeUnstageVolume, NodeUnpublishVolume and NodeGetVolumeStats, with the path of which it is. */
 int encode_csi_unstage_request(const char *volume_id, const char *path, Buffer *ret);

@@ -146,7 +146,7 @@ static char *absolute_path(const CsiMount *mount, const char *directory, const c
         return text_format("%s/%s/%s", mount->manager->config.kubelet_dir, directory, name);
 }
 
-static char *publish_path(const CsiMount *mount) {
+char *csi_mount_publish_path(const CsiMount *mount) {
         cleanup_free char *directory = mount->is_block
                                                ? csi_block_publish_dir(mount->name)
                                                : csi_publish_dir(mount->pod_uid, mount->name);
@@ -346,21 +346,25 @@ static void finish_mount(CsiMount *mount) {
 
 /* ---- calls ---- */
 
-static void call_driver(CsiMount *mount, CsiStep step, const Buffer *request) {
+int csi_mount_send(const CsiMount *mount, const char *method, const Buffer *request, uint64_t usec,
+                   int64_t *ret_call) {
         CsiManager *manager = mount->manager;
         const CsiNodeDriver *driver = csi_manager_find_driver(manager, mount->id.driver);
-        CsiCallSpec call = { .call = ++manager->last_call,
-                             .method = csi_step_methods[step],
-                             .request = request,
-                             .usec = CALL_USEC };
-        int r = -ENOTCONN;
+        const CsiCallSpec call = { .call = ++manager->last_call,
+                                   .endpoint = driver ? driver->endpoint : NULL,
+                                   .method = method,
+                                   .request = request,
+                                   .usec = usec };
+
+        *ret_call = call.call;
+        return driver && manager->call ? manager->call(&call, manager->call_userdata) : -ENOTCONN;
+}
+
+static void call_driver(CsiMount *mount, CsiStep step, const Buffer *request) {
+        int r;
 
         mount->step = step;
-        mount->call = call.call;
-        if (driver && manager->call) {
-                call.endpoint = driver->endpoint;
-                r = manager->call(&call, manager->call_userdata);
-        }
+        r = csi_mount_send(mount, csi_step_methods[step], request, CALL_USEC, &mount->call);
         if (r < 0) {
                 cleanup_free char *why = text_format(
                         "rpc error: code = Unavailable desc = cannot connect to the driver: %s",
@@ -399,7 +403,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
         const CsiMountRequest *request = mount->request;
         bool has_staging = is_staging(mount) || mount->is_block;
         cleanup_free char *staging = has_staging ? stage_path(mount) : NULL;
-        cleanup_free char *target = step == CSI_STEP_PUBLISH ? publish_path(mount) : NULL;
+        cleanup_free char *target = step == CSI_STEP_PUBLISH ? csi_mount_publish_path(mount) : NULL;
         cleanup_buffer Buffer body = { 0 };
         int r = encode_csi_stage_request(
                 &(CsiStageRequest){
@@ -561,7 +565,7 @@ bool csi_unmount_step(CsiMount *mount) {
 
                 set_error(mount, CSI_STEP_UNPUBLISH, strna(why));
         } else if (mount->may_be_published)
-                call_unmount(mount, CSI_STEP_UNPUBLISH, publish_path(mount));
+                call_unmount(mount, CSI_STEP_UNPUBLISH, csi_mount_publish_path(mount));
         else
                 call_driver(mount, CSI_STEP_UNMOUNT, &(Buffer){ 0 });
         return false;
@@ -573,13 +577,19 @@ void csi_mount_repeat(CsiMount *mount) {
         end_operation(mount, 0);
 }
 
+unsigned csi_capabilities_of(const CsiNodeAnswer *answer) {
+        unsigned capabilities = 0;
+
+        for (size_t i = 0; answer && i < answer->capabilities.n; i++)
+                if (answer->capabilities.items[i] > 0 && answer->capabilities.items[i] < 32)
+                        capabilities |= 1U << answer->capabilities.items[i];
+        return capabilities;
+}
+
 static void take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
         CsiNodeDriver *driver = csi_manager_find_driver(mount->manager, mount->id.driver);
 
-        mount->capabilities = 0;
-        for (size_t i = 0; answer && i < answer->capabilities.n; i++)
-                if (answer->capabilities.items[i] > 0 && answer->capabilities.items[i] < 32)
-                        mount->capabilities |= 1U << answer->capabilities.items[i];
+        mount->capabilities = csi_capabilities_of(answer);
         if (driver)
                 driver->capabilities = mount->capabilities;
 }

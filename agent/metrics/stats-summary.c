@@ -223,6 +223,13 @@ static json_t *add_volume_stats(json_t *pod, const StorageSample *storage) {
         }
         set_stats_time(volume, "time", storage->taken_at);
         (void) json_object_set_new(volume, "name", json_string(storage->name));
+        if (storage->claim)
+                (void) json_object_set_new(volume, "pvcRef",
+                                           json_pack("{s:s, s:s}", "name", storage->claim,
+                                                     "namespace", storage->claim_namespace));
+        if (storage->has_health)
+                (void) json_object_set_new(volume, "volumeHealthStats",
+                                           json_pack("{s:b}", "abnormal", storage->is_abnormal));
         return json_array_append_new(list, volume) < 0 ? NULL : volume;
 }
 

@@ -15,12 +15,27 @@ typedef enum CsiCapability {
         CSI_VOLUME_MOUNT_GROUP = 6,
 } CsiCapability;
 
-/* Of NodeGetInfo, or of NodeGetCapabilities; the rest is empty. */
+/* csi.v1.VolumeUsage.Unit */
+typedef enum CsiUsageUnit {
+        CSI_USAGE_BYTES = 1,
+        CSI_USAGE_INODES = 2,
+} CsiUsageUnit;
+
+typedef struct CsiUsage {
+        int64_t available;
+        int64_t total;
+        int64_t used;
+        int64_t unit;
+} CsiUsage;
+
+/* Of NodeGetInfo, NodeGetCapabilities or NodeGetVolumeStats; the rest is empty. */
 typedef struct CsiNodeAnswer {
         char *node_id;
         int64_t max_volumes; /* 0: no limit */
         StringMap segments;  /* of its topology */
         IntList capabilities;
+        LIST_OF(CsiUsage) usages;
+        bool is_abnormal; /* the condition of the volume */
 } CsiNodeAnswer;
 
 typedef struct CsiVersion {

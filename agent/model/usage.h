@@ -57,7 +57,9 @@ typedef enum StorageKind {
 
 typedef struct StorageSample {
         StorageKind kind;
-        const char *name; /* of the volume; else NULL */
+        const char *name;                    /* of the volume; else NULL */
+        const char *claim, *claim_namespace; /* of the volume; NULL: it has none */
+        bool has_health, is_abnormal;        /* of the volume */
         bool is_measured; /* the following members are known, at 'taken_at' (realtime) */
         uint64_t used;    /* bytes */
         uint64_t inodes_used;

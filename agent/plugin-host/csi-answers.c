@@ -89,3 +89,41 @@ int decode_csi_capabilities(const char *data, size_t length, CsiNodeAnswer *ret)
         protobuf_done(&node_capabilities_table, &message);
         return r;
 }
+
+typedef struct VolumeCondition {
+        bool is_abnormal;
+} VolumeCondition;
+
+typedef struct VolumeStats {
+        LIST_OF(CsiUsage) usages;
+        VolumeCondition condition;
+} VolumeStats;
+
+static const ProtobufRow volume_condition_fields[] = {
+        PROTOBUF_FIELD(1, FLAG, VolumeCondition, is_abnormal),
+};
+static const ProtobufMessage volume_condition_table =
+        PROTOBUF_TABLE(VolumeCondition, volume_condition_fields);
+
+static const ProtobufRow volume_stats_fields[] = {
+        PROTOBUF_FIELD(1, MESSAGES, VolumeStats, usages, .message = &csi_usage_table),
+        PROTOBUF_FIELD(2, MESSAGE, VolumeStats, condition, .message = &volume_condition_table),
+};
+static const ProtobufMessage volume_stats_table = PROTOBUF_TABLE(VolumeStats, volume_stats_fields);
+
+int decode_csi_volume_stats(const char *data, size_t length, CsiNodeAnswer *ret) {
+        VolumeStats message = { 0 };
+        int r = protobuf_decode(&volume_stats_table, data, length, &message, NULL);
+
+        for (size_t i = 0; i < message.usages.n && r >= 0; i++) {
+                CsiUsage *usage = ARRAY_APPEND(ret->usages.items, ret->usages.n);
+
+                if (usage)
+                        *usage = message.usages.items[i];
+                else
+                        r = -ENOMEM;
+        }
+        ret->is_abnormal = message.condition.is_abnormal;
+        protobuf_done(&volume_stats_table, &message);
+        return r;
+}

@@ -9,3 +9,4 @@
 /* 0 or -errno. */
 int decode_csi_node_info(const char *data, size_t length, CsiNodeAnswer *ret);
 int decode_csi_capabilities(const char *data, size_t length, CsiNodeAnswer *ret);
+int decode_csi_volume_stats(const char *data, size_t length, CsiNodeAnswer *ret);

@@ -37,6 +37,8 @@ static void on_csi_message(const char *data, size_t length, void *userdata) {
                 r = decode_csi_node_info(data, length, &call->answer.csi);
         else if (streq(method, "NodeGetCapabilities"))
                 r = decode_csi_capabilities(data, length, &call->answer.csi);
+        else if (streq(method, "NodeGetVolumeStats"))
+                r = decode_csi_volume_stats(data, length, &call->answer.csi);
         call->is_valid = r >= 0;
 }
 

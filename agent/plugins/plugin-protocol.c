@@ -46,11 +46,21 @@ static const ProtobufRow device_fields[] = {
 };
 static const ProtobufMessage device_table = PROTOBUF_TABLE(Device, device_fields);
 
+static const ProtobufRow csi_usage_fields[] = {
+        PROTOBUF_FIELD(1, NUMBER, CsiUsage, available),
+        PROTOBUF_FIELD(2, NUMBER, CsiUsage, total),
+        PROTOBUF_FIELD(3, NUMBER, CsiUsage, used),
+        PROTOBUF_FIELD(4, NUMBER, CsiUsage, unit),
+};
+const ProtobufMessage csi_usage_table = PROTOBUF_TABLE(CsiUsage, csi_usage_fields);
+
 static const ProtobufRow csi_node_answer_fields[] = {
         PROTOBUF_FIELD(1, TEXT, CsiNodeAnswer, node_id),
         PROTOBUF_FIELD(2, NUMBER, CsiNodeAnswer, max_volumes),
         PROTOBUF_FIELD(3, MESSAGES, CsiNodeAnswer, segments, .message = &key_value_table),
         PROTOBUF_FIELD(4, NUMBERS, CsiNodeAnswer, capabilities),
+        PROTOBUF_FIELD(5, MESSAGES, CsiNodeAnswer, usages, .message = &csi_usage_table),
+        PROTOBUF_FIELD(6, FLAG, CsiNodeAnswer, is_abnormal),
 };
 static const ProtobufMessage csi_node_answer_table =
         PROTOBUF_TABLE(CsiNodeAnswer, csi_node_answer_fields);

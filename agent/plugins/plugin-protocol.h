@@ -73,7 +73,7 @@ typedef struct PluginMessage {
 extern const ProtobufMessage plugin_message_table;
 
 /* The parts that plugins send in the same form. */
-extern const ProtobufMessage device_mount_table, device_file_table;
+extern const ProtobufMessage device_mount_table, device_file_table, csi_usage_table;
 
 #define plugin_message_done(message) protobuf_done(&plugin_message_table, (message))
 

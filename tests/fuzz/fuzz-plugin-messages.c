@@ -22,6 +22,8 @@ static void send_to_agent(PluginMessage *message) {
         assert(received.devices.n == message->devices.n);
         assert(received.csi.max_volumes == message->csi.max_volumes);
         assert(received.csi.segments.n == message->csi.segments.n);
+        assert(received.csi.usages.n == message->csi.usages.n);
+        assert(received.csi.is_abnormal == message->csi.is_abnormal);
         assert(received.csi.capabilities.n == message->csi.capabilities.n);
         assert(device_edits_normalize(&received.edits) == 0);
         assert(device_edits_check(&received.edits, NULL) == 0);
@@ -35,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (size < 1)
                 return 0;
-        switch (data[0] % 6) {
+        switch (data[0] % 7) {
         case 0:
                 r = decode_plugin_info(answer, size - 1, &message);
                 break;
@@ -51,8 +53,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         case 4:
                 r = decode_csi_node_info(answer, size - 1, &message.csi);
                 break;
-        default:
+        case 5:
                 r = decode_csi_capabilities(answer, size - 1, &message.csi);
+                break;
+        default:
+                r = decode_csi_volume_stats(answer, size - 1, &message.csi);
                 break;
         }
         if (r >= 0)

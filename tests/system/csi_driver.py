@@ -52,6 +52,8 @@ class CsiDriver:
         self.errors = {}  # method: (code, text), or a list of them
         self.hold = {}  # method: an event that it waits for
         self.server = self.registrar = None
+        self.usages = [(700, 1000, 300, 1), (70, 100, 30, 2)]  # available, total, used, unit
+        self.is_abnormal = False
         self.disk = None  # the block device that volumes are, if they are one
         self.node = node
         os.makedirs(self.directory, exist_ok=True)
@@ -59,7 +61,7 @@ class CsiDriver:
 
     def serve(self):
         names = ("NodeGetInfo", "NodeGetCapabilities", "NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume",
-                 "NodeUnstageVolume")
+                 "NodeUnstageVolume", "NodeGetVolumeStats")
         handlers = {name: grpc.unary_unary_rpc_method_handler(lambda request, context, name=name: self.handle(name, request, context))
                     for name in names}
         self.server = start_server(self.path, {"csi.v1.Node": handlers}, self.server)
@@ -113,6 +115,12 @@ class CsiDriver:
     @staticmethod
     def parse_NodeUnstageVolume(data):
         return {"id": first(data, 1), "staging": first(data, 2)}
+
+    parse_NodeGetVolumeStats = parse_NodeUnpublishVolume
+
+    def do_NodeGetVolumeStats(self, _):
+        usages = [field(1, b"".join(field(number + 1, value) for number, value in enumerate(values))) for values in self.usages]
+        return b"".join(usages) + (field(2, field(1, 1) + field(2, "worn out")) if self.is_abnormal else b"")
 
     def do_NodeStageVolume(self, call):
         if "block" in call["capability"]:

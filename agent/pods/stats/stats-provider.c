@@ -4,6 +4,7 @@
 #include "agent/metrics/cadvisor-metrics.h"
 #include "agent/metrics/running-pods.h"
 #include "agent/metrics/stats-summary.h"
+#include "agent/metrics/volume-metrics.h"
 #include "agent/pods/stats/usage-collect.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -64,6 +65,7 @@ char *stats_provider_summary(StatsProvider *stats, const NodeStats *node) {
         visitor.system = find_system_containers(stats);
         summary = stats_summary_new(stats->node_name, stats->cpu_rates, node);
         visitor.userdata = summary;
+        visitor.csi = stats->csi;
         if (!summary || collect_usage(stats->pods, stats->bundle, &visitor) < 0)
                 return NULL;
         cpu_rates_forget_old(stats->cpu_rates);
@@ -127,6 +129,38 @@ char *stats_provider_cadvisor_metrics(StatsProvider *stats) {
                 return NULL;
         refresh_usages(stats);
         return cadvisor_metrics_format(metrics, &machine);
+}
+
+/* ---- the metrics of claims ---- */
+
+typedef struct VolumeMetricsWalk {
+        const StatsProvider *stats;
+        VolumeMetrics *metrics;
+} VolumeMetricsWalk;
+
+static int add_volume_metrics(const Pod *pod, const PodStatus *status, void *userdata) {
+        const VolumeMetricsWalk *walk = userdata;
+
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                cleanup_free char *claim = NULL;
+                FilesystemUsage filesystem;
+                StorageSample sample;
+
+                if (read_csi_usage(walk->stats->csi, walk->stats->bundle, pod,
+                                   &pod->spec.volumes.items[i], &sample, &filesystem, &claim) &&
+                    claim && volume_metrics_add(walk->metrics, &sample, &filesystem) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+char *stats_provider_volume_metrics(const StatsProvider *stats) {
+        cleanup_with(volume_metrics_freep) VolumeMetrics *metrics = volume_metrics_new();
+        VolumeMetricsWalk walk = { stats, metrics };
+
+        if (!metrics || pod_manager_for_each_pod(stats->pods, add_volume_metrics, &walk) < 0)
+                return NULL;
+        return volume_metrics_format(metrics);
 }
 
 /* ---- running pods ---- */

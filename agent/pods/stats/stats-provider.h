@@ -13,6 +13,7 @@
 typedef struct StatsProvider {
         sd_event *event; /* this and the next are borrowed */
         PodManager *pods;
+        CsiManager *csi; /* borrowed; NULL: there are no volumes of CSI drivers */
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const char *node_name;
@@ -32,6 +33,9 @@ char *stats_provider_summary(StatsProvider *stats, const NodeStats *node);
 
 /* Prometheus text under cAdvisor's names. */
 char *stats_provider_cadvisor_metrics(StatsProvider *stats);
+
+/* The usage of claims of CSI drivers as Prometheus text, under the kubelet's names. */
+char *stats_provider_volume_metrics(const StatsProvider *stats);
 
 /* A v1.PodList as JSON. */
 char *stats_provider_running_pods(const StatsProvider *stats);

@@ -2,6 +2,7 @@
 #include "agent/pods/stats/usage-collect.h"
 
 #include "agent/bundle/cgroups.h"
+#include "agent/bundle/csi-volumes.h"
 #include "agent/model/containers.h"
 #include "agent/pods/pod/ephemeral-storage.h"
 #include "common/cleanup.h"
@@ -45,6 +46,47 @@ static void report_storage(const UsageWalk *walk, StorageKind kind, const char *
                 walk->visitor->on_storage(&sample,
                                           kind == STORAGE_LOGS ? &walk->logs : &walk->state,
                                           walk->visitor->userdata);
+}
+
+bool read_csi_usage(CsiManager *csi, const BundleConfig *config, const Pod *pod,
+                    const Volume *volume, StorageSample *ret, FilesystemUsage *ret_filesystem,
+                    char **ret_claim) {
+        cleanup_with(csi_volume_done) CsiVolume found = { 0 };
+        const CsiVolumeStats *stats = NULL;
+
+        if (csi && find_csi_volume(config, pod, volume, &found, NULL) > 0)
+                stats = csi_manager_stats(csi, pod->metadata.uid, found.name);
+        if (!stats)
+                return false;
+        *ret_claim = volume->csi ? NULL : volume_claim_name(pod, volume);
+        *ret = (StorageSample){ .kind = STORAGE_VOLUME,
+                                .name = volume->name,
+                                .claim = *ret_claim,
+                                .claim_namespace = pod->metadata.namespace,
+                                .has_health = stats->has_condition,
+                                .is_abnormal = stats->is_abnormal,
+                                .is_measured = true,
+                                .used = stats->bytes_used,
+                                .inodes_used = stats->inodes_used,
+                                .taken_at = stats->taken_at };
+        *ret_filesystem = (FilesystemUsage){ .capacity = stats->bytes,
+                                             .available = stats->bytes_available,
+                                             .used = stats->bytes_used,
+                                             .inodes = stats->inodes,
+                                             .inodes_free = stats->inodes_available };
+        return true;
+}
+
+static void report_csi_storage(const UsageWalk *walk, const Pod *pod) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                cleanup_free char *claim = NULL;
+                FilesystemUsage filesystem;
+                StorageSample sample;
+
+                if (read_csi_usage(walk->visitor->csi, walk->config, pod,
+                                   &pod->spec.volumes.items[i], &sample, &filesystem, &claim))
+                        walk->visitor->on_storage(&sample, &filesystem, walk->visitor->userdata);
+        }
 }
 
 /* 'paths' are those of pod_storage_paths(): volumes, files of /etc, then two for each container. */
@@ -143,8 +185,10 @@ static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userd
         sample.interfaces = interfaces;
         sample.n_interfaces = (size_t) MAX(n, 0);
         visitor->on_usage(&sample, visitor->userdata);
-        if (visitor->on_storage)
+        if (visitor->on_storage) {
                 report_pod_storage(walk, pod, paths);
+                report_csi_storage(walk, pod);
+        }
         report_container_usages(walk, &sample, pod, &status->init_containers, paths);
         report_container_usages(walk, &sample, pod, &status->containers, paths);
         report_container_usages(walk, &sample, pod, &status->ephemeral_containers, paths);

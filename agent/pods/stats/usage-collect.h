@@ -16,6 +16,7 @@ typedef struct UsageVisitor {
         /* Those of the container or the pod that was the last. NULL: storage is not requested. */
         void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,
                            void *userdata);
+        CsiManager *csi;             /* whose volumes are reported with on_storage; or NULL */
         const StorageUsage *storage; /* NULL without on_storage */
         const SystemContainers *system;
         bool has_network;
@@ -25,6 +26,12 @@ typedef struct UsageVisitor {
 
 /* Those of the file system that contains the directory; unchanged if it cannot be read. */
 void read_filesystem_usage(const char *directory, FilesystemUsage *ret);
+
+/* The usage of a volume of a pod of which a CSI driver knows it; the claim is the caller's to free.
+ * Whether it is known. */
+bool read_csi_usage(CsiManager *csi, const BundleConfig *config, const Pod *pod,
+                    const Volume *volume, StorageSample *ret, FilesystemUsage *ret_filesystem,
+                    char **ret_claim);
 
 /* Unreadable values are omitted. 0 or -ENOMEM. */
 int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor);
