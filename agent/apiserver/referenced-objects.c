@@ -466,6 +466,11 @@ static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeRe
         return is_object_settled(object) ? KUBE_WORK_DONE : retry_fetch(object);
 }
 
+/* A node may not even ask for an attachment that does not exist. */
+static bool is_absent(const ReferencedObject *object, unsigned status) {
+        return status == 404 || (status == 403 && object->kind == OBJECT_VOLUME_ATTACHMENT);
+}
+
 static KubeWorkResult on_object_response(const char *key, const KubeResponse *response,
                                          void *userdata) {
         ReferencedObject *object = find_object_by_key(userdata, key);
@@ -476,7 +481,7 @@ static KubeWorkResult on_object_response(const char *key, const KubeResponse *re
                 return KUBE_WORK_RETRY_LATER;
         if (response->status == 200)
                 return take_fetched_object(object, response);
-        if (response->status == 404) {
+        if (is_absent(object, response->status)) {
                 uncache_object(object);
                 if (object->object || !object->is_known)
                         set_referenced_object(object, NULL);

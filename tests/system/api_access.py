@@ -195,7 +195,7 @@ def authorize_node(store, user, request):
 
     if verb not in NODE_RULES.get(key, ()):
         refuse()
-    if kind.plural in ("configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims", "persistentvolumes"):
+    if kind.plural in ("configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims", "persistentvolumes", "volumeattachments"):
         name = request.name or request.field("metadata.name")
         if not name or (kind.namespaced and not request.namespace):
             refuse("No Object name found")
