@@ -29,6 +29,7 @@ KINDS = {
     "PriorityClass": ("apis/scheduling.k8s.io/v1", "priorityclasses", False),
     "RuntimeClass": ("apis/node.k8s.io/v1", "runtimeclasses", False),
     "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses", False),
+    "VolumeAttachment": ("apis/storage.k8s.io/v1", "volumeattachments", False),
     "CSIDriver": ("apis/storage.k8s.io/v1", "csidrivers", False), "CSINode": ("apis/storage.k8s.io/v1", "csinodes", False),
     "CertificateSigningRequest": ("apis/certificates.k8s.io/v1", "certificatesigningrequests", False),
     "ClusterRoleBinding": ("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),

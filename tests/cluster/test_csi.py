@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CSI host path driver with its registrar, laid out as its published DaemonSet, on a node of a real control plane.
-MAINSTAY_CSI names the directory of both programs, hostpathplugin and csi-node-driver-registrar; without it these tests
-are left out."""
+"""The CSI host path driver with its sidecars, laid out as published, on a node of a real control plane. MAINSTAY_CSI
+names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher and csi-provisioner;
+without it these tests are left out."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from world import wait
 PROGRAMS = os.environ.get("MAINSTAY_CSI")
 MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
 DRIVER = "hostpath.csi.k8s.io"
+ATTACHER, PROVISIONER = "registry.k8s.io/sig-storage/csi-attacher:v4.12.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
 PLUGIN, REGISTRAR = "registry.k8s.io/sig-storage/hostpathplugin:v1.17.1", "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.17.0"
 # A CreateVolumeRequest: the name, 1 MiB, and a mount that one node may write.
 CREATE = b"\x0a\x03one" + b"\x12\x04\x08\x80\x80\x40" + b"\x1a\x06\x12\x00\x1a\x02\x08\x01"
@@ -27,9 +28,9 @@ def directory(name, path, kind="Directory"):
 
 
 class Driver:
-    """A DaemonSet of the driver, which has registered."""
+    """A DaemonSet of the driver, which has registered; with the sidecars of its controller or without."""
 
-    def __init__(self, node):
+    def __init__(self, node, has_controller=False):
         self.node, self.kubelet, self.data = node, os.path.join(node.directory, "kubelet"), os.path.join(node.data, "csi-data")
         self.socket = f"{self.kubelet}/plugins/csi-hostpath/csi.sock"
         env = [{"name": "KUBE_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
@@ -41,7 +42,15 @@ class Driver:
         registrar = {"name": "node-driver-registrar", "image": REGISTRAR, "env": env, "securityContext": {"privileged": True},
                      "args": ["--v=5", "--csi-address=/csi/csi.sock", f"--kubelet-registration-path={self.socket}"],
                      "volumeMounts": [mount("socket-dir", "/csi"), mount("registration-dir", "/registration")]}
-        node.workload("DaemonSet", "driver", plugin, registrar, template={"volumes": [
+        sidecars = [{"name": name, "image": image, "args": ["--v=5", "--csi-address=/csi/csi.sock", *more], "env": env,
+                     "securityContext": {"privileged": True}, "volumeMounts": [mount("socket-dir", "/csi")]}
+                    for name, image, more in (("csi-attacher", ATTACHER, []), ("csi-provisioner", PROVISIONER, ["--feature-gates=Topology=true"]))
+                    if has_controller]
+        if has_controller:  # it calls losetup, which its published image has
+            plugin["env"] = env + [{"name": "PATH", "value": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}]
+            plugin["volumeMounts"] += [mount("usr", "/usr"), mount("lib", "/lib"), mount("lib64", "/lib64")]
+        node.workload("DaemonSet", "driver", plugin, registrar, *sidecars, template={"volumes": [
+            directory("usr", "/usr"), directory("lib", "/usr/lib"), directory("lib64", "/usr/lib64"),
             directory("socket-dir", f"{self.kubelet}/plugins/csi-hostpath", "DirectoryOrCreate"),
             directory("csi-data-dir", self.data, "DirectoryOrCreate"), directory("dev-dir", "/dev"),
             directory("mountpoint-dir", f"{self.kubelet}/pods"), directory("plugins-dir", f"{self.kubelet}/plugins"),
@@ -65,8 +74,8 @@ class Driver:
                 if self.kubelet in line and "kubernetes.io" in line.split()[4]]
 
 
-def make_images(node):
-    for image, program in ((PLUGIN, "hostpathplugin"), (REGISTRAR, "csi-node-driver-registrar")):
+def make_images(node, *images):
+    for image, program in ((PLUGIN, "hostpathplugin"), (REGISTRAR, "csi-node-driver-registrar"), *images):
         archive = os.path.join(node.directory, f"{program}.tar")
         subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(PROGRAMS, program)], check=True)
         node.preload(archive)
@@ -122,4 +131,60 @@ if PROGRAMS:
         client.delete("daemonsets", node.namespace, "driver", propagation="Background")
         wait(lambda: not driver.registered(), "the driver has left the CSINode")
         for plural, name in (("csidrivers", DRIVER), ("persistentvolumes", f"{node.node_name}-volume")):
+            client.delete(plural, None, name)
+
+    def test_published_sidecars_provision_and_attach_filesystems_and_block_devices(make_node, plane):
+        node = make_node(start=False)
+        make_images(node, (ATTACHER, "csi-attacher"), (PROVISIONER, "csi-provisioner"))
+        node.start()
+        node.wait_node_ready()
+        client, storage = plane.client, "storage.k8s.io/v1"
+        client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
+                       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                       "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+        client.create({"apiVersion": storage, "kind": "CSIDriver", "metadata": {"name": DRIVER},
+                       "spec": {"attachRequired": True, "podInfoOnMount": True, "fsGroupPolicy": "File",
+                                "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
+        client.create({"apiVersion": storage, "kind": "StorageClass", "metadata": {"name": "csi-hostpath-sc"}, "provisioner": DRIVER,
+                       "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer"})
+        driver = Driver(node, has_controller=True)
+        for name, mode in (("files", "Filesystem"), ("device", "Block")):
+            node.create("PersistentVolumeClaim", name, spec={
+                "accessModes": ["ReadWriteOnce"], "volumeMode": mode, "storageClassName": "csi-hostpath-sc",
+                "resources": {"requests": {"storage": "4Mi"}}})
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("files", "device")]
+        node.place("both", specs.container(
+            script=f"echo kept >/data/file; echo raw >/dev/disk; sync; {specs.IDLE}", volumeMounts=[mount("files", "/data")],
+            volumeDevices=[{"name": "device", "devicePath": "/dev/disk"}]), volumes=volumes)
+        node.wait_api_running("both", 120)
+        bound = {name: node.read("persistentvolumeclaims", name)["spec"]["volumeName"] for name in ("files", "device")}
+        handles = {name: client.get("persistentvolumes", None, volume)["spec"]["csi"]["volumeHandle"] for name, volume in bound.items()}
+        attached = {one["spec"]["source"]["persistentVolumeName"] for one in client.all("volumeattachments") if one["status"]["attached"]}
+        assert attached == set(bound.values())
+        assert set(node.node()["status"]["volumesInUse"]) == {f"kubernetes.io/csi/{DRIVER}^{handle}" for handle in handles.values()}
+        wait(lambda: world.read(f"{driver.data}/{handles['files']}/file") == "kept\n", "the file is in the volume")
+        wait(lambda: (world.read(f"{driver.data}/{handles['device']}") or "").startswith("raw\n"), "the device is the volume")
+
+        def usages():
+            pods = json.loads(node.get("/stats/summary")[1])["pods"]
+            return {one["pvcRef"]["name"]: one["capacityBytes"] for pod in pods for one in pod.get("volume", []) if "pvcRef" in one}
+        wait(lambda: set(usages()) == {"files", "device"}, lambda: (usages(), node.said()))
+        assert usages()["device"] >= 4 << 20
+
+        process = node.init("both")
+        node.kill9()
+        node.start()
+        node.wait_api_running("both")
+        assert node.init("both") == process, "the new agent leaves it alone"
+        client.delete("pods", node.namespace, "both", grace=1)
+        node.wait_api_gone("both")
+        wait(lambda: not client.all("volumeattachments"), "the controller has detached both")
+        for name in bound:
+            client.delete("persistentvolumeclaims", node.namespace, name)
+        wait(lambda: not any(client.get("persistentvolumes", None, volume) for volume in bound.values()), "the provisioner has deleted both")
+        assert not driver.mounts() and os.listdir(driver.data) == ["state.json"]
+        assert os.listdir(f"{driver.kubelet}/pods") == [] and not os.path.exists(f"{driver.kubelet}/plugins/kubernetes.io/csi/volumeDevices")
+        client.delete("daemonsets", node.namespace, "driver", propagation="Background")
+        wait(lambda: not driver.registered(), "the driver has left the CSINode")
+        for plural, name in (("csidrivers", DRIVER), ("storageclasses", "csi-hostpath-sc"), ("clusterrolebindings", node.namespace)):
             client.delete(plural, None, name)
