@@ -8,6 +8,7 @@
 #include "agent/cli/columns.h"
 #include "agent/cli/output.h"
 #include "agent/cli/sign-images.h"
+#include "agent/cli/source-report.h"
 #include "agent/cli/words.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/age.h"
@@ -575,13 +576,15 @@ static int show_identity(const Options *options) {
 }
 
 int run_source(const Options *options) {
-        static const char *const verbs[] = { "sign", "verify", "status", "identity" };
+        static const char *const verbs[] = { "sign", "verify", "status", "identity", "report" };
         const char *verb = options->n_words > 0 ? options->words[0] : "status";
 
         if (streq(verb, "sign"))
                 return sign_source(options);
         if (streq(verb, "verify"))
                 return verify_source(options);
+        if (streq(verb, "report"))
+                return show_reports(options);
         if (streq(verb, "identity") && options->n_words == 1)
                 return show_identity(options);
         if (streq(verb, "status") && options->n_words <= 1)

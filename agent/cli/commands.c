@@ -183,7 +183,7 @@ const Command commands[] = {
         { "secret", "encrypt|seal NAME KEY=FILE...",
           "print a Secret whose values are encrypted for nodes, or sealed for this machine; '-' is standard input; needs no agent",
           secret_options, N_ELEMENTS(secret_options), run_secret },
-        { "source", "[status | identity | sign MANIFESTS DIRECTORY | verify DIRECTORY]",
+        { "source", "[status | identity | sign MANIFESTS DIRECTORY | verify DIRECTORY | report FILE...]",
           "show sources of manifests or this node's identity, or make and check a signed index of manifests",
           source_options, N_ELEMENTS(source_options), run_source },
         { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has joined no API server",

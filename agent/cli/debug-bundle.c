@@ -5,12 +5,12 @@
 #include "agent/cli/debug-bundle.h"
 
 #include "agent/cli/agent-client.h"
-#include "agent/cli/redact.h"
 #include "agent/cli/tar.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/redact.h"
 #include "common/spawn.h"
 #include "common/text.h"
 

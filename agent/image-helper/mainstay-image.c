@@ -432,11 +432,12 @@ static int verb_source(void) {
 static int run_report(void) {
         cleanup_with(source_settings_done) SourceSettings settings = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        int r = source_settings_read(STDIN_FILENO, &settings, &error);
+        int r = source_settings_read(STDIN_FILENO, &settings, &error), status;
 
         if (r >= 0)
-                r = send_report(&settings, &error);
-        return report_outcome(r, &error);
+                r = deliver_report(&settings, &error);
+        status = report_outcome(r, &error);
+        return r == -ENOMEDIUM ? EX_NOINPUT : status;
 }
 
 /* The process is confined by now, and the exit handlers of libraries may not be allowed in it. */

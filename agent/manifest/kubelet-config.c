@@ -11,6 +11,7 @@
 #include "agent/model/duration.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "agent/model/source-index.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -370,12 +371,34 @@ static int resolve_source(SourceConfig *source, Error *reterr) {
         return 0;
 }
 
+/* A setting that has no effect would be a mistake. */
+static int check_report(const ReportConfig *report, Error *reterr) {
+        bool is_directory = source_stick_path(report->url) != NULL;
+        const char *useless = !is_directory           ? NULL
+                              : report->ca_file       ? "caFile"
+                              : report->headers.n > 0 ? "headers"
+                                                      : NULL;
+
+        if (useless)
+                return error_setf(reterr, EINVAL,
+                                  "mainstay.report.%s: must not be set if url is a directory",
+                                  useless);
+        if (!is_directory && report->log_lines.value > 0)
+                return error_setf(reterr, EINVAL,
+                                  "mainstay.report.logLines: needs a url of a directory "
+                                  "(file:///…): logs are not sent");
+        return 0;
+}
+
 static int resolve_report(ReportConfig *report, const SourceConfig *source, Error *reterr) {
         Quantity size = { 0 };
         int r;
 
         if (!report)
                 return 0;
+        r = check_report(report, reterr);
+        if (r < 0)
+                return r;
         r = default_string(&report->interval, "1m");
         if (r < 0)
                 return r;

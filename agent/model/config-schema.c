@@ -116,22 +116,24 @@ static int check_static_pod_url(const char *value, Error *reterr) {
         return check_url_characters(value, reterr);
 }
 
-static int check_index_url(const char *value, Error *reterr) {
+static int check_https_or_file_url(const char *value, const char *what, Error *reterr) {
         bool is_file = strncmp(value, "file:///", 8) == 0;
 
         if (!is_file && strncmp(value, "https://", 8) != 0)
                 return error_setf(reterr, EINVAL, "must start with https:// or file:///");
         if (is_file && (value[strlen(value) - 1] == '/' || strpbrk(value, "?#%")))
                 return error_setf(reterr, EINVAL,
-                                  "must be the path of a file after file://, as it is");
+                                  "must be the path of a %s after file://, as it is", what);
         return check_url_characters(value, reterr);
 }
 
-/* Only encrypted: statuses and events name the workloads of the node. */
+static int check_index_url(const char *value, Error *reterr) {
+        return check_https_or_file_url(value, "file", reterr);
+}
+
+/* Over a network only encrypted: statuses and events name the workloads of the node. */
 static int check_report_url(const char *value, Error *reterr) {
-        if (strncmp(value, "https://", 8) != 0)
-                return error_setf(reterr, EINVAL, "must start with https://");
-        return check_url_characters(value, reterr);
+        return check_https_or_file_url(value, "directory", reterr);
 }
 
 static int check_signing_key(const char *value, Error *reterr) {
@@ -556,6 +558,7 @@ static const Field report_fields[] = {
         FIELD("interval", STRING, ReportConfig, interval, .check = check_http_frequency),
         FIELD("jitter", STRING, ReportConfig, jitter, .check = check_duration),
         FIELD("queueSize", STRING, ReportConfig, queue_size, .check = check_report_queue_size),
+        FIELD("logLines", INT, ReportConfig, log_lines, .max = REPORT_LOG_LINES_MAX),
 };
 static const Schema report_schema = SCHEMA(ReportConfig, report_fields, .is_strict = true);
 

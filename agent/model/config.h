@@ -36,7 +36,8 @@ typedef struct RegistryMirrors {
 
 enum {
         PULLS_DEFAULT = 3,
-        PULLS_MAX = 64
+        PULLS_MAX = 64,
+        REPORT_LOG_LINES_MAX = 1000
 };
 
 /* imagePullCredentialsVerificationPolicy: for which images on the node a registry must have
@@ -112,12 +113,14 @@ typedef struct StaticPodUrlHeader {
 
 /* report: the destination of statuses and events, mainstay-source(5). */
 typedef struct ReportConfig {
-        char *url;     /* "https://…" */
+        char *url;     /* "https://…"; or "file:///…": a directory, such as of a stick */
         char *ca_file; /* PEM, in place of the system's authorities; NULL: as of the source */
         LIST_OF(StaticPodUrlHeader) headers;
         char *interval;   /* Go duration: "1m" */
         char *jitter;     /* at most so much is added at random; NULL: a tenth of the interval */
         char *queue_size; /* quantity, bytes: "1Mi" */
+        OptionalInt log_lines; /* of each container that is not ready, in a directory; unset or 0:
+                                  none */
 
         /* Computed by kubelet_config_load(). */
         uint64_t interval_usec;

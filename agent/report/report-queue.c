@@ -260,6 +260,21 @@ char *report_queue_take(ReportQueue *queue, size_t bytes_max) {
         return memstream_finish(stream, &text);
 }
 
+char *report_queue_print(const ReportQueue *queue, size_t bytes_max) {
+        size_t size, left = queue->bytes;
+        char *text = NULL;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        list_foreach(line, queue->oldest) {
+                if (left <= bytes_max)
+                        (void) fprintf(stream, "%s\n", line->text);
+                left -= strlen(line->text) + 1;
+        }
+        return memstream_finish(stream, &text);
+}
+
 void report_queue_sent(ReportQueue *queue) {
         QueuedLine *line = queue->oldest;
 

@@ -45,6 +45,10 @@ void report_queue_forget(ReportQueue *queue, const char *name);
  * under way from then on. Memory that the caller frees; NULL: nothing waits, or out of memory. */
 char *report_queue_take(ReportQueue *queue, size_t bytes_max);
 
+/* The newest lines of together at most 'bytes_max', oldest first, which stay in the queue. The same
+ * memory; "" if there are none. */
+char *report_queue_print(const ReportQueue *queue, size_t bytes_max);
+
 /* The lines in transit have arrived, and are removed unless they were replaced in the meantime; or
  * have not. */
 void report_queue_sent(ReportQueue *queue);

@@ -61,17 +61,22 @@ int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refu
                                                (json_int_t) source->rate_bytes));
 }
 
-int fetch_settings_of_report(const Config *config, const char *node_name, const char *body,
-                             uint64_t dropped) {
+int fetch_settings_of_report(const Config *config, const ReportContent *content) {
         const ReportConfig *report = config->mainstay.report;
         json_t *headers = list_header_lines(report->headers.items, report->headers.n);
+        json_t *logs = content->logs ? json_loads(content->logs, 0, NULL) : NULL;
 
         (void) json_array_append_new(headers, json_string("Content-Type: application/x-ndjson"));
-        (void) json_array_append_new(headers, json_sprintf("Mainstay-Node: %s", node_name));
+        (void) json_array_append_new(headers,
+                                     json_sprintf("Mainstay-Node: %s", content->node_name));
         (void) json_array_append_new(
-                headers, json_sprintf("Mainstay-Dropped: %llu", (unsigned long long) dropped));
-        return write_common_settings(config, 0, false,
-                                     json_pack("{s:s, s:o, s:s*, s:s}", "url", report->url,
-                                               "headers", headers, "caFile", report->ca_file,
-                                               "body", body));
+                headers,
+                json_sprintf("Mainstay-Dropped: %llu", (unsigned long long) content->n_dropped));
+        return write_common_settings(
+                config, 0, false,
+                json_pack("{s:s, s:o, s:s*, s:s, s:s, s:I, s:s*, s:o*, s:i}", "url", report->url,
+                          "headers", headers, "caFile", report->ca_file, "body", content->body,
+                          "node", content->node_name, "dropped", (json_int_t) content->n_dropped,
+                          "logDirectory", content->log_directory, "logs", logs, "logLines",
+                          (int) report->log_lines.value));
 }

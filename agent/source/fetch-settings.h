@@ -10,6 +10,14 @@
 int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused);
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused);
 
-/* Likewise: 'body' are the lines to send; 'dropped' is how many were dropped so far. */
-int fetch_settings_of_report(const Config *config, const char *node_name, const char *body,
-                             uint64_t dropped);
+/* The content of a report. */
+typedef struct ReportContent {
+        const char *node_name;
+        const char *body;          /* lines */
+        uint64_t n_dropped;        /* lines so far */
+        const char *log_directory; /* of pods; NULL: no logs are added */
+        const char *logs;          /* JSON: the containers, see report-log.h of mainstay-image */
+} ReportContent;
+
+/* Likewise. */
+int fetch_settings_of_report(const Config *config, const ReportContent *content);

@@ -17,13 +17,11 @@
 #include "common/clock.h"
 #include "common/event-source.h"
 #include "common/failpoint.h"
-#include "common/file-watch.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
 #include "common/memory-trim-timer.h"
-#include "common/mount-watch.h"
-#include "common/strv.h"
+#include "common/stick-watch.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -56,8 +54,7 @@ struct ManifestSource {
         SourceRollback rollback;
         bool is_on_trial;
         char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
-        MountWatch *mount_watch; /* of a stick; else NULL */
-        FileWatch *file_watch;   /* likewise, while it is out */
+        StickWatch *stick_watch; /* else NULL */
         bool is_absent;          /* it is out: it is not asked until something appears */
         bool is_preparing;       /* what "next" needs is being fetched: the source is not asked */
         bool is_pending;         /* "next" can be used when what it needs is here */
@@ -357,35 +354,15 @@ static void on_stick_changed(void *userdata) {
                 (void) arm_source_timer(source, 0);
 }
 
-/* The file, and each directory on the way to it. */
-static int watch_for_stick(ManifestSource *source) {
-        cleanup_strv char **paths = NULL;
-        cleanup_free char *path = strdup(source->config.stick_path);
-        char *slash;
-        int r = path ? strv_append(&paths, path) : -ENOMEM;
-
-        while (r >= 0 && (slash = strrchr(path, '/')) && slash > path) {
-                *slash = '\0';
-                r = strv_append(&paths, path);
-        }
-        return r < 0 ? r
-                     : file_watch_set(source->file_watch, (const char *const *) paths,
-                                      strv_length(paths));
-}
-
 /* It may have been put in before it was watched: it is asked once more. */
 static void notice_absence(ManifestSource *source, bool is_absent) {
         bool was_absent = source->is_absent;
 
-        source->is_absent = is_absent && source->mount_watch;
-        if (!source->is_absent) {
-                if (source->file_watch)
-                        (void) file_watch_set(source->file_watch, NULL, 0);
+        if (!source->stick_watch)
                 return;
-        }
-        if (watch_for_stick(source) < 0)
-                source->is_absent = false;
-        else if (!was_absent)
+        source->is_absent =
+                stick_watch_set_absent(source->stick_watch, is_absent) >= 0 && is_absent;
+        if (source->is_absent && !was_absent)
                 (void) arm_source_timer(source, 0);
 }
 
@@ -532,15 +509,6 @@ static int add_source_timer(ManifestSource *source) {
         return sd_event_source_set_description(source->timer, source->config.name);
 }
 
-static int add_stick_watches(ManifestSource *source) {
-        int r = mount_watch_new(source->config.event, source->config.stick_path, on_stick_changed,
-                                source, &source->mount_watch);
-
-        return r < 0 ? r
-                     : file_watch_new(source->config.event, on_stick_changed, source,
-                                      &source->file_watch);
-}
-
 int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret) {
         static const char *const names[] = { SOURCE_ROLLBACK_NAME, SOURCE_PROVEN_NAME, NULL };
         cleanup_with(manifest_source_freep) ManifestSource *source = calloc(1, sizeof(*source));
@@ -568,7 +536,9 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = clock_watch_new(config->event, on_source_clock_set, source, &source->clock_watch);
         if (r < 0)
                 return r;
-        r = config->stick_path ? add_stick_watches(source) : 0;
+        if (config->stick_path)
+                r = stick_watch_new(config->event, config->stick_path, on_stick_changed, source,
+                                    &source->stick_watch);
         if (r < 0)
                 return r;
         r = finish_rollback(source);
@@ -582,8 +552,7 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         if (!source)
                 return NULL;
         clock_watch_free(source->clock_watch);
-        mount_watch_free(source->mount_watch);
-        file_watch_free(source->file_watch);
+        stick_watch_free(source->stick_watch);
         child_free(source->child);
         sd_event_source_disable_unref(source->timer);
         sd_event_source_disable_unref(source->memory_trim_timer);

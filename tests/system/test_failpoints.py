@@ -33,6 +33,7 @@ ELSEWHERE = {
     "mainstayd:sync.": "no container has ended for good: test_removed_state.py",
     "mainstayd:source.": "there is no index: test_index_source.py",
     "mainstay-image:source.": "there is no index: test_index_source.py",
+    "mainstay-image:report.": "there is no stick: test_report.py",
     "mainstay-shim:file.": "the agent writes",
     "mainstay-shim:overlay.": "images have few layers: test_many_layers.py",
     "mainstay-image:file.": "only a damaged index is written so",

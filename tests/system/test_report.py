@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 
+import failing
 import pytest
 import registry
 import specs
@@ -232,6 +233,304 @@ def test_a_report_is_not_sent_in_plain_text(make_node):
     node = make_node(start=False, config={"mainstay": {"report": {"url": "http://127.0.0.1/report"}}})
     node.agent = node.spawn()
     assert node.agent.wait(world.DEADLINE) == 1
-    assert "mainstay.report.url: must start with https://" in node.said()
+    assert "mainstay.report.url: must start with https:// or file:///" in node.said()
     node.write_config()
     node.start()
+
+
+# ---- a stick ----
+
+
+class Stick:
+    """A file system that is mounted where the node looks for it, and is pulled out."""
+
+    def __init__(self, directory, place, *mount):
+        self.directory, self.place = str(directory), str(place)
+        os.mkdir(self.directory)
+        world.run("mount", *(mount or ("-t", "tmpfs", "stick")), self.directory)
+
+    def plug(self, *options):
+        world.run("mount", "--bind", self.directory, self.place)
+        if options:
+            world.run("mount", "-o", ",".join(("remount", "bind", *options)), self.place)
+
+    def pull(self):
+        world.run("umount", "--lazy", self.place)
+
+    def path(self, *names):
+        return os.path.join(self.directory, "reports", *names)
+
+    def remove(self):
+        while world.mount_at("self", self.place):
+            self.pull()
+        world.run("umount", "--lazy", self.directory)
+
+    def files(self):
+        return sorted(os.listdir(self.path()))
+
+
+@pytest.fixture(name="make_stick")
+def fixture_make_stick(tmp_path):
+    sticks = []
+    (tmp_path / "media").mkdir()
+
+    def make(*mount, has_directory=True):
+        sticks.append(Stick(tmp_path / f"stick{len(sticks)}", tmp_path / "media", *mount))
+        if has_directory:
+            os.mkdir(sticks[-1].path())
+        return sticks[-1]
+
+    yield make
+    for stick in sticks:
+        stick.remove()
+
+
+def report_of(node, stick):
+    """The lines of the report, which are complete at any time."""
+    text = world.read(stick.path(f"{node_name(node)}.ndjson"))
+    if text is None:
+        return None
+    assert text.endswith("\n")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert lines[0]["kind"] == "Report" and lines[0]["metadata"]["name"] == node_name(node)
+    return lines
+
+
+def node_name(node):
+    return json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["metadata"]["name"]
+
+
+def of_pod(lines, name, kind="Pod"):
+    return [line for line in lines or [] if line["kind"] == kind and line["metadata"].get("name") == f"{name}-node1"]
+
+
+@pytest.fixture(name="make_stick_node")
+def fixture_make_stick_node(make_node, tmp_path):
+    def make(**report):
+        return make_node(config={"mainstay": {"report": {"url": f"file://{tmp_path}/media/reports", "interval": "1s", "jitter": "1ms",
+                                                         **report}}})
+
+    return make
+
+
+def wait_written(node, stick, name):
+    wait(lambda: any(is_running(line) for line in of_pod(report_of(node, stick), name)),
+         lambda: f"{name} is in the report: {report_of(node, stick)} {condition(node)}\n{node.said()[-3000:]}")
+
+
+def wait_told(node, words):
+    wait(lambda: words in condition(node)["message"], lambda: f"'{words}': {condition(node)}\n{node.said()[-3000:]}")
+
+
+@pytest.mark.slow
+def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_stick):
+    node = make_stick_node()
+    node.drop(specs.pod("web", specs.container(env=[{"name": "PASSWORD", "value": "very-hidden"}])), "web.yaml")
+    node.wait_running("web")
+    wait_told(node, "to be written when the directory is there")
+    assert condition(node)["status"] == "False"
+    sticks = [make_stick(), make_stick(has_directory=False), make_stick()]
+    for stick in sticks[0], sticks[2]:
+        stick.plug()
+        wait_written(node, stick, "web")
+        wait_told(node, "all written")
+        lines = report_of(node, stick)
+        assert {"Started", "Pulled"} & {line.get("reason") for line in lines if line["kind"] == "Event"}
+        assert [line["kind"] for line in lines].count("Node") == 1
+        assert stick.files() == [f"{node_name(node)}.ndjson"]
+        assert "very-hidden" not in json.dumps(lines)
+        stick.pull()
+    # A stick without the directory is not written to; the node notices when it is made there.
+    sticks[1].plug()
+    wait_told(node, "when the directory is there")
+    assert os.listdir(sticks[1].directory) == []
+    os.mkdir(os.path.join(sticks[1].place, "reports"))
+    wait_written(node, sticks[1], "web")
+    # Changes while it is there follow, also after a restart of the agent, and a lost pod stays in it.
+    node.remove("web.yaml")
+    node.drop(specs.pod("next"))
+    wait_written(node, sticks[1], "next")
+    node.restart()
+    wait(lambda: of_pod(report_of(node, sticks[1]), "web") and of_pod(report_of(node, sticks[1]), "web")[-1]["metadata"].get(
+        "deletionGracePeriodSeconds") == 0, "the pod that is gone is still reported")
+
+
+@pytest.mark.slow
+def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_stick_node, make_stick):
+    node, stick = make_stick_node(logLines=3), make_stick()
+    node.drop(specs.pod("good", specs.container(command=["sh", "-c", "echo fine; exec sleep inf"])))
+    node.drop(specs.pod("bad", specs.container(command=["sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo DB_PASSWORD=very-hidden; "
+                                                                     "printf 'last \\377\\033[1m\\n'; exit 3"])))
+    node.wait_running("good")
+    stick.plug()
+    wait(lambda: len((of_pod(report_of(node, stick), "bad", "ContainerLog") or [{"lines": []}])[0]["lines"]) == 3,
+         lambda: f"the log is in the report: {of_pod(report_of(node, stick), 'bad', 'ContainerLog')}")
+    lines = report_of(node, stick)
+    log = of_pod(lines, "bad", "ContainerLog")[0]
+    assert log["container"] == "main" and [line.split(" ", 3)[3] for line in log["lines"]][-2:] == ["DB_PASSWORD=<masked>", "last ??[1m"]
+    assert of_pod(lines, "good", "ContainerLog") == [] and "very-hidden" not in json.dumps(lines)
+    read = node.cli("source", "report", stick.path(f"{node_name(node)}.ndjson")).stdout
+    rows = [line.split() for line in read.splitlines()]
+    assert ["node1", "default", "good-node1", "1/1", "Running", "0"] in rows, read
+    assert any(row[2:4] == ["bad-node1", "0/1"] for row in rows) and "node1: default/bad-node1, container main:" in read, read
+    assert "stdout F DB_PASSWORD=<masked>" in read
+
+
+def test_report_that_is_damaged_or_hostile_is_an_error_or_printed_safely(node, tmp_path):
+    path = tmp_path / "x.ndjson"
+    for content, words in (("{}\nnothing\n", ":2: is not an object in JSON"), ("[1]\n", ":1: is not an object"), ("\0\n", ""),
+                           (None, "No such file or directory")):
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+        found = node.cli("source", "report", str(path))
+        assert words in found.stderr and found.returncode == (1 if words else 0), found
+    path.write_text(json.dumps({"kind": "Report", "metadata": {"name": "\033[31mred"}}) + "\n" +
+                    json.dumps({"kind": "Pod", "metadata": {"name": "a\tb\033[1m"}, "status": {"phase": 7}, "spec": []}) + "\n" +
+                    json.dumps({"kind": "ContainerLog", "metadata": [], "lines": ["\033]0;x", 5, None]}) + "\n")
+    found = node.cli("source", "report", str(path))
+    assert found.returncode == 0 and "\033" not in found.stdout, found
+    assert node.cli("source", "report").returncode == 2
+
+
+def _link_of_directory(stick, name, victim):
+    os.rmdir(stick.path())
+    os.symlink(os.path.dirname(victim), stick.path())
+
+
+def _link_above(stick, name, victim):
+    os.rmdir(stick.path())
+    os.symlink("/", os.path.join(stick.directory, "root"))
+    os.symlink("root" + os.path.dirname(victim), stick.path())
+
+
+def _link_of_file(stick, name, victim):
+    os.symlink(victim, stick.path(name))
+
+
+def _link_of_new_file(stick, name, victim):
+    os.symlink(victim, stick.path(f".{name}.new"))
+
+
+def _hard_link(stick, name, victim):
+    own = os.path.join(stick.directory, "own")
+    with open(own, "w", encoding="utf-8") as file:
+        file.write("untouched")
+    os.link(own, stick.path(f".{name}.new"))
+
+
+def _fifo(stick, name, victim):
+    os.mkfifo(stick.path(name))
+    os.mkfifo(stick.path(f".{name}.new"))
+
+
+def _directory(stick, name, victim):
+    os.mkdir(stick.path(name))
+
+
+def _directory_of_new_file(stick, name, victim):
+    os.mkdir(stick.path(f".{name}.new"))
+
+
+def _file_in_its_place(stick, name, victim):
+    os.rmdir(stick.path())
+    with open(stick.path(), "w", encoding="utf-8"):
+        pass
+
+
+# Files that a stranger's stick has in the place of the report, and the words of the error; None: the report is written.
+HOSTILE = {"link of the directory": (_link_of_directory, "symbolic link, which is not followed"),
+           "link to a link": (_link_above, "symbolic link, which is not followed"),
+           "link of the file": (_link_of_file, None), "link of the new file": (_link_of_new_file, None),
+           "hard link": (_hard_link, None), "FIFOs": (_fifo, None),
+           "directory": (_directory, "Is a directory"), "directory of the new file": (_directory_of_new_file, "Is a directory"),
+           "file in place of the directory": (_file_in_its_place, "Not a directory")}
+
+
+def test_nothing_outside_of_the_directory_is_written_for_a_hostile_stick(make_stick_node, make_stick, tmp_path):
+    node = make_stick_node()
+    node.drop(specs.pod("web"))
+    node.wait_running("web")
+    victims = tmp_path / "victims"
+    victims.mkdir()
+    victim = victims / "victim"
+    for kind, (make_hostile, words) in HOSTILE.items():
+        victim.write_text("untouched")
+        stick = make_stick()
+        make_hostile(stick, f"{node_name(node)}.ndjson", str(victim))
+        stick.plug()
+        if words:
+            wait_failed(node, words)
+        else:
+            wait(lambda: os.path.isfile(stick.path(f"{node_name(node)}.ndjson")), lambda: f"{kind}: {condition(node)}")  # pylint: disable=cell-var-from-loop
+            wait(lambda: not os.path.islink(stick.path(f"{node_name(node)}.ndjson")), kind)  # pylint: disable=cell-var-from-loop
+            wait_written(node, stick, "web")
+        stick.pull()
+        assert victim.read_text() == "untouched" and os.listdir(victims) == ["victim"], kind
+        own = os.path.join(stick.directory, "own")
+        assert not os.path.exists(own) or world.read(own) == "untouched", kind
+        wait_told(node, "when the directory is there")
+
+
+def test_stick_that_cannot_be_written_keeps_the_earlier_report(make_stick_node, make_stick):
+    node = make_stick_node()
+    node.drop(specs.pod("web"))
+    node.wait_running("web")
+    stick = make_stick("-t", "tmpfs", "-o", "size=256k", "stick")
+    stick.plug()
+    wait_written(node, stick, "web")
+    stick.pull()
+    before = report_of(node, stick)
+    stick.plug("ro")
+    wait_failed(node, "Read-only file system; a file system that was mounted before the agent started")
+    stick.pull()
+    with pytest.raises(OSError), open(os.path.join(stick.directory, "full"), "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    stick.plug()
+    wait_failed(node, "No space left on device; remove files there")
+    assert report_of(node, stick) == before and stick.files() == [f"{node_name(node)}.ndjson"]
+    os.unlink(os.path.join(stick.directory, "full"))
+    stick.pull()
+    node.drop(specs.pod("next"))
+    node.wait_running("next")
+    stick.plug()
+    wait_written(node, stick, "next")
+    wait(lambda: condition(node)["status"] == "False", "the report has recovered")
+
+
+def test_writer_that_dies_leaves_the_earlier_report(make_failing, make_stick, tmp_path):
+    settings = {"url": f"file://{tmp_path}/media/reports", "interval": "1s", "jitter": "1ms"}
+    node, stick = make_failing(failing.FailingNode, config={"mainstay": {"report": settings}}), make_stick()
+    stick.plug()
+    node.drop(specs.pod("web"))
+    wait_written(node, stick, "web")
+    node.arm({"mainstay-image:report.written": "1*panic"})
+    node.drop(specs.pod("next"))
+    wait(lambda: node.hits().get("mainstay-image:report.written"), "the writer has died")
+    assert of_pod(report_of(node, stick), "web")
+    wait_written(node, stick, "next")
+    assert stick.files() == [f"{node_name(node)}.ndjson"]
+
+
+def test_report_in_a_directory_is_bounded_and_has_the_status_of_each_pod(make_stick_node, make_stick):
+    node, stick = make_stick_node(queueSize="8Ki"), make_stick()
+    for i in range(5):
+        node.drop(specs.pod(f"p{i}"))
+        node.wait_running(f"p{i}")
+    stick.plug()
+    wait(lambda: report_of(node, stick), "it is written")
+    wait(lambda: report_of(node, stick)[0]["dropped"] > 0, lambda: f"older lines are dropped: {report_of(node, stick)}")
+    assert os.path.getsize(stick.path(f"{node_name(node)}.ndjson")) < 10 * 1024
+
+
+def test_report_settings_that_have_no_effect_are_errors(make_node):
+    for report, words in (({"url": "file:///media/reports", "headers": {"A": ["b"]}}, "report.headers: must not be set if url is a directory"),
+                          ({"url": "https://127.0.0.1/", "logLines": 5}, "report.logLines: needs a url of a directory"),
+                          ({"url": "file:///media/reports/"}, "must be the path of a directory after file://, as it is")):
+        node = make_node(start=False, config={"mainstay": {"report": report}})
+        node.agent = node.spawn()
+        assert node.agent.wait(world.DEADLINE) == 1
+        assert words in node.said()
+        node.write_config()
+        node.start()

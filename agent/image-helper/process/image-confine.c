@@ -97,6 +97,10 @@ int confine_image_fetch(int store_fd, int stick_fd, Error *reterr) {
         return confine_reader(unpacking_capabilities, store_fd, stick_fd, reterr);
 }
 
+int confine_report_writer(int directory_fd, int log_fd, Error *reterr) {
+        return confine_reader(CAPABILITY(CAP_DAC_OVERRIDE), directory_fd, log_fd, reterr);
+}
+
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {
         LandlockRules rules = { .read_beneath = store_fd,
                                 .write_beneath = fd,

@@ -23,7 +23,13 @@ int confine_source_reader(int store_fd, int stick_fd, Error *reterr);
  * below 'stick_fd' too, unless that is negative. */
 int confine_image_fetch(int store_fd, int stick_fd, Error *reterr);
 
-/* For its child that unpacks one layer: reads below 'store_fd', writes below 'fd'. */
+/* For what writes a report: as the parser, and with the privilege to write to a stick whose owner
+ * is another user. Writes below 'directory_fd', reads below 'log_fd' too, unless that is negative.
+ */
+int confine_report_writer(int directory_fd, int log_fd, Error *reterr);
+
+/* For the child of those that unpack an image, one layer of it: reads below 'store_fd', writes
+ * below 'fd'. */
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 
 /* For a fetcher, which talks to registries: user "mainstay-image" or the user of UID 65534; no

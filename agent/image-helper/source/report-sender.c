@@ -3,7 +3,9 @@
 
 #include "agent/image-helper/process/image-confine.h"
 #include "agent/image-helper/process/parent-check.h"
+#include "agent/image-helper/source/report-file.h"
 #include "agent/image-helper/source/source-fetcher.h"
+#include "agent/model/source-index.h"
 #include "common/curl-library.h"
 
 #include <unistd.h>
@@ -46,7 +48,7 @@ static int post_report(HttpTransport *http, const SourceSettings *settings,
         return r < 0 ? r : judge_report_answer(&response, reterr);
 }
 
-int send_report(const SourceSettings *settings, Error *reterr) {
+static int send_report(const SourceSettings *settings, Error *reterr) {
         cleanup_with(http_transport_freep) HttpTransport *http = NULL;
         cleanup_close int authorities = -EBADF;
         Endpoint endpoint = { .certificate_fd = -EBADF, .key_fd = -EBADF };
@@ -67,4 +69,9 @@ int send_report(const SourceSettings *settings, Error *reterr) {
                 return r;
         r = http_transport_new(&proxies, &http);
         return r < 0 ? r : post_report(http, settings, &endpoint, reterr);
+}
+
+int deliver_report(const SourceSettings *settings, Error *reterr) {
+        return source_stick_path(settings->url) ? write_report_file(settings, reterr)
+                                                : send_report(settings, reterr);
 }

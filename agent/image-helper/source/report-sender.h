@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sends a report: one POST of 'settings->body'. The process has access to nothing but the network
- * while it does. Only the status of the server's response is read. */
+/* Delivers a report, 'settings->body': by one POST, in which case the process has access to nothing
+ * but the network, and only the status of the response is read; or as a file, see report-file.h. */
 
 #include "agent/image-helper/source/source-settings.h"
 
-/* 0: the server took it (2xx); or -errno with a message. */
-int send_report(const SourceSettings *settings, Error *reterr);
+/* 0: it has arrived; -ENOMEDIUM: the directory is not there; or -errno; with a message. */
+int deliver_report(const SourceSettings *settings, Error *reterr);

@@ -5,7 +5,7 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
-#define SOURCE_SETTINGS_BYTES_MAX (1 * MIB)
+#define SOURCE_SETTINGS_BYTES_MAX (16 * MIB) /* with a report as a string */
 
 static uint64_t get_settings_number(const json_t *document, const char *key) {
         json_int_t value = json_integer_value(json_object_get(document, key));
@@ -24,6 +24,11 @@ int source_settings_parse(json_t *document, SourceSettings *ret, Error *reterr) 
                 return error_prefixf(reterr, r, "settings on standard input");
         settings.fleet = json_text(settings.document, "fleet");
         settings.body = json_text(settings.document, "body");
+        settings.node = json_text(settings.document, "node");
+        settings.log_directory = json_text(settings.document, "logDirectory");
+        settings.logs = json_object_get(settings.document, "logs");
+        settings.log_lines = (unsigned) get_settings_number(settings.document, "logLines");
+        settings.n_dropped = get_settings_number(settings.document, "dropped");
         settings.url = strna(json_text(settings.document, "url"));
         settings.directory = json_text(settings.document, "directory");
         settings.authority_file = json_text(settings.document, "caFile");

@@ -11,6 +11,11 @@ typedef struct SourceSettings {
         const char *url;            /* of the manifest, or of the index */
         const char *fleet;          /* of the index; NULL: it is a manifest */
         const char *body;           /* to be sent, of a report; NULL: none */
+        const char *node;           /* likewise: its name */
+        const char *log_directory;  /* likewise, of "logs"; NULL: none are added */
+        const json_t *logs;         /* containers: "namespace", "name", "uid", "container" */
+        unsigned log_lines;         /* of each of them */
+        uint64_t n_dropped;         /* lines that a report could not keep */
         char **keys;                /* one of them must have signed the first index */
         char **headers;             /* "Name: value" */
         const char *directory;      /* of the index that was verified, for its images */

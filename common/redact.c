@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cli/redact.h"
+#include "common/redact.h"
 
 #include "common/buffer.h"
 #include "common/cleanup.h"
