@@ -17,6 +17,7 @@
 #include "common/strv.h"
 #include "common/systemd-credential.h"
 #include "common/text.h"
+#include "common/utf8.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #define RECIPIENTS_BYTES_MAX (1 * MIB)
 
 enum {
+        RECIPIENT_NAME_MAX = 100,
         FIRST_VALUE = 2 /* of the words: the verb and the name come first */
 };
 
@@ -37,17 +39,37 @@ typedef struct SecretPrinter {
         bool is_sealed; /* for this machine; otherwise for recipients */
         AgeKey *recipients;
         size_t n_recipients;
-        Buffer text; /* nothing is printed before all values are encrypted */
+        Buffer recipient_names; /* separated by ", " */
+        Buffer text;            /* nothing is printed before all values are encrypted */
 } SecretPrinter;
 
 static void secret_printer_done(SecretPrinter *printer) {
         free(printer->recipients);
+        buffer_done(&printer->recipient_names);
         buffer_done(&printer->text);
 }
 
 /* ---- recipients ---- */
 
-static int add_recipient(SecretPrinter *printer, const char *text, Error *reterr) {
+/* In quotes it is text of YAML, and ',' separates names. */
+static int append_recipient_name(SecretPrinter *printer, const char *name) {
+        cleanup_free char *plain = strndup(name, RECIPIENT_NAME_MAX);
+
+        if (!plain)
+                return -ENOMEM;
+        utf8_sanitize(plain);
+        for (char *p = plain; *p; p++)
+                if (strchr("\"\\,", *p))
+                        *p = '_';
+        if (printer->recipient_names.length > 0 &&
+            buffer_append(&printer->recipient_names, ", ", 2, SIZE_MAX) < 0)
+                return -ENOMEM;
+        return buffer_append(&printer->recipient_names, plain, strlen(plain), SIZE_MAX);
+}
+
+/* 'name' NULL: the recipient itself is all that is known. */
+static int add_recipient(SecretPrinter *printer, const char *text, const char *name,
+                         Error *reterr) {
         if (printer->n_recipients == AGE_RECIPIENTS_MAX)
                 return error_setf(reterr, EINVAL, "there are more than %d recipients",
                                   AGE_RECIPIENTS_MAX);
@@ -58,12 +80,14 @@ static int add_recipient(SecretPrinter *printer, const char *text, Error *reterr
                         "source identity' prints it",
                         text);
         printer->n_recipients++;
-        return 0;
+        return append_recipient_name(printer, name ? name : text);
 }
 
-/* As age reads it: a recipient on each line; empty lines and lines that start with # count not. */
+/* As age reads it: a recipient on each line, but for empty lines and comments. The comment on the
+ * line before is the name of the recipient. */
 static int add_recipients_of_file(SecretPrinter *printer, const char *path, Error *reterr) {
         cleanup_free char *text = NULL;
+        const char *name = NULL;
         char *rest, *line;
         size_t length;
         int r = read_file_at(AT_FDCWD, path, RECIPIENTS_BYTES_MAX, &text, &length);
@@ -73,11 +97,15 @@ static int add_recipients_of_file(SecretPrinter *printer, const char *path, Erro
         rest = text;
         while ((line = strsep(&rest, "\n"))) {
                 line[strcspn(line, "\r")] = '\0';
-                if (!*line || *line == '#')
+                if (!*line || *line == '#') {
+                        line += strspn(line, "# \t");
+                        name = *line ? line : NULL;
                         continue;
-                r = add_recipient(printer, line, reterr);
+                }
+                r = add_recipient(printer, line, name, reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "%s", path);
+                name = NULL;
         }
         return 0;
 }
@@ -90,7 +118,7 @@ static int collect_recipients(SecretPrinter *printer, Error *reterr) {
         if (!printer->recipients)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < options->recipients.n; i++)
-                r = add_recipient(printer, options->recipients.values[i], reterr);
+                r = add_recipient(printer, options->recipients.values[i], NULL, reterr);
         for (size_t i = 0; r >= 0 && i < options->recipient_files.n; i++)
                 r = add_recipients_of_file(printer, options->recipient_files.values[i], reterr);
         if (r >= 0 && printer->n_recipients == 0)
@@ -250,6 +278,11 @@ static int append_head(SecretPrinter *printer) {
         }
         if (r >= 0)
                 r = append(printer, "\"\n");
+        if (r >= 0 && printer->recipient_names.length > 0)
+                r = append(printer, "    ");
+        if (r >= 0 && printer->recipient_names.length > 0)
+                r = append_member(printer, own_key_name(OWN_KEY_ENCRYPTED_FOR),
+                                  printer->recipient_names.data, "\"\n");
         if (r >= 0)
                 r = append_member(printer, "type", options->type ? options->type : "Opaque",
                                   "\"\n");

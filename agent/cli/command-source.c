@@ -13,6 +13,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/age.h"
 #include "agent/model/node-status.h"
+#include "agent/model/own-values.h"
 #include "agent/model/source-index.h"
 #include "common/age-file.h"
 #include "common/base64.h"
@@ -70,7 +71,22 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 
-/* Which nodes can open a value is not in it, only how many recipients it has. */
+/* Their names, as the Secret has them, for the reader of the index. */
+static void explain_recipients(const DataObject *secret, int n) {
+        const char *names = own_value_as_written(&secret->metadata, OWN_KEY_ENCRYPTED_FOR);
+        int n_names = names && *names ? 1 : 0;
+
+        if (n_names == 0)
+                return;
+        for (const char *p = names; (p = strchr(p, ',')); p++)
+                n_names++;
+        fputs(": ", stdout);
+        write_quoted(names, stdout);
+        if (n_names != n)
+                printf(" (%s names %d)", own_key_name(OWN_KEY_ENCRYPTED_FOR), n_names);
+}
+
+/* The value itself does not show which nodes can open it, only how many recipients it has. */
 static int explain_encrypted_value(const DataObject *secret, const ObjectValue *value,
                                    Error *reterr) {
         int n = value->seal == OBJECT_VALUE_AGE
@@ -80,10 +96,12 @@ static int explain_encrypted_value(const DataObject *secret, const ObjectValue *
         if (n < 0)
                 return error_prefixf(reterr, n, "Secret %s/%s: %s", secret->metadata.namespace,
                                      secret->metadata.name, value->key);
-        if (value->seal == OBJECT_VALUE_AGE)
-                printf("Secret %s/%s: %s is encrypted for %d recipients\n",
+        if (value->seal == OBJECT_VALUE_AGE) {
+                printf("Secret %s/%s: %s is encrypted for %d recipients",
                        secret->metadata.namespace, secret->metadata.name, value->key, n);
-        else if (value->seal == OBJECT_VALUE_CREDENTIAL)
+                explain_recipients(secret, n);
+                putchar('\n');
+        } else if (value->seal == OBJECT_VALUE_CREDENTIAL)
                 printf("Secret %s/%s: %s is sealed for a single machine\n",
                        secret->metadata.namespace, secret->metadata.name, value->key);
         return 0;

@@ -17,6 +17,7 @@ const OwnKeyInfo own_keys[N_OWN_KEYS] = {
         [OWN_KEY_JOURNAL_LOGS] = { "mainstay.dev/journal-logs" },
         [OWN_KEY_PROGRESS_DEADLINE] = { "mainstay.dev/progress-deadline-seconds" },
         [OWN_KEY_ENCRYPTED_KEYS] = { "mainstay.dev/encrypted-keys" },
+        [OWN_KEY_ENCRYPTED_FOR] = { "mainstay.dev/encrypted-for" },
         [OWN_KEY_COVERS] = { "mainstay.dev/covers", .of_any_pod = true, .is_agents = true },
         [OWN_KEY_ROLLED_BACK] = { "mainstay.dev/rolled-back", .is_agents = true },
         [OWN_KEY_SOURCE] = { "mainstay.dev/source", .of_any_pod = true, .is_agents = true },

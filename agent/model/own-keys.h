@@ -17,6 +17,7 @@ typedef enum OwnKey {
         OWN_KEY_JOURNAL_LOGS,
         OWN_KEY_PROGRESS_DEADLINE,
         OWN_KEY_ENCRYPTED_KEYS, /* of a Secret of a manifest */
+        OWN_KEY_ENCRYPTED_FOR,  /* likewise; for display: names of recipients */
         /* Written by the agent: of a pod, */
         OWN_KEY_COVERS, /* "<name>/<uid>" of the API server's pod that it has adopted */
         OWN_KEY_ROLLED_BACK,

@@ -229,6 +229,7 @@ def test_encrypted_secret_of_the_command_is_read_by_age_and_by_the_node(node, tm
     assert made.returncode == 0, made
     (tmp_path / "made.yaml").write_text(made.stdout)
     assert mainstay("validate", str(tmp_path / "made.yaml")).returncode == 0
+    assert 'mainstay.dev/encrypted-for: "till 1, the office"' in made.stdout, made
     armored = "\n".join(line.strip() for line in made.stdout.split("word: |")[1].splitlines()).strip()
     assert tool("age", "-d", "-i", str(tmp_path / "key"), text=armored.encode()).decode() == CANARY
     with open(node.path("secret.yaml"), "w", encoding="utf-8") as file:
@@ -304,3 +305,22 @@ def test_sign_says_for_how_many_recipients_a_value_is_encrypted(tmp_path):
     (tmp_path / "manifests" / "till.yaml").write_text(specs.text(secret(word="age-encryption.org/v1\n-> X25519 x\n")))
     ran = mainstay("source", "sign", str(tmp_path / "manifests"), str(tmp_path / "public"), "--key", key.path, "--fleet", "shops", "--check")
     assert ran.returncode == 1 and "Secret default/till: word: is not a file of age" in ran.stderr, ran
+
+
+@pytest.mark.parametrize("names", ["till-1, office", None, "till-1"])
+def test_sign_names_the_recipients_of_a_value(tmp_path, names):
+    keys = [tool("age-keygen").decode().split("public key: ")[1].split()[0] for _ in range(2)]
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "group").write_text(f"#   till-1 \n{keys[0]}\n# \\x, \"quoted\"\033\n{keys[1]}\n")
+    (tmp_path / "word").write_text(CANARY)
+    made = mainstay("secret", "encrypt", "till", f"word={tmp_path}/word", "-R", str(tmp_path / "group"), "-r", keys[1])
+    text = made.stdout
+    assert f'mainstay.dev/encrypted-for: "{keys[1]}, till-1 , _x_ _quoted_?"' in text, made
+    line = next(line for line in text.splitlines() if "encrypted-for" in line)
+    text = text.replace(line + "\n", f'    mainstay.dev/encrypted-for: "{names}"\n' if names else "")
+    (tmp_path / "manifests" / "till.yaml").write_text(text)
+    key = Key(str(tmp_path), "one")
+    ran = mainstay("source", "sign", str(tmp_path / "manifests"), str(tmp_path / "public"), "--key", key.path, "--fleet", "shops", "--check")
+    n = names.count(",") + 1 if names else 0
+    expected = "word is encrypted for 3 recipients" + (f": {names} (mainstay.dev/encrypted-for names {n})" if names else "") + "\n"
+    assert ran.returncode == 0 and expected in ran.stdout, ran
