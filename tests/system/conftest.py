@@ -15,6 +15,7 @@ import puller
 import pytest
 import registry
 import specs
+from stick import Stick
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(harness.TOP, "tests"))
@@ -105,6 +106,21 @@ def fixture_make_node(with_image):
     yield make
     for node in nodes:
         node.finish()
+
+
+@pytest.fixture(name="make_stick")
+def fixture_make_stick(tmp_path):
+    """Sticks that are all put in at the same place, 'media' of the test's directory."""
+    sticks = []
+    (tmp_path / "media").mkdir()
+
+    def make(*mount):
+        sticks.append(Stick(tmp_path / f"stick{len(sticks)}", tmp_path / "media", *mount))
+        return sticks[-1]
+
+    yield make
+    for stick in sticks:
+        stick.remove()
 
 
 @pytest.fixture(name="make_failing")

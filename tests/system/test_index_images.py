@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import stat
+import time
 
 import deltas
 import failing
@@ -319,40 +320,6 @@ def test_index_is_used_whole_after_a_death_at_any_point(make_failing, index, key
     wait(lambda: not node.pods(), "the pod is gone")
 
 
-class Stick:
-    """A file system that is mounted where the node looks for its index, and is pulled out."""
-
-    def __init__(self, directory, place):
-        self.directory, self.place = str(directory), str(place)
-        os.mkdir(self.directory)
-        world.run("mount", "-t", "tmpfs", "stick", self.directory)
-
-    def plug(self):
-        world.run("mount", "--bind", self.directory, self.place)
-
-    def pull(self):
-        world.run("umount", "--lazy", self.place)
-
-    def remove(self):
-        while world.mount_at("self", self.place):
-            self.pull()
-        world.run("umount", "--lazy", self.directory)
-
-
-@pytest.fixture(name="make_stick")
-def fixture_make_stick(tmp_path):
-    sticks = []
-    (tmp_path / "media").mkdir()
-
-    def make():
-        sticks.append(Stick(tmp_path / f"stick{len(sticks)}", tmp_path / "media"))
-        return sticks[-1]
-
-    yield make
-    for stick in sticks:
-        stick.remove()
-
-
 def test_stick_is_noticed_when_it_is_put_in_and_the_highest_index_wins_once(make_empty, make_stick, key):
     """The interval is an hour: what is not noticed would never be asked for."""
     seventh, eighth = make_stick(), make_stick()
@@ -644,3 +611,79 @@ def test_blob_that_changes_while_it_is_read_is_caught(make_empty, index, nginx):
         file.write(whole)
     node.wait_running("app")
     wait_says(node, "app", "good")
+
+
+ROUNDS = int(os.environ.get("MAINSTAY_SOURCE_CUTS", "100"))
+CUT_AT = [name for name in failing.names() if name.startswith(("mainstayd:source.", "mainstay-image:source.", "mainstay-image:store.",
+                                                               "mainstay-image:unpack."))]
+
+
+class Cuts:
+    """One node and one stick. In each round an index is taken, or taken and rolled back, while something is killed at a
+    failpoint, and the stick may be pulled out; then the index as a whole is the new one, or the one before."""
+
+    def __init__(self, node, index, stick, seed):
+        self.node, self.index, self.stick, self.random = node, index, stick, random.Random(seed)
+        self.text = self.next = "start"
+        self.n_deaths, self.n_pulls, self.rollbacks = 0, 0, 0
+
+    def offer(self, text, is_bad):
+        script = "exit 1" if is_bad else f"{NUMBERED} # {text}"
+        deadline = {"progressDeadlineSeconds": 4} if is_bad else {}
+        return self.index.write({"app.yaml": app(script=script)}, images=[self.index.add_image(image(text), NAME)], **deadline)["number"]
+
+    def check_images(self):
+        """At any moment each pod of the index has the image that the index has for its name."""
+        assert "ErrImagePull" not in self.node.cli("get", "events").stdout
+        said = {line for line in self.node.cli("logs", "app").stdout.split() if line.startswith("version-")}
+        assert said <= {self.text, self.next}, (said, self.text, self.next)
+
+    def run(self, number):
+        node, point = self.node, self.random.choice(CUT_AT)
+        is_bad, self.next = self.random.random() < 0.25, f"version-{number}"
+        node.arm({point: f"{self.random.choice(('', '1*off->', '2*off->'))}1*panic"})
+        offered = self.offer(self.next, is_bad)
+        if self.random.random() < 0.5:
+            time.sleep(self.random.random() / 2)
+            self.stick.pull()
+            self.n_pulls += 1
+            self.check_images()
+            self.stick.plug()
+        if is_bad:
+            wait_failed(node, f"rolled back index {offered}")
+            self.rollbacks += 1
+        else:
+            wait_in_use(node, offered)
+            self.text = self.next
+        wait_says(node, "app", self.text)
+        node.wait_running("app")
+        self.check_images()
+        self.n_deaths += sum(node.hits().values()) > 0
+        node.arm({})
+
+
+def run_cuts(make_failing, make_stick, key, rounds, seed):
+    stick = make_stick()
+    index = Index(stick.directory, key)
+    node = make_failing(failing.FailingNode, config={"mainstay": {"source": settings(
+        f"file://{stick.place}/index.json", [key], interval="1s", jitter="1ms")}})
+    cuts = Cuts(node, index, stick, seed)
+    cuts.offer("start", False)
+    stick.plug()
+    node.wait_running("app")
+    for number in range(rounds):
+        print(f"round {number} of seed {seed}")
+        cuts.run(number)
+    print(f"{rounds} rounds: {cuts.n_deaths} with a death, {cuts.n_pulls} with a stick that was pulled out, {cuts.rollbacks} rolled back")
+    index.write({})
+    wait(lambda: not node.pods(), "the pod is gone")
+
+
+@pytest.mark.slow
+def test_index_is_whole_after_some_cuts(make_failing, make_stick, key):
+    run_cuts(make_failing, make_stick, key, 4, int(os.environ.get("MAINSTAY_SEED", "4")))
+
+
+@pytest.mark.long
+def test_index_is_whole_after_many_cuts(make_failing, make_stick, key):
+    run_cuts(make_failing, make_stick, key, ROUNDS, int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 30))))

@@ -241,53 +241,29 @@ def test_a_report_is_not_sent_in_plain_text(make_node):
 # ---- a stick ----
 
 
-class Stick:
-    """A file system that is mounted where the node looks for it, and is pulled out."""
-
-    def __init__(self, directory, place, *mount):
-        self.directory, self.place = str(directory), str(place)
-        os.mkdir(self.directory)
-        world.run("mount", *(mount or ("-t", "tmpfs", "stick")), self.directory)
-
-    def plug(self, *options):
-        world.run("mount", "--bind", self.directory, self.place)
-        if options:
-            world.run("mount", "-o", ",".join(("remount", "bind", *options)), self.place)
-
-    def pull(self):
-        world.run("umount", "--lazy", self.place)
-
-    def path(self, *names):
-        return os.path.join(self.directory, "reports", *names)
-
-    def remove(self):
-        while world.mount_at("self", self.place):
-            self.pull()
-        world.run("umount", "--lazy", self.directory)
-
-    def files(self):
-        return sorted(os.listdir(self.path()))
+def path_of(stick, *names):
+    return os.path.join(stick.directory, "reports", *names)
 
 
-@pytest.fixture(name="make_stick")
-def fixture_make_stick(tmp_path):
-    sticks = []
-    (tmp_path / "media").mkdir()
+def files_of(stick):
+    return sorted(os.listdir(path_of(stick)))
 
-    def make(*mount, has_directory=True):
-        sticks.append(Stick(tmp_path / f"stick{len(sticks)}", tmp_path / "media", *mount))
-        if has_directory:
-            os.mkdir(sticks[-1].path())
-        return sticks[-1]
 
-    yield make
-    for stick in sticks:
-        stick.remove()
+@pytest.fixture(name="make_report_stick")
+def fixture_make_report_stick(make_stick):
+    """Sticks with the directory for reports."""
+
+    def make(*mount):
+        stick = make_stick(*mount)
+        os.mkdir(path_of(stick))
+        return stick
+
+    return make
 
 
 def report_of(node, stick):
     """The lines of the report, which are complete at any time."""
-    text = world.read(stick.path(f"{node_name(node)}.ndjson"))
+    text = world.read(path_of(stick, f"{node_name(node)}.ndjson"))
     if text is None:
         return None
     assert text.endswith("\n")
@@ -323,13 +299,13 @@ def wait_told(node, words):
 
 
 @pytest.mark.slow
-def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_stick):
+def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_report_stick, make_stick):
     node = make_stick_node()
     node.drop(specs.pod("web", specs.container(env=[{"name": "PASSWORD", "value": "very-hidden"}])), "web.yaml")
     node.wait_running("web")
     wait_told(node, "to be written when the directory is there")
     assert condition(node)["status"] == "False"
-    sticks = [make_stick(), make_stick(has_directory=False), make_stick()]
+    sticks = [make_report_stick(), make_stick(), make_report_stick()]
     for stick in sticks[0], sticks[2]:
         stick.plug()
         wait_written(node, stick, "web")
@@ -337,7 +313,7 @@ def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_s
         lines = report_of(node, stick)
         assert {"Started", "Pulled"} & {line.get("reason") for line in lines if line["kind"] == "Event"}
         assert [line["kind"] for line in lines].count("Node") == 1
-        assert stick.files() == [f"{node_name(node)}.ndjson"]
+        assert files_of(stick) == [f"{node_name(node)}.ndjson"]
         assert "very-hidden" not in json.dumps(lines)
         stick.pull()
     # A stick without the directory is not written to; the node notices when it is made there.
@@ -356,8 +332,8 @@ def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_s
 
 
 @pytest.mark.slow
-def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_stick_node, make_stick):
-    node, stick = make_stick_node(logLines=3), make_stick()
+def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_stick_node, make_report_stick):
+    node, stick = make_stick_node(logLines=3), make_report_stick()
     node.drop(specs.pod("good", specs.container(command=["sh", "-c", "echo fine; exec sleep inf"])))
     node.drop(specs.pod("bad", specs.container(command=["sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo DB_PASSWORD=very-hidden; "
                                                                      "printf 'last \\377\\033[1m\\n'; exit 3"])))
@@ -369,7 +345,7 @@ def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_
     log = of_pod(lines, "bad", "ContainerLog")[0]
     assert log["container"] == "main" and [line.split(" ", 3)[3] for line in log["lines"]][-2:] == ["DB_PASSWORD=<masked>", "last ??[1m"]
     assert of_pod(lines, "good", "ContainerLog") == [] and "very-hidden" not in json.dumps(lines)
-    read = node.cli("source", "report", stick.path(f"{node_name(node)}.ndjson")).stdout
+    read = node.cli("source", "report", path_of(stick, f"{node_name(node)}.ndjson")).stdout
     rows = [line.split() for line in read.splitlines()]
     assert ["node1", "default", "good-node1", "1/1", "Running", "0"] in rows, read
     assert any(row[2:4] == ["bad-node1", "0/1"] for row in rows) and "node1: default/bad-node1, container main:" in read, read
@@ -394,47 +370,47 @@ def test_report_that_is_damaged_or_hostile_is_an_error_or_printed_safely(node, t
 
 
 def _link_of_directory(stick, name, victim):
-    os.rmdir(stick.path())
-    os.symlink(os.path.dirname(victim), stick.path())
+    os.rmdir(path_of(stick))
+    os.symlink(os.path.dirname(victim), path_of(stick))
 
 
 def _link_above(stick, name, victim):
-    os.rmdir(stick.path())
+    os.rmdir(path_of(stick))
     os.symlink("/", os.path.join(stick.directory, "root"))
-    os.symlink("root" + os.path.dirname(victim), stick.path())
+    os.symlink("root" + os.path.dirname(victim), path_of(stick))
 
 
 def _link_of_file(stick, name, victim):
-    os.symlink(victim, stick.path(name))
+    os.symlink(victim, path_of(stick, name))
 
 
 def _link_of_new_file(stick, name, victim):
-    os.symlink(victim, stick.path(f".{name}.new"))
+    os.symlink(victim, path_of(stick, f".{name}.new"))
 
 
 def _hard_link(stick, name, victim):
     own = os.path.join(stick.directory, "own")
     with open(own, "w", encoding="utf-8") as file:
         file.write("untouched")
-    os.link(own, stick.path(f".{name}.new"))
+    os.link(own, path_of(stick, f".{name}.new"))
 
 
 def _fifo(stick, name, victim):
-    os.mkfifo(stick.path(name))
-    os.mkfifo(stick.path(f".{name}.new"))
+    os.mkfifo(path_of(stick, name))
+    os.mkfifo(path_of(stick, f".{name}.new"))
 
 
 def _directory(stick, name, victim):
-    os.mkdir(stick.path(name))
+    os.mkdir(path_of(stick, name))
 
 
 def _directory_of_new_file(stick, name, victim):
-    os.mkdir(stick.path(f".{name}.new"))
+    os.mkdir(path_of(stick, f".{name}.new"))
 
 
 def _file_in_its_place(stick, name, victim):
-    os.rmdir(stick.path())
-    with open(stick.path(), "w", encoding="utf-8"):
+    os.rmdir(path_of(stick))
+    with open(path_of(stick), "w", encoding="utf-8"):
         pass
 
 
@@ -447,7 +423,7 @@ HOSTILE = {"link of the directory": (_link_of_directory, "symbolic link, which i
            "file in place of the directory": (_file_in_its_place, "Not a directory")}
 
 
-def test_nothing_outside_of_the_directory_is_written_for_a_hostile_stick(make_stick_node, make_stick, tmp_path):
+def test_nothing_outside_of_the_directory_is_written_for_a_hostile_stick(make_stick_node, make_report_stick, tmp_path):
     node = make_stick_node()
     node.drop(specs.pod("web"))
     node.wait_running("web")
@@ -456,14 +432,14 @@ def test_nothing_outside_of_the_directory_is_written_for_a_hostile_stick(make_st
     victim = victims / "victim"
     for kind, (make_hostile, words) in HOSTILE.items():
         victim.write_text("untouched")
-        stick = make_stick()
+        stick = make_report_stick()
         make_hostile(stick, f"{node_name(node)}.ndjson", str(victim))
         stick.plug()
         if words:
             wait_failed(node, words)
         else:
-            wait(lambda: os.path.isfile(stick.path(f"{node_name(node)}.ndjson")), lambda: f"{kind}: {condition(node)}")  # pylint: disable=cell-var-from-loop
-            wait(lambda: not os.path.islink(stick.path(f"{node_name(node)}.ndjson")), kind)  # pylint: disable=cell-var-from-loop
+            wait(lambda: os.path.isfile(path_of(stick, f"{node_name(node)}.ndjson")), lambda: f"{kind}: {condition(node)}")  # pylint: disable=cell-var-from-loop
+            wait(lambda: not os.path.islink(path_of(stick, f"{node_name(node)}.ndjson")), kind)  # pylint: disable=cell-var-from-loop
             wait_written(node, stick, "web")
         stick.pull()
         assert victim.read_text() == "untouched" and os.listdir(victims) == ["victim"], kind
@@ -472,11 +448,11 @@ def test_nothing_outside_of_the_directory_is_written_for_a_hostile_stick(make_st
         wait_told(node, "when the directory is there")
 
 
-def test_stick_that_cannot_be_written_keeps_the_earlier_report(make_stick_node, make_stick):
+def test_stick_that_cannot_be_written_keeps_the_earlier_report(make_stick_node, make_report_stick):
     node = make_stick_node()
     node.drop(specs.pod("web"))
     node.wait_running("web")
-    stick = make_stick("-t", "tmpfs", "-o", "size=256k", "stick")
+    stick = make_report_stick("-t", "tmpfs", "-o", "size=256k", "stick")
     stick.plug()
     wait_written(node, stick, "web")
     stick.pull()
@@ -489,7 +465,7 @@ def test_stick_that_cannot_be_written_keeps_the_earlier_report(make_stick_node, 
             file.write(bytes(4096))
     stick.plug()
     wait_failed(node, "No space left on device; remove files there")
-    assert report_of(node, stick) == before and stick.files() == [f"{node_name(node)}.ndjson"]
+    assert report_of(node, stick) == before and files_of(stick) == [f"{node_name(node)}.ndjson"]
     os.unlink(os.path.join(stick.directory, "full"))
     stick.pull()
     node.drop(specs.pod("next"))
@@ -499,9 +475,9 @@ def test_stick_that_cannot_be_written_keeps_the_earlier_report(make_stick_node, 
     wait(lambda: condition(node)["status"] == "False", "the report has recovered")
 
 
-def test_writer_that_dies_leaves_the_earlier_report(make_failing, make_stick, tmp_path):
+def test_writer_that_dies_leaves_the_earlier_report(make_failing, make_report_stick, tmp_path):
     settings = {"url": f"file://{tmp_path}/media/reports", "interval": "1s", "jitter": "1ms"}
-    node, stick = make_failing(failing.FailingNode, config={"mainstay": {"report": settings}}), make_stick()
+    node, stick = make_failing(failing.FailingNode, config={"mainstay": {"report": settings}}), make_report_stick()
     stick.plug()
     node.drop(specs.pod("web"))
     wait_written(node, stick, "web")
@@ -510,18 +486,18 @@ def test_writer_that_dies_leaves_the_earlier_report(make_failing, make_stick, tm
     wait(lambda: node.hits().get("mainstay-image:report.written"), "the writer has died")
     assert of_pod(report_of(node, stick), "web")
     wait_written(node, stick, "next")
-    assert stick.files() == [f"{node_name(node)}.ndjson"]
+    assert files_of(stick) == [f"{node_name(node)}.ndjson"]
 
 
-def test_report_in_a_directory_is_bounded_and_has_the_status_of_each_pod(make_stick_node, make_stick):
-    node, stick = make_stick_node(queueSize="8Ki"), make_stick()
+def test_report_in_a_directory_is_bounded_and_has_the_status_of_each_pod(make_stick_node, make_report_stick):
+    node, stick = make_stick_node(queueSize="8Ki"), make_report_stick()
     for i in range(5):
         node.drop(specs.pod(f"p{i}"))
         node.wait_running(f"p{i}")
     stick.plug()
     wait(lambda: report_of(node, stick), "it is written")
     wait(lambda: report_of(node, stick)[0]["dropped"] > 0, lambda: f"older lines are dropped: {report_of(node, stick)}")
-    assert os.path.getsize(stick.path(f"{node_name(node)}.ndjson")) < 10 * 1024
+    assert os.path.getsize(path_of(stick, f"{node_name(node)}.ndjson")) < 10 * 1024
 
 
 def test_report_settings_that_have_no_effect_are_errors(make_node):
