@@ -17,9 +17,11 @@ import pytest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")]
 
+import deltas  # noqa: E402  pylint: disable=wrong-import-position
 import failures  # noqa: E402  pylint: disable=wrong-import-position
 import image  # noqa: E402  pylint: disable=wrong-import-position
 from machine import ARCHITECTURE, Machine  # noqa: E402  pylint: disable=wrong-import-position
+from index_source import Runnable  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
 
 POWER_CUTS = int(os.environ.get("MAINSTAY_POWER_CUTS", "10"))
@@ -68,7 +70,7 @@ def _disk(package, testrun_uid):
         if missing:
             with image.locked_root() as root:
                 busybox = os.path.join(root, "bin", "busybox")
-                files = [package, make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox),
+                files = [package, make_oci_archive(CACHE), make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox),
                          make_sources(CACHE)]
                 if OLD_PACKAGE:
                     files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
@@ -94,6 +96,11 @@ def make_archive(cache, name, program):
     path = os.path.join(cache, name.rsplit("/", 1)[-1].replace(":", "-") + ".tar")
     subprocess.run([os.path.join(TOP, "tests", "make-image"), name, path, "--busybox", program], check=True)
     return path
+
+
+def make_oci_archive(cache):
+    """Makes the archive that 'skopeo copy docker://docker.io/library/busybox:1 oci-archive:…' would write."""
+    return deltas.image_archive(os.path.join(cache, "skopeo.tar"), Runnable({"version": b"1\n"}), "docker.io/library/busybox:1")
 
 
 def make_large_archives(cache, count, busybox):

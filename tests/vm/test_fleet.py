@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-fleet(7), word by word: its blocks are run on two machines of one network. The first is the web server and a node
-without a till, the second is a node with one."""
+"""mainstay-fleet(7), word by word: its blocks are run on two machines of one network, and on one without a network card. The
+first is the web server and a node without a till, the second is a node with one."""
 
 import base64
 import collections
 import contextlib
 import os
 import re
+import subprocess
 
 from conftest import TOP, install, machine_of
 import pytest
 
 PAGE = os.path.join(TOP, "packaging", "man", "mainstay-fleet.7.md")
-ROLES = {"On the web server": "server", "On each node": "nodes", "On a node with a till": "till"}
+ROLES = {"On the web server": "server", "On each node": "nodes", "On a node with a till": "till",
+         "On a node without a network": "alone"}
 COPIED = ("/etc/nginx/manifests.crt", "/srv/fleet/shops.pub")
+# A recipient whose identity nobody has.
+LOST = "age1pd0sq93apwac3h6p4w5v5ra730xl8455zykcnhweqd272wkpxfnqhwvmns"
 DEADLINE = 600  # twice the time that the page names, under emulation
 
 pytestmark = pytest.mark.long
@@ -35,14 +39,14 @@ def read_blocks():
 
 
 class Fleet:
-    def __init__(self, server, till):
-        self.server, self.till, self.nodes = server, till, [server, till]
+    def __init__(self, server, till, alone):
+        self.server, self.till, self.nodes, self.alone = server, till, [server, till], alone
         self.blocks = read_blocks()
 
     def next(self, section):
         """Runs the next block of a section; returns the output of the machines."""
         role, script = self.blocks[section].pop(0)
-        machines = {"server": [self.server], "nodes": self.nodes, "till": [self.till]}[role]
+        machines = {"server": [self.server], "nodes": self.nodes, "till": [self.till], "alone": [self.alone]}[role]
         return [machine.run(f"set -e; mkdir -p /srv/fleet; cd /srv/fleet\n{script}") for machine in machines]
 
     def copy_to_nodes(self):
@@ -59,13 +63,13 @@ class Fleet:
 @pytest.fixture(scope="module", name="fleet")
 def _fleet(disk):
     with contextlib.ExitStack() as stack:
-        server, till = (stack.enter_context(machine_of(disk)) for _ in range(2))
+        server, till, alone = (stack.enter_context(machine_of(disk)) for _ in range(3))
         lan = f"stream,id=lan,addr.type=unix,addr.path={server.path('lan')}"
         for number, (machine, end) in enumerate(((server, "on"), (till, "off")), 1):
             install(machine, "-netdev", f"{lan},server={end}", "-device", f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{number}")
             machine.run(f"ip link set eth0 up && ip address add 10.1.1.{number}/24 dev eth0; "
                         "echo 10.1.1.1 manifests.example.com >>/etc/hosts")
-        yield Fleet(server, till)
+        yield Fleet(server, till, alone)
 
 
 def identity(machine, name):
@@ -75,7 +79,7 @@ def identity(machine, name):
 
 def serve_as_registry(machine):
     """There is no network: what the page copies from a registry, this machine has in an archive, which is then gone."""
-    machine.write("/usr/local/bin/skopeo", "#!/bin/sh\nset -e\ncp /var/lib/mainstay/preload/*.tar \"$(expr \"$3\" : 'oci-archive:\\([^:]*\\)')\"\n")
+    machine.write("/usr/local/bin/skopeo", "#!/bin/sh\nset -e\ncp /opt/test/skopeo.tar \"$(expr \"$3\" : 'oci-archive:\\([^:]*\\)')\"\n")
     machine.run("chmod +x /usr/local/bin/skopeo")
 
 
@@ -116,13 +120,72 @@ def test_the_page_from_an_empty_web_server_to_an_updated_fleet(fleet):
     assert identity(fleet.till, "till") == till
 
 
-def test_a_stick_with_what_is_served(fleet):
+def test_a_secret_and_a_lost_node(fleet):
+    recipients = fleet.next("A SECRET")
+    found = [re.search(r"^age1\w+$", printed, re.M).group() for printed in recipients]
+    assert len(set(found)) == 2, recipients
+    fleet.server.write("/srv/fleet/shops.recipients", "".join(f"# {name}\n{recipient}\n" for name, recipient in
+                                                             zip(("server", "till-9", "till-1"), (found[0], LOST, found[1]))))
+    (signed,) = fleet.next("A SECRET")
+    assert "till-code: code is encrypted for 3 recipients: server, till-9, till-1" in signed, signed
+    fleet.till.wait("mainstay logs daemonset/till | grep 'Open with a code of 4 characters'", "the till has the code", DEADLINE)
+    fleet.next("A SECRET")
+    (signed,) = fleet.next("A LOST NODE")
+    assert "till-code: code is encrypted for 2 recipients: server, till-1" in signed, signed
+    assert LOST not in fleet.server.run("cat /srv/fleet/shops.recipients")
+    fleet.till.wait("mainstay source status | grep 'index 6 of the fleet shops'", "the index with the new code is in use", DEADLINE)
+    for node in fleet.nodes:
+        node.run("! grep -r -l -e 4711 -e 081500 /var/lib/mainstay/sources /var/lib/mainstay/secrets /var/log/pods")
+
+
+class Stick:
+    """A disk with a FAT, which is plugged into a machine that runs, mounted, and pulled out."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(64 << 20)
+        subprocess.run(["/usr/sbin/mkfs.vfat", path], check=True, stdout=subprocess.DEVNULL)
+
+    def plug(self, machine):
+        machine.command_monitor(f"drive_add 0 if=none,id=stick,format=raw,file={self.path}")
+        machine.command_monitor("device_add virtio-blk-pci,drive=stick,id=stick-device,serial=stick")
+        machine.wait("test -b /dev/disk/by-id/virtio-stick", "the stick is a device")
+        machine.run("mkdir -p /media && mount /dev/disk/by-id/virtio-stick /media")
+
+    @staticmethod
+    def pull(machine):
+        machine.run("umount /media")
+        machine.command_monitor("device_del stick-device")
+        machine.wait("! test -e /dev/disk/by-id/virtio-stick", "the stick is out")
+
+
+def test_a_stick_for_a_machine_without_a_network_card(fleet, tmp_path):
+    stick, alone = Stick(str(tmp_path / "stick")), fleet.alone
+    install(alone)
+    alone.run("test \"$(ls /sys/class/net)\" = lo")
+    empty_store(alone)
+    alone.write("/etc/mainstay/shops.pub", fleet.server.run("cat /srv/fleet/shops.pub"))
     fleet.next("A NODE WITHOUT A NETWORK")
-    fleet.server.run("sed -i 's,url: .*,url: file:///media/shops/index.json,; /caFile/d' /etc/mainstay/config.yaml")
-    fleet.server.run("rm -r /srv/manifests/shops; ip link delete eth0 2>/dev/null || ip link set eth0 down")
-    fleet.server.run("systemctl stop mainstay; rm -rf /var/lib/mainstay/images /var/lib/mainstay/sources; systemctl start mainstay")
-    fleet.server.wait("mainstay source status | grep 'index 4 of the fleet shops'", "the stick's index is in use", DEADLINE)
-    fleet.server.run("cd /srv/fleet && mainstay source sign manifests /media/shops --key shops.pem --fleet shops --expires 365d "
-                     "--from images")
-    fleet.server.wait("mainstay source status | grep 'index 5 of the fleet shops'", "the next index of the stick is taken", DEADLINE)
+    alone.wait("mainstay source status | grep 'when the directory is there'", "nothing is tried while the stick is out")
+
+    stick.plug(fleet.server)
+    fleet.next("A NODE WITHOUT A NETWORK")
+    stick.pull(fleet.server)
+    stick.plug(alone)
+    alone.wait("mainstay source status | grep 'index 6 of the fleet shops'", "the stick's index is in use", DEADLINE)
+    alone.wait("mainstay logs daemonset/greeter | grep -x 'Good morning'", "its pod runs", DEADLINE)
+    alone.wait("grep -q 'greeter.*Running' /media/reports/*.ndjson && mainstay source status | grep 'all written'",
+               "the report is on the stick", DEADLINE)
+    (status,) = fleet.next("A NODE WITHOUT A NETWORK")
+    assert "greeter-" in status and "till-" not in status, status
+    stick.pull(alone)
+
+    stick.plug(fleet.server)
+    (printed,) = fleet.next("A NODE WITHOUT A NETWORK")
+    assert re.search(r"greeter-\S+ +1/1 +Running", printed), printed
+    stick.pull(fleet.server)
+    alone.cut_power()
+    alone.boot()
+    alone.wait("mainstay get pods | grep -E 'greeter-.* 1/1'", "the node starts without the stick", DEADLINE)
     assert not {section: blocks for section, blocks in fleet.blocks.items() if blocks}, "the test runs all blocks of the page"
