@@ -12,7 +12,7 @@ import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Variables that choose the programs under test; the repetition must run the same ones.
-ENVIRONMENT = ("MAINSTAY_BUILD", "MAINSTAY_PACKAGE", "MAINSTAY_KUBERNETES", "MAINSTAY_RUNTIME")
+ENVIRONMENT = ("MAINSTAY_BUILD", "MAINSTAY_PACKAGE", "MAINSTAY_KUBERNETES", "MAINSTAY_RUNTIME", "MAINSTAY_VM_RELEASE")
 
 
 def add_marker(config):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk that the machines of these tests boot from: Debian 12 with systemd and a kernel, the dependencies of the package,
-and a channel through which tests run commands. The package itself is in /opt/test, not installed."""
+"""The disk that the machines of these tests boot from: Debian 13 or 12 with systemd and a kernel, the dependencies of the
+package, and a channel through which tests run commands. The package itself is in /opt/test, not installed."""
 
 import contextlib
 import fcntl
@@ -12,12 +12,14 @@ import subprocess
 import tempfile
 
 from cache import directory
-from machine import ARCHITECTURE
+from machine import ARCHITECTURE, RELEASE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "armhf": "linux-image-armmp-lpae"}
+LIBRARIES = {"bookworm": "libarchive13 libcurl3-gnutls libgnutls30 libmicrohttpd12",
+             "trixie": "libarchive13t64 libcurl3t64-gnutls libgnutls30t64 libmicrohttpd12t64"}
 PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
-runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 libwslay1
+runc crun containernetworking-plugins iptables {LIBRARIES[RELEASE]} libjansson4 libnghttp2-14 libwslay1
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba
 python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
@@ -117,7 +119,7 @@ def debootstrap(root, packages):
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
                     "--essential-hook=echo MODULES=list >$1/etc/initramfs-tools/conf.d/machine",
                     "--essential-hook=printf 'virtio_pci\\nvirtio_blk\\next4\\n' >$1/etc/initramfs-tools/modules",
-                    "bookworm", root, "deb http://deb.debian.org/debian bookworm main"], check=True)
+                    RELEASE, root, f"deb http://deb.debian.org/debian {RELEASE} main"], check=True)
 
 
 def configure_root(root):
@@ -177,9 +179,9 @@ def root_path(prefix):
 @contextlib.contextmanager
 def locked_root(minimal=False):
     """Yields the root directory without the package, built once and locked against other runs of the tests."""
-    prefix = f"{'minimal' if minimal else 'root'}-{ARCHITECTURE}"
+    prefix = f"{'minimal' if minimal else 'root'}-{RELEASE}-{ARCHITECTURE}"
     root = root_path(prefix)
-    with open(os.path.join(directory("vm"), f"lock-{prefix.removeprefix('root-')}"), "w", encoding="utf-8") as lock:
+    with open(os.path.join(directory("vm"), f"lock-{prefix}"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(root + ".whole"):
             for old in glob.glob(os.path.join(directory("vm"), f"{prefix}-*")):

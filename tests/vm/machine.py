@@ -17,6 +17,8 @@ SNAPSHOT = "running"
 # not needed here are disabled: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer
 # may tick too late for the kernel's check of it.
 ARCHITECTURE = os.environ.get("MAINSTAY_VM_ARCHITECTURE", "amd64")
+# The code name of the release of Debian on it.
+RELEASE = os.environ.get("MAINSTAY_VM_RELEASE", "trixie")
 EMULATORS = {
     "amd64": (["qemu-system-x86_64", "-M", "q35", "-cpu", "max,la57=off"], "console=ttyS0 no_timer_check tsc=reliable"),
     "arm64": (["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72"], "console=ttyAMA0"),
