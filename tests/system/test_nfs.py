@@ -76,8 +76,9 @@ def mounts_of(name):
 
 
 def failed_mount(node, name):
-    """The message of its event."""
-    text = node.cli("describe", "pod", node.pod(name)["metadata"]["name"]).stdout
+    """The message of its event; "": there is none yet."""
+    pod = node.pod(name)
+    text = node.cli("describe", "pod", pod["metadata"]["name"]).stdout if pod else ""
     return next((line for line in text.splitlines() if "FailedMount" in line), "")
 
 
