@@ -47,12 +47,11 @@ bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b) {
 }
 
 bool object_is_controlled_by_daemonset(const ObjectMeta *object, const ObjectIdentity *set) {
-        const ObjectIdentity owner = {
-                .source = object->source,
-                .namespace = object->namespace,
-                .name = object_is_of_daemonset(object) ? object_controller(object)->name : NULL,
-                .uid = object_is_of_daemonset(object) ? object_controller(object)->uid : NULL,
-        };
+        const OwnerReference *owner = object_controller(object);
 
-        return owner.uid && object_identities_equal(&owner, set);
+        /* The UID first: it decides for most of thousands of pairs. */
+        return owner && owner->uid && streq_ptr(owner->uid, set->uid) &&
+               object_is_of_daemonset(object) && streq_ptr(owner->name, set->name) &&
+               streq_ptr(object->namespace, set->namespace) &&
+               object_sources_match(object->source, set->source);
 }

@@ -67,9 +67,9 @@ static bool is_peer_of_set(const DaemonSet *set, const Pod *pod) {
 static const Pod *find_selected_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                     const DaemonSet *set, const NodePods *node_pods) {
         for (size_t i = 0; i < node_pods->n; i++)
-                if (is_peer_of_set(set, node_pods->items[i]) &&
-                    term_selects_pod(term, owner_pod, &node_pods->items[i]->metadata.labels,
-                                     node_pods->items[i]->metadata.namespace))
+                if (term_selects_pod(term, owner_pod, &node_pods->items[i]->metadata.labels,
+                                     node_pods->items[i]->metadata.namespace) &&
+                    is_peer_of_set(set, node_pods->items[i]))
                         return node_pods->items[i];
         return NULL;
 }
