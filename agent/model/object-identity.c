@@ -9,9 +9,9 @@ ObjectIdentity object_identity(const ObjectMeta *metadata) {
 }
 
 bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b) {
-        return object_sources_match(a->source, b->source) &&
-               streq_ptr(a->namespace, b->namespace) && streq_ptr(a->name, b->name) &&
-               streq_ptr(a->uid, b->uid);
+        /* The UID first: it decides for most of thousands of pairs. */
+        return streq_ptr(a->uid, b->uid) && streq_ptr(a->name, b->name) &&
+               streq_ptr(a->namespace, b->namespace) && object_sources_match(a->source, b->source);
 }
 
 bool objects_are_same(const ObjectMeta *a, const ObjectMeta *b) {
@@ -47,11 +47,12 @@ bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b) {
 }
 
 bool object_is_controlled_by_daemonset(const ObjectMeta *object, const ObjectIdentity *set) {
-        const OwnerReference *owner = object_controller(object);
+        const OwnerReference *controller = object_controller(object);
+        ObjectIdentity owner;
 
-        /* The UID first: it decides for most of thousands of pairs. */
-        return owner && owner->uid && streq_ptr(owner->uid, set->uid) &&
-               object_is_of_daemonset(object) && streq_ptr(owner->name, set->name) &&
-               streq_ptr(object->namespace, set->namespace) &&
-               object_sources_match(object->source, set->source);
+        if (!controller || !controller->uid)
+                return false;
+        owner = (ObjectIdentity){ object->source, object->namespace, controller->name,
+                                  controller->uid };
+        return object_identities_equal(&owner, set) && object_is_of_daemonset(object);
 }
