@@ -14,7 +14,7 @@ from csi_driver import DRIVER, CsiDriver
 from harness import NODE_NAME
 from member import Member
 from test_apiserver_volumes import bind, claim, events_of, volume
-from test_csi_claims import ATTACHMENT, HANDLE, csi_driver_object, kubelet_path
+from test_csi_claims import ATTACHMENT, HANDLE, csi_driver_object, end_driver, kubelet_path
 from world import wait
 
 DEVICE = "/dev/xvda"
@@ -45,10 +45,7 @@ def fixture_make_driver(disk):
 
     yield make
     for member, driver in made:
-        for pod in member.api.all("pods"):
-            member.api.delete("pods", "default", pod["metadata"]["name"])
-        wait(lambda member=member: not member.pods(), lambda member=member: member.said())
-        driver.stop()
+        end_driver(member, driver)
 
 
 def block_volume(member, **source):

@@ -20,6 +20,14 @@ HANDLE = "disk-1"
 ATTACHMENT = "csi-" + hashlib.sha256(f"{HANDLE}{DRIVER}{NODE_NAME}".encode()).hexdigest()
 
 
+def end_driver(member, driver):
+    """Ends it after all pods of the API server."""
+    for pod in member.api.all("pods"):
+        member.api.delete("pods", "default", pod["metadata"]["name"])
+    wait(lambda: not member.pods(), member.said)
+    driver.stop()
+
+
 @pytest.fixture(name="make_driver")
 def fixture_make_driver():
     made = []
@@ -30,10 +38,7 @@ def fixture_make_driver():
 
     yield make
     for member, driver in made:
-        for pod in member.api.all("pods"):
-            member.api.delete("pods", "default", pod["metadata"]["name"])
-        wait(lambda member=member: not member.pods(), lambda member=member: member.said())
-        driver.stop()
+        end_driver(member, driver)
 
 
 def csi_driver_object(member, **spec):

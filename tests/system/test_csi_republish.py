@@ -11,7 +11,7 @@ import pytest
 import world
 from csi_driver import CsiDriver, mounted_at
 from test_apiserver_volumes import bind, events_of
-from test_csi_claims import csi_driver_object, disk
+from test_csi_claims import csi_driver_object, disk, end_driver
 from world import wait
 
 PUBLISH, TOKENS = "NodePublishVolume", "csi.storage.k8s.io/serviceAccount.tokens"
@@ -35,10 +35,7 @@ def fixture_make(archive, api, library):
 
     yield make
     for member, driver in made:
-        for pod in member.api.all("pods"):
-            member.api.delete("pods", "default", pod["metadata"]["name"])
-        wait(lambda member=member: not member.pods(), lambda member=member: member.said())
-        driver.stop()
+        end_driver(member, driver)
         member.finish()
 
 
