@@ -136,15 +136,22 @@ static int check_pod_anti_affinity_terms(const DaemonSet *set, const NodeLabelsT
         return 0;
 }
 
+/* Few pods have such terms, so they are looked for before anything else. */
+static const PodAffinity *required_anti_affinity(const Pod *pod) {
+        const Affinity *affinity = pod->spec.affinity;
+        const PodAffinity *anti = affinity ? affinity->pod_anti_affinity : NULL;
+
+        return anti && anti->required.n > 0 ? anti : NULL;
+}
+
 /* The anti-affinity of a pod that is here may exclude the set's pods. */
 static int check_existing_anti_affinity(const Pod *peer, const NodeLabelsTaints *node,
                                         const AffinityTermOwner *owner_pod,
                                         PodAffinityMismatch *ret) {
-        const Affinity *affinity = peer->spec.affinity;
-        const PodAffinity *anti = affinity ? affinity->pod_anti_affinity : NULL;
+        const PodAffinity *anti = required_anti_affinity(peer);
         const AffinityTermOwner other = { &peer->metadata.labels, peer->metadata.namespace };
 
-        for (size_t i = 0; anti && i < anti->required.n; i++)
+        for (size_t i = 0; i < anti->required.n; i++)
                 if (string_map_get(&node->labels, anti->required.items[i].topology_key) &&
                     term_selects_pod(&anti->required.items[i], &other, owner_pod->labels,
                                      owner_pod->namespace))
@@ -166,7 +173,8 @@ int pod_affinity_find_mismatch(const DaemonSet *set, const NodeLabelsTaints *nod
                         r = check_pod_anti_affinity_terms(set, node, node_pods, &owner_pod, ret);
         }
         for (size_t i = 0; i < node_pods->n && r == 0; i++)
-                if (is_peer_of_set(set, node_pods->items[i]))
+                if (required_anti_affinity(node_pods->items[i]) &&
+                    is_peer_of_set(set, node_pods->items[i]))
                         r = check_existing_anti_affinity(node_pods->items[i], node, &owner_pod,
                                                          ret);
         return r;
