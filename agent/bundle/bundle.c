@@ -9,6 +9,7 @@
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/claim-volumes.h"
+#include "agent/bundle/device-edits.h"
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mount-list.h"
 #include "agent/bundle/nested-mounts.h"
@@ -466,7 +467,7 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
         cleanup_free char *root = NULL, *images = NULL, *labels = NULL, *sub_paths = NULL;
-        cleanup_free char *copies = NULL, *mount_points = NULL, *devices = NULL;
+        cleanup_free char *copies = NULL, *mount_points = NULL, *devices = NULL, *cdi = NULL;
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
@@ -484,14 +485,17 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         r = nested_mounts_fstab(input, &mount_points);
         if (r < 0)
                 return r;
-        r = cdi_mounts_fstab(input, &devices, reterr);
+        r = device_mounts_fstab(input, &devices);
+        if (r < 0)
+                return r;
+        r = cdi_mounts_fstab(input, &cdi, reterr);
         if (r < 0)
                 return r;
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users,
                                            input->labels.file)
                          : NULL;
-        fstab = root ? text_format("%s%s%s%s%s%s%s", root, images, labels, sub_paths, copies,
-                                   mount_points, devices)
+        fstab = root ? text_format("%s%s%s%s%s%s%s%s", root, images, labels, sub_paths, copies,
+                                   mount_points, devices, cdi)
                      : NULL;
         if (!fstab)
                 return -ENOMEM;

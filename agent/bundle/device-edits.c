@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/device-edits.h"
 
+#include "agent/bundle/mount-list.h"
+#include "agent/bundle/pod-paths.h"
 #include "agent/bundle/resolved-security.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/json-text.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -39,16 +42,54 @@ static bool binds_devices(const RuntimeSpecInput *input) {
         return input->users;
 }
 
-void device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts) {
+/* <bundle>/device-mounts/<number of the mount> */
+static char *device_mount_target(const RuntimeSpecInput *input, size_t number) {
+        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
+                                                         input->container->name, input->attempt);
+
+        return bundle ? text_format("%s/device-mounts/%zu", bundle, number) : NULL;
+}
+
+int device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts) {
         const DeviceEdits *edits = input->config->device_edits;
 
-        for (size_t i = 0; edits && i < edits->mounts.n; i++)
-                add_bind_mount(mounts, edits->mounts.items[i].container_path,
-                               edits->mounts.items[i].host_path,
+        for (size_t i = 0; edits && i < edits->mounts.n; i++) {
+                cleanup_free char *source = device_mount_target(input, i);
+
+                if (!source)
+                        return -ENOMEM;
+                add_bind_mount(mounts, edits->mounts.items[i].container_path, source,
                                edits->mounts.items[i].is_read_only);
+        }
         for (size_t i = 0; edits && binds_devices(input) && i < edits->files.n; i++)
                 add_bind_mount(mounts, edits->files.items[i].container_path,
                                edits->files.items[i].host_path, false);
+        return 0;
+}
+
+int device_mounts_fstab(const RuntimeSpecInput *input, char **ret) {
+        const DeviceEdits *edits = input->config->device_edits;
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r = out ? 0 : -ENOMEM;
+
+        for (size_t i = 0; edits && i < edits->mounts.n && r >= 0; i++) {
+                cleanup_free char *target = device_mount_target(input, i);
+
+                if (target)
+                        fstab_put_host_path(out, edits->mounts.items[i].host_path, target,
+                                            "devices", "");
+                r = target ? 0 : -ENOMEM;
+        }
+        if (out)
+                text = memstream_finish(out, &text);
+        if (r < 0 || !text) {
+                free(text);
+                return -ENOMEM;
+        }
+        *ret = text;
+        return 0;
 }
 
 /* ---- devices that come and go ---- */

@@ -14,8 +14,13 @@
 int device_edit_environment(const BundleConfig *config, const VariableSet *variables,
                             VariableSet *environment);
 
-/* To be called before the mounts of volumes are added. */
-void device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts);
+/* To be called before the mounts of volumes are added. Their sources are those of
+ * device_mounts_fstab(). 0 or -ENOMEM. */
+int device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts);
+
+/* Lines for the shim: it binds the path of each mount into the bundle, and makes a directory of a
+ * path that does not exist, as containerd and CRI-O do. The caller frees the text. 0 or -ENOMEM. */
+int device_mounts_fstab(const RuntimeSpecInput *input, char **ret);
 
 /* The devices that may come and go, as mainstay-shim reads them: a line
  * "<type> <major>:<minor> <access> <mode> <uid>:<gid> <path on the node> <path in the container>"

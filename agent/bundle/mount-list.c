@@ -81,14 +81,18 @@ void fstab_put_mount_point(FILE *out, const char *source, const char *root, cons
                        root);
 }
 
+void fstab_put_host_path(FILE *out, const char *path, const char *target, const char *volume,
+                         const char *type) {
+        put_fstab_field(out, path);
+        put_fstab_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n", volume,
+                       type);
+}
+
 static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathVolumeSource *source,
                                 const char *target) {
-        const char *type = host_path_type_names[source->type];
-
-        put_fstab_field(out, source->path);
-        put_fstab_field(out, target);
-        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n",
-                       volume->name, strna(type));
+        fstab_put_host_path(out, source->path, target, volume->name,
+                            strna(host_path_type_names[source->type]));
 }
 
 /* Like in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: not

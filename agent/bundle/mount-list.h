@@ -21,6 +21,11 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
 void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
                      const char *users);
 
+/* Binds a path of the node to a target. 'type' is that of a hostPath volume, "" for any: the shim
+ * checks it, and makes what does not exist if the type says so. */
+void fstab_put_host_path(FILE *out, const char *path, const char *target, const char *volume,
+                         const char *type);
+
 /* Mounts nothing, but relabels all files below the path. 'volume' may be NULL. */
 void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label);
 

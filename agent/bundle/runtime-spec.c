@@ -167,8 +167,7 @@ static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecu
                 add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
         add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
         add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
-        device_edit_mounts(input, mounts);
-        if (add_volume_mounts(input, mounts) >= 0)
+        if (device_edit_mounts(input, mounts) >= 0 && add_volume_mounts(input, mounts) >= 0)
                 return mounts;
         json_decref(mounts);
         return NULL;

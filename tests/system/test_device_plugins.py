@@ -138,6 +138,24 @@ def test_allocation_of_a_plugin_reaches_the_container(node, make_plugin, tmp_pat
         [{"name": GPU, "resources": [{"resourceID": "a", "health": HEALTHY}, {"resourceID": "b", "health": HEALTHY}]}]
 
 
+def test_mount_of_a_plugin_is_a_new_directory_a_link_or_a_file(node, make_plugin, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "file").write_text("config", encoding="ascii")
+    (tmp_path / "link").symlink_to("file")
+    plugin = make_plugin()
+    plugin.answer = lambda ids: field(1, b"".join(
+        field(2, field(1, f"/opt/{name}") + field(2, str(tmp_path / name))) for name in ("new/one here", "file", "link")))
+    wait_counts(node, 2, 2)
+    node.drop(device_pod("web", device_container(script="touch '/opt/new/one here/x'; cat /opt/file /opt/link; echo; " + specs.IDLE)))
+    node.wait_running("web")
+    wait(lambda: "configconfig" in node.logged("web"), lambda: node.logged("web"))
+    assert os.listdir(tmp_path / "new" / "one here") == ["x"]
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755
+    node.remove("web")
+    node.wait_gone("web")
+    assert os.listdir(tmp_path / "new" / "one here") == ["x"], "only unmounted"
+
+
 def test_pod_of_a_file_waits_for_devices_and_gets_them(node, make_plugin):
     node.drop(device_pod("web", device_container(n=2)))
     pod = node.wait_pod("web", lambda pod: rejection(pod)[0] == "UnexpectedAdmissionError", "waits")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device plugins that others have published, laid out as in their manifests, on a node of a real control plane.
+MAINSTAY_DEVICE_PLUGINS names the directory of their programs: sampledeviceplugin (of Kubernetes' own tests) and
+generic-device-plugin; without it these tests are left out."""
+
+import os
+import subprocess
+
+import specs
+import world
+from specs import mount
+from world import wait
+
+PROGRAMS = os.environ.get("MAINSTAY_DEVICE_PLUGINS")
+MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
+SAMPLE, SAMPLE_IMAGE = "example.com/resource", "registry.k8s.io/e2e-test-images/sample-device-plugin:1.7"
+FUSE, GENERIC_IMAGE = "squat.ai/fuse", "squat/generic-device-plugin"
+PLUGINS = "/var/lib/kubelet/device-plugins"
+
+
+def make_plugin_node(make_node):
+    node = make_node(start=False)
+    for image, program in ((SAMPLE_IMAGE, "sampledeviceplugin"), (GENERIC_IMAGE, "generic-device-plugin")):
+        archive = os.path.join(node.directory, f"{program}.tar")
+        subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(PROGRAMS, program)], check=True)
+        node.preload(archive)
+    node.start()
+    node.wait_node_ready()
+    return node
+
+
+def start_plugin(node, name, image, **fields):
+    """The DaemonSet of a plugin: privileged, with the node's sockets and devices."""
+    kubelet, cdi = os.path.join(node.directory, "kubelet"), os.path.join(node.directory, "cdi")
+    node.workload("DaemonSet", name, {
+        "name": "plugin", "image": image, "securityContext": {"privileged": True}, **fields,
+        "volumeMounts": [mount("device-plugin", PLUGINS), mount("registry", "/var/lib/kubelet/plugins_registry"), mount("dev", "/dev"),
+                         mount("cdi", "/var/run/cdi")]}, template={"volumes": [
+                             specs.host_path("device-plugin", f"{kubelet}/device-plugins"),
+                             specs.host_path("registry", f"{kubelet}/plugins_registry"),
+                             specs.host_path("dev", "/dev"), specs.host_path("cdi", cdi)]})
+    return node.wait_pods(name, 1)[0]["metadata"]["name"]
+
+
+def wait_counts(node, resource, capacity, allocatable):
+    def counts():
+        status = node.node()["status"]
+        return status["capacity"].get(resource), status["allocatable"].get(resource)
+    wait(lambda: counts() == (capacity, allocatable), lambda: f"{resource}: {counts()}\n{node.said()[-4000:]}")
+
+
+def user(resource, script=""):
+    return specs.container(script=script + specs.IDLE, resources={"limits": {resource: 1}})
+
+
+def condition(pod, kind):
+    return next((one for one in pod["status"].get("conditions", []) if one["type"] == kind), {})
+
+
+def devices(node, name):
+    status = node.read("pods", name)["status"]["containerStatuses"][0]
+    return [(one["name"], [(part["resourceID"], part["health"]) for part in one["resources"]])
+            for one in status.get("allocatedResourcesStatus", [])]
+
+
+if PROGRAMS:
+    def test_sample_device_plugin_gives_each_pod_a_device_of_its_own(make_node):
+        node = make_plugin_node(make_node)
+        start_plugin(node, "sample", SAMPLE_IMAGE, env=[{"name": "PLUGIN_SOCK_DIR", "value": PLUGINS}])
+        wait_counts(node, SAMPLE, "2", "2")
+        names = ("one", "two", "three")
+        for name in names[:2]:
+            node.place(name, user(SAMPLE))
+            node.wait_api_running(name)
+        given = {name: devices(node, name) for name in names[:2]}
+        assert sorted(given.values()) == [[(SAMPLE, [(f"Dev-{n}", "Healthy")])] for n in (1, 2)]
+        for name in names[:2]:
+            device = given[name][0][1][0][0]
+            assert os.path.isdir(f"/proc/{node.init(name)}/root/tmp/{device}"), "its mount, of a path that nobody had made"
+        node.place("three", user(SAMPLE))
+        node.wait_api("three", lambda pod: f"Insufficient {SAMPLE}" in condition(pod, "PodScheduled").get("message", ""), "waits")
+
+        processes = {name: node.init(name) for name in names[:2]}
+        node.kill9()
+        node.start()
+        wait_counts(node, SAMPLE, "2", "2")
+        assert {name: node.init(name) for name in names[:2]} == processes
+        assert {name: devices(node, name) for name in names[:2]} == given
+        node.client.delete("pods", node.namespace, "one", grace=1)
+        node.wait_api_gone("one")
+        node.wait_api_running("three")
+        assert devices(node, "three") == given["one"]
+
+        node.client.delete("daemonsets", node.namespace, "sample", propagation="Background")
+        wait_counts(node, SAMPLE, "2", "0")
+        assert node.init("two") == processes["two"] and world.is_alive(processes["two"]), "a lost plugin takes nothing away"
+
+    def test_generic_device_plugin_opens_one_device_and_no_other(make_node):
+        node = make_plugin_node(make_node)
+        start_plugin(node, "generic", GENERIC_IMAGE, args=[
+            "--device", "name: fuse\ngroups:\n  - count: 10\n    paths:\n      - path: /dev/fuse\n"])
+        wait_counts(node, FUSE, "10", "10")
+        script = "true 3<>/dev/fuse && echo opened; test -e /dev/loop-control || echo no other; "
+        node.place("user", user(FUSE, script))
+        node.wait_api_running("user")
+        wait(lambda: node.output("user") == ["opened", "no other"], lambda: f"{node.output('user')}")
+        node.place("stranger", specs.container(script="mknod /tmp/fuse c 10 229; true 3<>/tmp/fuse || echo refused; " + specs.IDLE))
+        node.wait_api_running("stranger")
+        wait(lambda: "refused" in node.output("stranger"), lambda: f"{node.output('stranger')}")
