@@ -33,6 +33,8 @@ KINDS = {
     "CSIDriver": ("apis/storage.k8s.io/v1", "csidrivers", False), "CSINode": ("apis/storage.k8s.io/v1", "csinodes", False),
     "CertificateSigningRequest": ("apis/certificates.k8s.io/v1", "certificatesigningrequests", False),
     "ClusterRoleBinding": ("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
+    "CustomResourceDefinition": ("apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "NodeResourceTopology": ("apis/topology.node.k8s.io/v1alpha2", "noderesourcetopologies", False),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets", True),
 }
 BY_PLURAL = {plural: (root, namespaced) for root, plural, namespaced in KINDS.values()}

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device plugins that others have published, laid out as in their manifests, on a node of a real control plane.
-MAINSTAY_DEVICE_PLUGINS names the directory of their programs: sampledeviceplugin (of Kubernetes' own tests) and
-generic-device-plugin; without it these tests are left out."""
+"""Device plugins that others have published, laid out as in their manifests, on a node of a real control plane, and the
+exporter of node-feature-discovery, which reads the pod resources and the node's configuration. MAINSTAY_DEVICE_PLUGINS names
+the directory of their programs: sampledeviceplugin (of Kubernetes' own tests), generic-device-plugin, nfd-topology-updater;
+without it these tests are left out."""
 
 import os
 import subprocess
 
+import pytest
 import specs
 import world
+from node import ClusterNode
+from node_api import ActivatingNode
 from specs import mount
 from world import wait
 
@@ -15,18 +19,41 @@ PROGRAMS = os.environ.get("MAINSTAY_DEVICE_PLUGINS")
 MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
 SAMPLE, SAMPLE_IMAGE = "example.com/resource", "registry.k8s.io/e2e-test-images/sample-device-plugin:1.7"
 FUSE, GENERIC_IMAGE = "squat.ai/fuse", "squat/generic-device-plugin"
+UPDATER_IMAGE = "gcr.io/k8s-staging-nfd/node-feature-discovery:master"
 PLUGINS = "/var/lib/kubelet/device-plugins"
 
 
-def make_plugin_node(make_node):
-    node = make_node(start=False)
-    for image, program in ((SAMPLE_IMAGE, "sampledeviceplugin"), (GENERIC_IMAGE, "generic-device-plugin")):
+def start_with_images(node, *images):
+    for image, program in images:
         archive = os.path.join(node.directory, f"{program}.tar")
         subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(PROGRAMS, program)], check=True)
         node.preload(archive)
     node.start()
     node.wait_node_ready()
     return node
+
+
+def make_plugin_node(make_node):
+    return start_with_images(make_node(start=False), (SAMPLE_IMAGE, "sampledeviceplugin"), (GENERIC_IMAGE, "generic-device-plugin"))
+
+
+class ServingNode(ActivatingNode, ClusterNode):
+    """Listens at the kubelet's port, with the cluster's authentication and authorization."""
+
+    port = 10250
+
+    def __init__(self, plane, archive):
+        self.make_mounts()
+        super().__init__(plane, archive=archive, start=False)
+        self.write_config(enableServer=True, port=self.port, authentication={"x509": {"clientCAFile": plane.authority.cert}})
+        self.add_user()
+
+
+@pytest.fixture(name="serving_node")
+def fixture_serving_node(plane, shared):
+    node = ServingNode(plane, shared["archive"])
+    yield node
+    node.finish()
 
 
 def start_plugin(node, name, image, **fields):
@@ -107,3 +134,49 @@ if PROGRAMS:
         node.place("stranger", specs.container(script="mknod /tmp/fuse c 10 229; true 3<>/tmp/fuse || echo refused; " + specs.IDLE))
         node.wait_api_running("stranger")
         wait(lambda: "refused" in node.output("stranger"), lambda: f"{node.output('stranger')}")
+
+    def make_topology_kind(client):
+        """The custom resource, with any content."""
+        any_content = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        client.create({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                       "metadata": {"name": "noderesourcetopologies.topology.node.k8s.io",
+                                    "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+                       "spec": {"group": "topology.node.k8s.io", "scope": "Cluster",
+                                "names": {"plural": "noderesourcetopologies", "kind": "NodeResourceTopology"},
+                                "versions": [{"name": "v1alpha2", "served": True, "storage": True, "schema": {
+                                    "openAPIV3Schema": any_content}}]}})
+
+    def test_topology_updater_sees_the_devices_of_pods(serving_node, plane):
+        node = start_with_images(serving_node, (SAMPLE_IMAGE, "sampledeviceplugin"), (UPDATER_IMAGE, "nfd-topology-updater"))
+        make_topology_kind(plane.client)
+        plane.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
+                             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                             "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+        start_plugin(node, "sample", SAMPLE_IMAGE, env=[{"name": "PLUGIN_SOCK_DIR", "value": PLUGINS}])
+        node.place("one", user(SAMPLE))
+        node.wait_api_running("one")
+        field = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in (
+            ("NODE_NAME", "spec.nodeName"), ("NODE_ADDRESS", "status.hostIP"), ("POD_NAME", "metadata.name"),
+            ("KUBERNETES_NAMESPACE", "metadata.namespace"), ("POD_UID", "metadata.uid"))]
+        probe = {"httpGet": {"path": "/healthz", "port": "http"}, "initialDelaySeconds": 5, "periodSeconds": 10}
+        node.workload("DaemonSet", "updater", {
+            "name": "updater", "image": UPDATER_IMAGE, "env": field, "ports": [{"name": "http", "containerPort": 8080}],
+            "args": ["-sleep-interval=3s", "-podresources-socket=/host-var/lib/kubelet/pod-resources/kubelet.sock"],
+            "readinessProbe": probe, "livenessProbe": probe,
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True,
+                                "runAsUser": 0},
+            "volumeMounts": [mount("host-sys", "/host-sys"), mount("state", "/host-var/lib/kubelet", readOnly=True)]},
+            template={"volumes": [specs.host_path("host-sys", "/sys"),
+                                  specs.host_path("state", os.path.join(node.directory, "kubelet"))]})
+        updater = node.wait_pods("updater", 1)[0]["metadata"]["name"]
+
+        def topology():
+            return plane.client.get("noderesourcetopologies", None, node.node_name) or {}
+        wait(lambda: [zone["name"] for zone in topology().get("zones", [])] == ["node-0"],
+             lambda: f"{topology()}\n{node.output(updater, 'updater')}", 60)
+        assert {"name": "topologyManagerPolicy", "value": "none"} in topology()["attributes"], "of the node's configuration"
+        # The plugin names no NUMA node, so that the device is in no zone.
+        wait(lambda: any(f'resourceName="{SAMPLE}" resourceID="Dev-' in line for line in node.output(updater, "updater")),
+             lambda: f"{node.output(updater, 'updater')}")
+        plane.client.delete("customresourcedefinitions", None, "noderesourcetopologies.topology.node.k8s.io")
+        plane.client.delete("clusterrolebindings", None, node.namespace)

@@ -41,3 +41,16 @@ TEST(configz_is_a_kubelet_configuration_without_the_mainstay_section)
         EXPECT(!strstr(text, "mainstay"));
         EXPECT(!strstr(text, "crun"));
 }
+
+TEST(configz_shows_the_kubelets_defaults_of_what_is_not_set)
+{
+        Config config = { .max_pods = { .is_set = true, .value = 7 } };
+        cleanup_free char *text = config_to_configz_json(&config);
+
+        EXPECT(strstr(text, "\"topologyManagerPolicy\":\"none\""));
+        EXPECT(strstr(text, "\"topologyManagerScope\":\"container\""));
+        EXPECT(strstr(text, "\"cpuManagerPolicy\":\"none\""));
+        EXPECT(strstr(text, "\"memoryManagerPolicy\":\"None\""));
+        EXPECT(strstr(text, "\"failSwapOn\":false"));
+        EXPECT(strstr(text, "\"maxPods\":7"));
+}
