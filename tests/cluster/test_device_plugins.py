@@ -5,48 +5,27 @@ the directory of their programs: sampledeviceplugin (of Kubernetes' own tests), 
 without it these tests are left out."""
 
 import os
-import subprocess
 
 import pytest
 import specs
 import world
-from node import ClusterNode
-from node_api import ActivatingNode
+from serving_node import ServingNode, preload_programs
 from specs import mount
 from world import wait
 
 PROGRAMS = os.environ.get("MAINSTAY_DEVICE_PLUGINS")
-MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
 SAMPLE, SAMPLE_IMAGE = "example.com/resource", "registry.k8s.io/e2e-test-images/sample-device-plugin:1.7"
 FUSE, GENERIC_IMAGE = "squat.ai/fuse", "squat/generic-device-plugin"
 UPDATER_IMAGE = "gcr.io/k8s-staging-nfd/node-feature-discovery:master"
 PLUGINS = "/var/lib/kubelet/device-plugins"
 
 
-def start_with_images(node, *images):
-    for image, program in images:
-        archive = os.path.join(node.directory, f"{program}.tar")
-        subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(PROGRAMS, program)], check=True)
-        node.preload(archive)
+def make_plugin_node(make_node):
+    node = make_node(start=False)
+    preload_programs(node, PROGRAMS, (SAMPLE_IMAGE, "sampledeviceplugin"), (GENERIC_IMAGE, "generic-device-plugin"))
     node.start()
     node.wait_node_ready()
     return node
-
-
-def make_plugin_node(make_node):
-    return start_with_images(make_node(start=False), (SAMPLE_IMAGE, "sampledeviceplugin"), (GENERIC_IMAGE, "generic-device-plugin"))
-
-
-class ServingNode(ActivatingNode, ClusterNode):
-    """Listens at the kubelet's port, with the cluster's authentication and authorization."""
-
-    port = 10250
-
-    def __init__(self, plane, archive):
-        self.make_mounts()
-        super().__init__(plane, archive=archive, start=False)
-        self.write_config(enableServer=True, port=self.port, authentication={"x509": {"clientCAFile": plane.authority.cert}})
-        self.add_user()
 
 
 @pytest.fixture(name="serving_node")
@@ -147,7 +126,8 @@ if PROGRAMS:
                                     "openAPIV3Schema": any_content}}]}})
 
     def test_topology_updater_sees_the_devices_of_pods(serving_node, plane):
-        node = start_with_images(serving_node, (SAMPLE_IMAGE, "sampledeviceplugin"), (UPDATER_IMAGE, "nfd-topology-updater"))
+        node = serving_node
+        node.start_with_images(PROGRAMS, (SAMPLE_IMAGE, "sampledeviceplugin"), (UPDATER_IMAGE, "nfd-topology-updater"))
         make_topology_kind(plane.client)
         plane.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
                              "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
