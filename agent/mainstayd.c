@@ -5,6 +5,7 @@
 #include "agent/metrics/journal.h"
 #include "common/journal-socket.h"
 #include "common/log.h"
+#include "common/privileges.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -201,6 +202,8 @@ int main(int argc, char **argv) {
         block_agent_signals();
         journal_attach_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();
+        /* It has values of Secrets, as have the programs that it starts. */
+        privileges_hide_memory();
         r = parse_agent_arguments(argc, argv, &options);
         if (r >= 0)
                 return r;

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@
 #endif
 
 enum {
-        NOBODY = 65534
+        NOBODY = 65534,
+        NO_CORE = 1, /* byte: a program of the core pattern gets one despite a limit of 0 */
 };
 
 int privileges_set_ids(uid_t uid, gid_t gid) {
@@ -70,4 +72,19 @@ int privileges_keep_capabilities(uint64_t keep) {
 void privileges_drop_bounding_set(void) {
         for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
                 ;
+}
+
+void privileges_forbid_cores(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_CORE, &limit) < 0)
+                return;
+        limit.rlim_cur = MIN(limit.rlim_max, NO_CORE);
+        (void) setrlimit(RLIMIT_CORE, &limit);
+}
+
+void privileges_hide_memory(void) {
+        privileges_forbid_cores();
+        if (!HAS_SANITIZER)
+                (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

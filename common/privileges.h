@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Drops the user and the capabilities before a process reads untrusted data. By
- * system calls, which concern the calling thread: the C library would change all of its threads. */
+/* Drops the user and the capabilities before a process reads untrusted data, and keeps its memory
+ * to itself. By system calls, which concern the calling thread: the C library would change all of
+ * its threads. */
 
 #include "common/error.h"
 
@@ -23,3 +24,13 @@ int privileges_keep_capabilities(uint64_t keep);
 
 /* Nothing that is executed from now on gets a capability. */
 void privileges_drop_bounding_set(void);
+
+/* This process, and what it starts from now on, dumps no core when it crashes: neither to a file
+ * nor to a program that the kernel's core pattern names, such as systemd-coredump, which would also
+ * record the environment. A program that wants its core raises its soft limit first. */
+void privileges_forbid_cores(void);
+
+/* The same, and other processes of the user neither trace this one nor read its memory. Neither
+ * what it executes nor a later change of its user keeps that. Not with sanitizers, which trace
+ * their own process. */
+void privileges_hide_memory(void);

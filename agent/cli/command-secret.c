@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/memfd.h"
+#include "common/privileges.h"
 #include "common/spawn.h"
 #include "common/strv.h"
 #include "common/systemd-credential.h"
@@ -333,6 +334,7 @@ int run_secret(const Options *options) {
         if (options->n_words <= FIRST_VALUE)
                 return fail_usage("needs the name of the Secret, and its values as KEY=FILE");
         printer.name = options->words[1];
+        privileges_hide_memory();
         r = make_secret(&printer, &error);
         if (r < 0)
                 return fail_with_error(r, &error);

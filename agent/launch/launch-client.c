@@ -5,6 +5,7 @@
 #include "agent/launch/launch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/privileges.h"
 #include "common/unix-socket.h"
 
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -73,11 +73,9 @@ static int receive_result(int socket_fd, LaunchResult *ret) {
 
 /* The parent of this process sees how the program has ended. */
 static int end_like(const LaunchResult *result) {
-        static const struct rlimit none = { 0, 0 };
-
         if (result->code == CLD_EXITED)
                 return result->status;
-        (void) setrlimit(RLIMIT_CORE, &none);
+        privileges_forbid_cores();
         (void) signal(result->status, SIG_DFL);
         (void) raise(result->status);
         return EX_TEMPFAIL;

@@ -44,7 +44,7 @@ static int limit_calls(Error *reterr) {
 }
 
 int confine_plugin_host(Error *reterr) {
-        static const struct rlimit none = { 0, 0 }, data = { DATA_MAX, DATA_MAX };
+        static const struct rlimit data = { DATA_MAX, DATA_MAX };
         int r = privileges_leave_root(OWN_USER, reterr);
 
         if (r < 0)
@@ -52,10 +52,8 @@ int confine_plugin_host(Error *reterr) {
         r = privileges_keep_capabilities(0);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r));
-        (void) setrlimit(RLIMIT_CORE, &none);
-        if (!HAS_SANITIZER) {
+        if (!HAS_SANITIZER)
                 (void) setrlimit(RLIMIT_DATA, &data);
-                (void) prctl(PR_SET_DUMPABLE, 0);
-        }
+        privileges_hide_memory();
         return limit_calls(reterr);
 }

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/macros.h"
+#include "common/privileges.h"
 #include "common/strv.h"
 
 #include <errno.h>
@@ -351,6 +352,8 @@ static int run_sandbox_verb(int argc, char **argv) {
         if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
             options.run_dir[0] != '/')
                 return fail_shim_usage("Expected --pod UID and an absolute --run-dir DIR");
+        /* Its containers inherit it. The agent looks into its namespaces, so it stays traceable. */
+        privileges_forbid_cores();
         return shim_main(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -69,7 +69,6 @@ static int drop_copier_privileges(void) {
 static void limit_resources(void) {
         static const struct rlimit none = { 0, 0 }, memory = { MEMORY_MAX, MEMORY_MAX };
 
-        (void) setrlimit(RLIMIT_CORE, &none);
         (void) setrlimit(RLIMIT_NPROC, &none);
         (void) setrlimit(RLIMIT_MEMLOCK, &none);
         (void) setrlimit(RLIMIT_MSGQUEUE, &none);
@@ -97,9 +96,9 @@ int confine_streams(pid_t parent) {
         r = drop_copier_privileges();
         if (r < 0)
                 return r;
-        /* The change of IDs has reset it. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-            (!HAS_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+        /* The change of IDs has reset both. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return -errno;
+        privileges_hide_memory();
         return getppid() == parent ? call_filter_install() : -ESRCH;
 }

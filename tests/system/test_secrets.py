@@ -4,12 +4,14 @@
 import base64
 import json
 import os
+import re
 import stat
 import subprocess
 
 import harness
 import pytest
 import specs
+import world
 from canaries import encodings, files_with
 from index_source import Index, Key, settings
 from world import wait
@@ -137,6 +139,23 @@ def test_rotation_keeps_the_old_identity_until_it_is_removed(node):
     node.restart()
     node.drop(specs.text(secret("third", word=age("late", old).decode()), user("third", "third")), "third.yaml")
     wait(lambda: "is encrypted for 1 recipients of X25519" in node.said(), lambda: f"it cannot be opened: {node.said()[-2000:]}")
+
+
+def soft_limit_of_cores(pid):
+    return re.search(r"^Max core file size +(\d+|unlimited) ", world.read(f"/proc/{pid}/limits"), re.M).group(1)
+
+
+def test_no_program_with_values_dumps_a_core_unless_it_asks_for_it(node):
+    mine = recipient(node)
+    script = 'case "$WORD" in asks) ulimit -c unlimited;; esac; exec sleep inf'
+    for name, word in (("web", CANARY), ("asking", "asks")):
+        node.drop(specs.text(secret(name, word=age(word, mine).decode()), specs.pod(name, specs.container(script=script, env=[
+            {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "word"}}}]))), f"{name}.yaml")
+    for name in ("web", "asking"):
+        node.wait_running(name)
+    shim = node.shim("web")
+    assert [soft_limit_of_cores(pid) for pid in (node.agent.pid, shim, node.init("web"))] == ["1"] * 3
+    wait(lambda: soft_limit_of_cores(node.init("asking")) == "unlimited", "a container may have its core")
 
 
 WRONG = {

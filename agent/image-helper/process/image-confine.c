@@ -43,7 +43,7 @@ static void limit_resource(int resource, rlim_t value) {
 void confine_process(void) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         lower_process_priority();
-        limit_resource(RLIMIT_CORE, 0);
+        privileges_hide_memory();
         limit_resource(RLIMIT_FSIZE, FILE_BYTES_MAX);
         if (!HAS_SANITIZER)
                 limit_resource(RLIMIT_DATA, DATA_BYTES_MAX);
@@ -55,6 +55,8 @@ void confine_process(void) {
 static int drop_capabilities(uint64_t keep, Error *reterr) {
         int r = privileges_keep_capabilities(keep);
 
+        /* A change of the user has reset it. */
+        privileges_hide_memory();
         return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }
 

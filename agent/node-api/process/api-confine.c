@@ -38,10 +38,9 @@ static int become_api_user(const char *name, bool is_required, Error *reterr) {
 }
 
 static void limit_api_memory(void) {
-        static const struct rlimit none = { 0, 0 }, data = { DATA_MAX, DATA_MAX },
+        static const struct rlimit data = { DATA_MAX, DATA_MAX },
                                    addresses = { ADDRESSES_MAX, ADDRESSES_MAX };
 
-        (void) setrlimit(RLIMIT_CORE, &none);
         if (HAS_SANITIZER)
                 return;
         (void) setrlimit(RLIMIT_DATA, &data);
@@ -57,15 +56,12 @@ static int drop_privileges(const char *user, bool is_required, Error *reterr) {
         if (r < 0)
                 return error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r));
         limit_api_memory();
+        privileges_hide_memory();
         return 0;
 }
 
 int confine_api_process(const char *user, Error *reterr) {
-        int r = drop_privileges(user, /* is_required= */ true, reterr);
-
-        if (r >= 0 && !HAS_SANITIZER)
-                (void) prctl(PR_SET_DUMPABLE, 0);
-        return r;
+        return drop_privileges(user, /* is_required= */ true, reterr);
 }
 
 /* Other processes of the user neither trace it nor read its memory. */

@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,6 +58,44 @@ static int become_large_ids(void) {
         return getuid() != id || geteuid() != id || getgid() != id || getgroups(0, NULL) != 0 ? 3
                                                                                               : 0;
 }
+
+static int hide_memory(void) {
+        struct rlimit before, limit;
+
+        if (getrlimit(RLIMIT_CORE, &before) < 0)
+                return 1;
+        privileges_hide_memory();
+        if (getrlimit(RLIMIT_CORE, &limit) < 0 || limit.rlim_max != before.rlim_max ||
+            limit.rlim_cur != MIN(before.rlim_max, 1))
+                return 2;
+        return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != HAS_SANITIZER ? 3 : 0;
+}
+
+/* Its child inherits that, as a container does, and may change its mind. */
+static int forbid_and_permit_cores(void) {
+        struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+        int status = 0;
+        pid_t pid;
+
+        privileges_forbid_cores();
+        if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
+                return 1;
+        pid = fork();
+        if (pid == 0)
+                abort();
+        if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WCOREDUMP(status))
+                return 2;
+        if (getrlimit(RLIMIT_CORE, &limit) < 0)
+                return 3;
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_CORE, &limit) < 0 ? 4 : 0;
+}
+
+TEST(memory_that_is_hidden_is_in_no_core_and_not_traced)
+{ EXPECT_EQ(run_in_child(hide_memory), 0); }
+
+TEST(a_program_without_cores_may_permit_them)
+{ EXPECT_EQ(run_in_child(forbid_and_permit_cores), 0); }
 
 TEST(only_the_capabilities_that_are_kept_remain)
 { EXPECT_EQ(run_in_child(keep_one), 0); }
