@@ -256,17 +256,17 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
 /* The shim is the parent of containers, which expect the environment that they would have below a
  * daemon without sandboxing. At shutdown it is stopped after us: units that start before us are
  * stopped after us. Only the agent requires it, so 'systemctl isolate' must not stop it, as it
- * stops no scope of a container. */
+ * stops no scope of a container. It and the runtime have values of Secrets for containers. */
 static int append_service_properties(sd_bus_message *message, const TransientService *service) {
         int r = sd_bus_message_append(
-                message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",
-                "s", service->description, "Slice", "s", service->slice, "Before", "as", 1,
-                "mainstay.service", "CollectMode", "s", "inactive-or-failed", "IgnoreOnIsolate",
-                "b", true, "KillMode", "s", "process", "Delegate", "b", true, "TasksMax", "t",
-                UINT64_MAX, "LimitNOFILE", "t", UINT64_C(1048576), "OOMScoreAdjust", "i", -998,
-                "StandardInputFileDescriptor", "h", service->input_fd, "StandardOutput", "s",
-                "journal", "StandardError", "s", "journal", "SyslogIdentifier", "s",
-                "mainstay-shim");
+                message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)",
+                "Description", "s", service->description, "Slice", "s", service->slice, "Before",
+                "as", 1, "mainstay.service", "CollectMode", "s", "inactive-or-failed",
+                "IgnoreOnIsolate", "b", true, "KillMode", "s", "process", "Delegate", "b", true,
+                "TasksMax", "t", UINT64_MAX, "MemorySwapMax", "t", UINT64_C(0), "LimitNOFILE", "t",
+                UINT64_C(1048576), "OOMScoreAdjust", "i", -998, "StandardInputFileDescriptor", "h",
+                service->input_fd, "StandardOutput", "s", "journal", "StandardError", "s",
+                "journal", "SyslogIdentifier", "s", "mainstay-shim");
 
         return r < 0 ? r : append_exec_start(message, service->argv);
 }

@@ -8,11 +8,17 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/selinux.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 enum {
@@ -42,6 +48,54 @@ static int find_mount(const char *path, bool *ret_shared) {
         return found;
 }
 
+/* 1; 0: it has entries, or is not on a tmpfs. */
+static int is_empty_in_memory(const char *path) {
+        cleanup_closedir DIR *dir = opendir(path);
+        const struct dirent *entry;
+        struct statfs fs;
+
+        if (!dir || fstatfs(dirfd(dir), &fs) < 0)
+                return -errno;
+        if (fs.f_type != TMPFS_MAGIC)
+                return 0;
+        while ((entry = readdir(dir)))
+                if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
+                        return 0;
+        return 1;
+}
+
+/* The label of a file system is that of its root directory, as policies do not know this one; a
+ * category may have a comma. */
+static char *root_label_option(const char *path) {
+        cleanup_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        cleanup_free char *label = NULL;
+
+        if (!selinux_is_enabled() || fd < 0 || selinux_label_get(fd, &label) < 0)
+                return strdup("");
+        return text_format(",rootcontext=\"%s\"", label);
+}
+
+/* 1: mounted; 0: this directory or kernel is not one for that. */
+static int mount_without_swap(const char *path) {
+        cleanup_free char *label = NULL, *data = NULL;
+        struct statvfs space;
+        int r = is_empty_in_memory(path);
+
+        if (r <= 0)
+                return r;
+        if (statvfs(path, &space) < 0)
+                return -errno;
+        label = root_label_option(path);
+        data = !label ? NULL
+                      : text_format("noswap,mode=0700,size=%" PRIu64 ",nr_inodes=%" PRIu64 "%s",
+                                    (uint64_t) space.f_blocks * space.f_frsize,
+                                    (uint64_t) space.f_files, label);
+        if (!data)
+                return -ENOMEM;
+        return mount("mainstay", path, "tmpfs", space.f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC),
+                     data) >= 0;
+}
+
 static int make_private_mount(const char *directory) {
         cleanup_free char *real = NULL;
         bool shared = false;
@@ -58,8 +112,9 @@ static int make_private_mount(const char *directory) {
         if (r < 0)
                 return r;
         if (r == 0) {
-                if (mount(real, real, NULL, MS_BIND, NULL) < 0)
-                        return -errno;
+                r = mount_without_swap(real);
+                if (r < 0 || (r == 0 && mount(real, real, NULL, MS_BIND, NULL) < 0))
+                        return r < 0 ? r : -errno;
                 shared = true;
         }
         return shared && mount(NULL, real, NULL, MS_PRIVATE, NULL) < 0 ? -errno : 0;

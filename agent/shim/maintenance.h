@@ -7,7 +7,9 @@
 #include "common/error.h"
 
 /* Makes 'directory' (0700) a separate private mount: mounts that a shim creates below it stay in
- * the shim's namespace. 0 or -errno. */
+ * the shim's namespace. If it is empty and on a tmpfs, it becomes a tmpfs of the same size and
+ * label that is never written to swap space: pods have their Secrets there. Without the kernel's
+ * option for that, of Linux 6.4, and when it is a mount already, it stays as it is. 0 or -errno. */
 int prepare_run_directory(const char *directory, Error *reterr);
 
 /* Makes the kubelet's directory (0750) a shared mount, unless it is a part of one: volumes that a

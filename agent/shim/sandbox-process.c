@@ -63,6 +63,9 @@ static void enter_cgroup(const char *path) {
 
         if (r >= 0)
                 r = cgroup_enter(path, &error);
+        /* It and the runtime have values of Secrets. Version 1 limits memory and swap together. */
+        if (r >= 0 && cgroup_version() == 2)
+                (void) cgroup_write(path, "memory", "memory.swap.max", "0", NULL);
         if (r < 0)
                 log_warning("Cannot enter the shim's cgroup; staying in the agent's: %s",
                             error_message(&error, r));

@@ -2,6 +2,7 @@
 /* Mounts of a pod, which are private to it. */
 #include "tests/component/pod-world.h"
 
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
@@ -387,6 +388,60 @@ TEST(prepare_makes_one_private_mount)
         EXPECT_EQ(count_lines_with(mounts, word), 1);
         EXPECT(!strstr(strstr(mounts, word), "shared:") ||
                strchr(strstr(mounts, word), '\n') < strstr(strstr(mounts, word), "shared:"));
+        REQUIRE(umount2(parent, MNT_DETACH) >= 0);
+}
+
+static char *mount_line(const char *directory) {
+        cleanup_free char *mounts = read_text("/proc/self/mountinfo");
+        cleanup_free char *word = print_text(" %s rw,", directory);
+        const char *found = strstr(mounts, word);
+
+        return found ? strndup(found, strcspn(found, "\n")) : NULL;
+}
+
+/* A kernel before Linux 6.4 does not know the option. */
+static bool kernel_has_noswap(const char *directory) {
+        bool has = mount("tmpfs", directory, "tmpfs", 0, "noswap") >= 0;
+
+        if (has)
+                REQUIRE(umount2(directory, 0) >= 0);
+        return has;
+}
+
+TEST(prepare_keeps_an_empty_directory_in_memory_out_of_swap)
+{
+        cleanup_free char *parent = NULL, *empty = NULL, *used = NULL, *file = NULL, *line = NULL;
+        SandboxConfig config = { .shim_path = BUILD_DIR "/agent/mainstay-shim" };
+        struct statvfs space, outer;
+        bool has_noswap;
+
+        become_host();
+        parent = path_join(test_directory(), "memory");
+        empty = path_join(parent, "empty");
+        used = path_join(parent, "used");
+        file = path_join(used, "file");
+        REQUIRE(mkdir(parent, 0755) >= 0);
+        has_noswap = kernel_has_noswap(parent);
+        REQUIRE(mount("tmpfs", parent, "tmpfs", MS_NOSUID, "size=16m,nr_inodes=500") >= 0);
+        REQUIRE(mkdir(empty, 0755) >= 0 && mkdir(used, 0755) >= 0);
+        write_text(file, "of a pod that runs\n");
+        config.run_dir = empty;
+        EXPECT_EQ(sandbox_prepare(&config, NULL, NULL), 0);
+        line = mount_line(empty);
+        REQUIRE(line);
+        EXPECT(strstr(line, "nosuid"));
+        EXPECT_EQ(strstr(line, "noswap") != NULL, has_noswap);
+        REQUIRE(statvfs(parent, &outer) >= 0 && statvfs(empty, &space) >= 0);
+        EXPECT_EQ(space.f_blocks * space.f_frsize, outer.f_blocks * outer.f_frsize);
+        EXPECT_EQ(space.f_files, outer.f_files);
+
+        config.run_dir = used;
+        EXPECT_EQ(sandbox_prepare(&config, NULL, NULL), 0);
+        free(line);
+        line = mount_line(used);
+        REQUIRE(line);
+        EXPECT(!strstr(line, "noswap"));
+        EXPECT(access(file, F_OK) >= 0);
         REQUIRE(umount2(parent, MNT_DETACH) >= 0);
 }
 
