@@ -53,8 +53,11 @@ void index_rollout_begin(IndexRollout *rollout) {
         if (!rollout)
                 return;
         index_objects_done(&rollout->previous);
-        if (manifest_source_is_on_trial(rollout->config.source, &since))
-                read_previous_index(rollout);
+        if (!manifest_source_is_on_trial(rollout->config.source, &since))
+                return;
+        read_previous_index(rollout);
+        /* An index with the files of the one before changes nothing that would request it. */
+        rollout->config.on_recompute_due(rollout->config.userdata);
 }
 
 static void list_previous_images(const Pod *pod, void *userdata) {

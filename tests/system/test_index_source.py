@@ -682,6 +682,27 @@ def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make
     assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
 
 
+def greeter(script):
+    return specs.daemonset("greeter", specs.container(script=script))
+
+
+def test_an_index_that_corrects_the_one_that_was_rolled_back_is_followed(make_sourced, make_nginx, index):
+    """It is what the node has returned to, so nothing changes on the node."""
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    good = {"greeter.yaml": greeter(specs.IDLE), "till.yaml": specs.daemonset("till")}
+    index.write({**good, "greeter.yaml": greeter("exec sleep 1000")})
+    wait_in_use(node, 1)
+    index.write(good, progressDeadlineSeconds=60)
+    wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
+    index.write({**good, "greeter.yaml": greeter("exit 1")}, progressDeadlineSeconds=3)
+    wait_failed(node, "rolled back index 3: not everything was ready within 3s: ")
+    index.write(good, progressDeadlineSeconds=60)
+    wait_in_use(node, 4)
+    index.write({**good, "till.yaml": specs.daemonset("till", specs.container(script="exec sleep 2000"))}, progressDeadlineSeconds=60)
+    wait_in_use(node, 5)
+
+
 class ClockedFailingNode(clocked_nodes.Clocked, failing.FailingNode):
     """A node whose programs fail, and for which the test makes time pass."""
 
