@@ -132,4 +132,7 @@ void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {
                                  .userdata = api };
         agent->resolvers.apiserver_tokens =
                 (TokenLookup){ .find = apiserver_find_token, .userdata = api };
+        agent->resolvers.apiserver_claims = (ClaimAccess){ .refresh = apiserver_refresh_claim,
+                                                           .update = apiserver_update_claim,
+                                                           .userdata = api };
 }

@@ -5,6 +5,7 @@
 #include "agent/apiserver/apiserver.h"
 
 #include "agent/apiserver/cache.h"
+#include "agent/apiserver/claim-updates.h"
 #include "agent/apiserver/cluster-identity.h"
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/csi-node.h"
@@ -40,6 +41,7 @@ struct ApiServerSync {
         ApiServerPods *pods;
         NodeRegistration *node;
         CsiNodeWriter *csi_node; /* NULL: there are no CSI drivers */
+        ClaimUpdates *claims;
         ApiServerCredentials *credentials;
 };
 
@@ -132,6 +134,12 @@ static void on_server_event(const PodEvent *event, void *userdata) {
         api->config.on_event(event, api->config.userdata);
 }
 
+static void take_claim(const ObjectKey *key, const char *json, size_t length, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        referenced_objects_take(api->objects, key, json, length);
+}
+
 static void relist_objects(void *userdata) {
         ApiServerSync *api = userdata;
 
@@ -167,6 +175,8 @@ static int start_parts(ApiServerSync *api) {
         r = node_registration_start(api->node, api->client);
         if (r >= 0 && api->csi_node)
                 r = csi_node_writer_start(api->csi_node, api->client);
+        if (r >= 0)
+                r = claim_updates_start(api->claims, api->client);
         if (r < 0)
                 return r;
         namespace_policies_set_client(api->policies, api->client);
@@ -292,6 +302,9 @@ static int new_object_parts(ApiServerSync *api) {
                 r = csi_node_writer_new(config->event, config->node_name,
                                         csi_manager_drivers(config->node_inputs.csi),
                                         &api->csi_node);
+        if (r < 0)
+                return r;
+        r = claim_updates_new(config->event, take_claim, api, &api->claims);
         if (r < 0)
                 return r;
         r = service_account_tokens_new(&(ServiceAccountTokensSpec){ .event = config->event,
@@ -458,6 +471,7 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         apiserver_pods_free(api->pods);
         node_registration_free(api->node);
         csi_node_writer_free(api->csi_node);
+        claim_updates_free(api->claims);
         service_account_tokens_free(api->tokens);
         apiserver_services_free(api->services);
         apiserver_daemonsets_free(api->daemonsets);
@@ -537,6 +551,20 @@ bool apiserver_is_object_pending(const ObjectKey *key, void *userdata) {
         const ApiServerSync *api = userdata;
 
         return referenced_objects_is_pending(api->objects, key);
+}
+
+void apiserver_refresh_claim(const DataObject *claim, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        referenced_objects_refresh(api->objects,
+                                   &(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_VOLUME_CLAIM,
+                                                 claim->metadata.namespace, claim->metadata.name });
+}
+
+void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        claim_updates_add(api->claims, claim, update);
 }
 
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
@@ -635,6 +663,7 @@ void apiserver_dump(const ApiServerSync *api, FILE *out) {
         referenced_objects_dump(api->objects, out);
         if (api->csi_node)
                 csi_node_writer_dump(api->csi_node, out);
+        claim_updates_dump(api->claims, out);
         service_account_tokens_dump(api->tokens, out);
         apiserver_services_dump(api->services, out);
         apiserver_daemonsets_dump(api->daemonsets, out);

@@ -14,6 +14,7 @@
 #include "agent/model/object.h"
 #include "agent/model/service.h"
 #include "agent/model/token.h"
+#include "agent/model/volume-expansion.h"
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/secrets/secret-storage.h"
 
@@ -81,6 +82,10 @@ char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void
  * it is not known yet if it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
 const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata);
 bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
+
+/* For a ClaimAccess, in the same way. */
+void apiserver_refresh_claim(const DataObject *claim, void *userdata);
+void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata);
 
 /* For a TokenLookup, whose userdata is the ApiServerSync. */
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watches and caches the API objects to which pods refer. Claims and their volumes can only be read
- * by a node, not watched: they are fetched until they are bound, which they stay. A volume of a CSI
- * driver needs further objects: its driver, its secrets, and its attachment. */
+ * by a node, not watched: they are fetched until they are bound, which they stay, and again while
+ * their volume may be expanded. A volume of a CSI driver needs further objects: its driver, its
+ * secrets, and its attachment. */
 
 #include "agent/apiserver/referenced-objects.h"
 
@@ -12,6 +13,7 @@
 #include "agent/model/csi-volume.h"
 #include "agent/model/names.h"
 #include "agent/model/references.h"
+#include "agent/model/volume-expansion.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -360,6 +362,8 @@ static int add_objects_of_volume(const ReferencedObject *volume) {
         if (r >= 0)
                 r = add_secret_of_volume(owner, csi->publish_secret);
         if (r >= 0)
+                r = add_secret_of_volume(owner, csi->expand_secret);
+        if (r >= 0)
                 r = add_referenced_object(&key, owner);
         driver = referenced_objects_find(owner, &key);
         if (r < 0 || referenced_objects_is_pending(owner, &key) ||
@@ -422,6 +426,16 @@ static ReferencedObject *find_object_by_key(const ReferencedObjects *objects, co
         return NULL;
 }
 
+static ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
+                                                const ObjectKey *key) {
+        cleanup_free char *text = NULL;
+
+        if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
+            !watched_kinds[key->kind].group || object_key_format(key, &text) < 0)
+                return NULL;
+        return find_object_by_key(objects, text);
+}
+
 static int build_object_request(const char *key, KubeRequestSpec *ret, void *userdata) {
         const ReferencedObject *object = find_object_by_key(userdata, key);
         cleanup_free char *collection = NULL;
@@ -445,6 +459,38 @@ static KubeWorkResult retry_fetch(const ReferencedObject *object) {
         return is_soon ? KUBE_WORK_RETRY_SOON : KUBE_WORK_RETRY_LATER;
 }
 
+/* The controller changes the volume before the claim. */
+static void refresh_volume_of_claim(const ReferencedObject *claim) {
+        const ReferencedObjects *owner = claim->owner;
+        const char *name = claim->object->claim.spec.volume_name;
+        const ReferencedObject *volume =
+                name ? find_referenced_object(owner,
+                                              &(ObjectKey){ OBJECT_SOURCE_APISERVER,
+                                                            OBJECT_PERSISTENT_VOLUME, "", name })
+                     : NULL;
+
+        if (volume && volume->object)
+                (void) kube_work_queue_add(owner->fetches, volume->key);
+}
+
+/* Takes 'data'. An object that is as it was changes no pod. */
+static void take_referenced_object(ReferencedObject *object, const char *json, DataObject *data) {
+        bool is_known = object->object;
+        bool is_same = is_known && schema_equal(object_schemas[object->kind], object->object, data);
+
+        if (is_same)
+                data_object_free(data);
+        else {
+                cache_object(object, json);
+                set_referenced_object(object, data);
+                if (object->kind == OBJECT_PERSISTENT_VOLUME)
+                        schedule_pods_of_volume(object);
+        }
+        if (object->kind == OBJECT_VOLUME_CLAIM && is_known &&
+            (!is_same || volume_claim_is_resizing(&object->object->claim)))
+                refresh_volume_of_claim(object);
+}
+
 static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeResponse *response) {
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
@@ -456,10 +502,7 @@ static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeRe
                           error_message(&error, r));
                 return KUBE_WORK_RETRY_LATER;
         }
-        cache_object(object, response->body);
-        set_referenced_object(object, data);
-        if (object->kind == OBJECT_PERSISTENT_VOLUME)
-                schedule_pods_of_volume(object);
+        take_referenced_object(object, response->body, data);
         if (add_volume_of_claim(object) < 0 ||
             (object->kind == OBJECT_PERSISTENT_VOLUME && add_objects_of_volume(object) < 0))
                 return KUBE_WORK_RETRY_LATER;
@@ -575,17 +618,23 @@ void referenced_objects_reload_cached(ReferencedObjects *objects) {
         }
 }
 
-/* ---- lookups ---- */
+void referenced_objects_refresh(ReferencedObjects *objects, const ObjectKey *key) {
+        const ReferencedObject *object = find_referenced_object(objects, key);
 
-static const ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
-                                                      const ObjectKey *key) {
-        cleanup_free char *text = NULL;
-
-        if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
-            !watched_kinds[key->kind].group || object_key_format(key, &text) < 0)
-                return NULL;
-        return find_object_by_key(objects, text);
+        if (object && objects->fetches)
+                (void) kube_work_queue_add(objects->fetches, object->key);
 }
+
+void referenced_objects_take(ReferencedObjects *objects, const ObjectKey *key, const char *json,
+                             size_t length) {
+        ReferencedObject *object = find_referenced_object(objects, key);
+        DataObject *data;
+
+        if (object && parse_referenced_object(object, json, length, &data, NULL) >= 0)
+                take_referenced_object(object, json, data);
+}
+
+/* ---- lookups ---- */
 
 const DataObject *referenced_objects_find(const ReferencedObjects *objects, const ObjectKey *key) {
         const ReferencedObject *object = find_referenced_object(objects, key);

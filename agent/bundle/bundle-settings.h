@@ -13,6 +13,7 @@
 #include "agent/model/object.h"
 #include "agent/model/service.h"
 #include "agent/model/token.h"
+#include "agent/model/volume-expansion.h"
 #include "common/error.h"
 
 /* The pod contradicts its image or the objects that it refers to: CreateContainerConfigError of the
@@ -72,6 +73,7 @@ typedef struct BundleConfig {
         void *csi_userdata;
         const NodeLabelsTaints *node; /* for the node affinity of volumes; NULL: unknown */
         ObjectLookup objects;
+        ClaimAccess claims;
         ServiceLookup services;              /* add_variables is NULL if there is no API server */
         TokenLookup tokens;                  /* find is NULL if there is no API server */
         const SeccompProfile *seccomp;       /* for RuntimeDefault; NULL: the built-in profile */

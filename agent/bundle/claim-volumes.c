@@ -18,8 +18,8 @@ static bool is_claim_of_pod(const DataObject *claim, const Pod *pod) {
         return owner && object_has_uid(&pod->metadata, owner->uid);
 }
 
-static int find_bound_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
-                            const DataObject **ret, Error *reterr) {
+int find_volume_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                      const DataObject **ret, Error *reterr) {
         cleanup_free char *name = volume_claim_name(pod, volume);
         const DataObject *claim;
         int r;
@@ -113,7 +113,7 @@ static int check_volume_use(const Pod *pod, const Volume *volume, VolumeMode mod
 int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
                            const DataObject **ret, Error *reterr) {
         const DataObject *claim;
-        int r = find_bound_claim(config, pod, volume, &claim, reterr);
+        int r = find_volume_claim(config, pod, volume, &claim, reterr);
 
         if (r < 0)
                 return r;

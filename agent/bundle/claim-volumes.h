@@ -7,6 +7,10 @@
 
 #include "agent/bundle/bundle-settings.h"
 
+/* The claim of a volume, which is bound. As find_persistent_volume(). */
+int find_volume_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                      const DataObject **ret, Error *reterr);
+
 /* The PersistentVolume to which the claim of a volume is bound. -ENOENT or -EINVAL with the reason;
  * -EAGAIN if claim or volume have not been received yet. */
 int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,

@@ -146,6 +146,7 @@ static int resolve_persistent_volume(const BundleConfig *config, const Volume *v
                             .is_of_one_pod = strv_length(object->volume.access_modes) == 1 &&
                                              csi_access_of(object->volume.access_modes) ==
                                                      CSI_ACCESS_READ_WRITE_ONCE_POD };
+        ret->pv_object = object;
         take_driver_settings(driver, ret);
         if (!ret->handle)
                 return -ENOMEM;
@@ -176,6 +177,8 @@ int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *vo
                         return 0;
                 if (r >= 0)
                         r = resolve_persistent_volume(config, volume, object, &found, reterr);
+                if (r >= 0)
+                        r = find_volume_claim(config, pod, volume, &found.claim, reterr);
         } else
                 return 0;
         if (r < 0) {
@@ -227,6 +230,18 @@ int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume 
         volume->tokens = json_to_text(tokens, JSON_COMPACT | JSON_SORT_KEYS);
         volume->has_tokens_in_secrets = driver->has_tokens_in_secrets;
         return volume->tokens ? 0 : -ENOMEM;
+}
+
+int csi_volume_add_expand_secret(const BundleConfig *config, CsiVolume *volume, Error *reterr) {
+        const SecretReference *secret = volume->pv_object->volume.csi->expand_secret;
+        cleanup_error Error error = ERROR_NULL;
+        int r = find_csi_secret(config, &volume->pv_object->metadata, "NodeExpandSecretRef", secret,
+                                &volume->expand_secret, &error);
+
+        return r < 0 ? error_setf(reterr, -r,
+                                  "expander.NodeExpand failed to get NodeExpandSecretRef %s/%s: %s",
+                                  strna(secret->namespace), secret->name, error_message(&error, r))
+                     : 0;
 }
 
 char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume) {

@@ -17,6 +17,9 @@ int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *vo
 int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume *volume,
                           Error *reterr);
 
+/* Sets the Secret with which its driver expands it. 0, or -errno with the kubelet's message. */
+int csi_volume_add_expand_secret(const BundleConfig *config, CsiVolume *volume, Error *reterr);
+
 /* The path at which its driver has mounted it, or its block device; the caller frees it, NULL: out
  * of memory. */
 char *csi_volume_path(const BundleConfig *config, const Pod *pod, const CsiVolume *volume);

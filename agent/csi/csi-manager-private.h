@@ -4,6 +4,7 @@
 /* The parts of a CsiManager. */
 
 #include "agent/csi/csi-manager.h"
+#include "common/back-off.h"
 
 /* Which volume, on whatever node and by whatever name. */
 typedef struct CsiVolumeId {
@@ -22,12 +23,13 @@ typedef struct CsiStage {
 /* The arguments of the calls that mount a volume; copies. */
 typedef struct CsiMountRequest {
         StringMap stage_attributes, publish_attributes; /* these with what is about the pod */
-        StringMap publish_context, stage_secrets, publish_secrets;
+        StringMap publish_context, stage_secrets, publish_secrets, expand_secrets;
         char *fs_type;
         char **mount_options;
         char *group; /* fsGroup, if it applies to the volume */
         CsiAccess access;
         bool is_read_only;
+        int64_t bytes; /* to which it is expanded; 0: the driver is only asked whether it can */
 } CsiMountRequest;
 
 typedef enum CsiStep {
@@ -38,6 +40,8 @@ typedef enum CsiStep {
         CSI_STEP_UNPUBLISH,
         CSI_STEP_UNMOUNT, /* NodeGetCapabilities, to unstage */
         CSI_STEP_UNSTAGE,
+        CSI_STEP_CAN_EXPAND, /* NodeGetCapabilities, to expand */
+        CSI_STEP_EXPAND,
         N_CSI_STEPS,
 } CsiStep;
 
@@ -68,6 +72,17 @@ typedef struct CsiMount {
         bool is_error_new;           /* the pod does not know it yet */
         uint64_t due;                /* boot time of the next step; USEC_INFINITY: none */
         uint64_t delay;              /* of the back-off */
+        int64_t bytes;               /* its size on this node; 0: not known */
+        int64_t expanded_bytes;      /* by the last expansion */
+        CsiExpansionError expansion; /* how that has ended */
+        char *expansion_error;       /* with it; or NULL */
+        bool is_expansion_new;       /* the pod does not know how the last one has ended */
+        bool is_expansion_refused;   /* while it is mounted */
+        uint64_t expansion_due;      /* boot time from which it may be tried again */
+        uint64_t expansion_delay;    /* of the back-off */
+        uint64_t claim_due;          /* boot time at which its claim is to be read again;
+                                      * USEC_INFINITY: never, as far as is known */
+        bool is_claim_due;
         int64_t stats_call;          /* that is under way; 0: none */
         bool stats_has_capabilities; /* it is NodeGetVolumeStats */
         uint64_t stats_asked_at;     /* boot time; 0: never */
@@ -111,12 +126,40 @@ unsigned csi_capabilities_of(const CsiNodeAnswer *answer);
 /* The end of its call for statistics. */
 void csi_stats_answer(CsiMount *mount, int64_t code, const CsiNodeAnswer *answer);
 
+/* ---- csi-expand.c ---- */
+
+/* The end of a call of CSI_STEP_CAN_EXPAND or CSI_STEP_EXPAND. */
+void csi_expand_answer(CsiMount *mount, int64_t code, const char *error,
+                       const CsiNodeAnswer *answer);
+
 /* ---- csi-operation.c ---- */
 
 /* The stage belongs to the manager. NULL: out of memory. */
 CsiStage *csi_stage_add(CsiManager *manager, const char *driver, const char *handle,
                         const char *block_name);
 void csi_stage_free(CsiManager *manager, CsiStage *stage);
+
+/* An operation of another mount of its volume is under way. */
+bool csi_mount_is_busy(const CsiMount *mount);
+
+/* The volume on this node. */
+bool csi_mount_is_of(const CsiMount *mount, const CsiMount *other);
+
+/* Starts a step of the operation by its call; the end of it comes as an answer, also if it cannot
+ * be sent. */
+void csi_mount_call(CsiMount *mount, CsiStep step, const Buffer *request);
+
+/* Its operation has ended, and changes nothing about when others are due. */
+void csi_mount_release(CsiMount *mount);
+
+/* The capabilities in an answer are those of the mount, and of its driver. */
+void csi_mount_take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer);
+
+/* For csi.v1.VolumeCapability, by its request. */
+int64_t csi_mount_access_mode(const CsiMount *mount);
+char *csi_mount_stage_path(const CsiMount *mount);
+
+extern const BackOffLimits csi_back_off;
 
 /* Other mounts of its volume that wait are looked at soon. */
 void csi_mount_wake_others(const CsiMount *mount);

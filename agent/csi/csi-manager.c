@@ -149,7 +149,8 @@ static void wake_mounts_of(CsiManager *manager, const char *driver) {
                 if (streq(mount->id.driver, driver) && csi_mount_waits(mount)) {
                         mount->due = now_boottime_usec();
                         mount->delay = 0;
-                }
+                } else if (streq(mount->id.driver, driver) && !mount->is_ephemeral)
+                        mount->claim_due = now_boottime_usec();
         csi_manager_arm(manager);
 }
 
@@ -217,6 +218,7 @@ void csi_mount_free(CsiMount *mount) {
         free(mount->name);
         csi_volume_id_done(&mount->id);
         free(mount->error);
+        free(mount->expansion_error);
         free(mount);
 }
 
@@ -229,7 +231,7 @@ static CsiMount *add_csi_mount(CsiManager *manager, const char *uid, const char 
         mount->manager = manager;
         mount->pod_uid = strdup(uid);
         mount->name = strdup(name);
-        mount->due = USEC_INFINITY;
+        mount->due = mount->claim_due = USEC_INFINITY;
         if (csi_volume_id_init(&mount->id, driver, handle) < 0 || !mount->pod_uid || !mount->name) {
                 csi_mount_free(mount);
                 return NULL;
@@ -398,7 +400,7 @@ void csi_manager_arm(CsiManager *manager) {
 
         list_foreach(mount, manager->mounts)
                 if (mount->step == CSI_STEP_NONE)
-                        due = MIN(due, mount->due);
+                        due = MIN(due, MIN(mount->due, mount->claim_due));
         if (due != USEC_INFINITY)
                 (void) event_timer_arm(manager->timer, due > now ? due - now : 0);
 }
@@ -410,21 +412,36 @@ static void end_mount(CsiManager *manager, CsiMount *mount) {
         csi_mount_free(mount);
 }
 
+static void notify_pod_of_due_mount(CsiMount *mount, uint64_t now) {
+        const CsiManagerConfig *config = &mount->manager->config;
+        bool is_claim_due = mount->claim_due <= now;
+
+        if (is_claim_due) {
+                mount->claim_due = USEC_INFINITY;
+                mount->is_claim_due = true;
+        }
+        if (mount->due <= now) {
+                mount->due = USEC_INFINITY;
+                mount->is_republish_due |= mount->is_republished;
+        }
+        if (!mount->is_published || mount->is_republished || is_claim_due)
+                config->on_pod_changed(mount->pod_uid, config->userdata);
+}
+
 static int on_csi_due(sd_event_source *source, uint64_t usec, void *userdata) {
         CsiManager *manager = userdata;
         uint64_t now = now_boottime_usec();
 
         list_foreach_safe(mount, manager->mounts) {
-                if (mount->step != CSI_STEP_NONE || mount->due > now)
+                if (mount->step != CSI_STEP_NONE || MIN(mount->due, mount->claim_due) > now)
                         continue;
-                if (!mount->is_unwanted) {
-                        mount->due = USEC_INFINITY;
-                        mount->is_republish_due |= mount->is_republished;
-                        if (!mount->is_published || mount->is_republished)
-                                manager->config.on_pod_changed(mount->pod_uid,
-                                                               manager->config.userdata);
-                } else if (csi_unmount_step(mount))
-                        end_mount(manager, mount);
+                if (!mount->is_unwanted)
+                        notify_pod_of_due_mount(mount, now);
+                else {
+                        mount->claim_due = USEC_INFINITY;
+                        if (csi_unmount_step(mount))
+                                end_mount(manager, mount);
+                }
         }
         csi_manager_arm(manager);
         return 0;
@@ -553,7 +570,7 @@ void csi_manager_dump(const CsiManager *manager, FILE *out) {
                           manager->drivers.items[i].name, manager->drivers.items[i].endpoint,
                           manager->drivers.items[i].capabilities);
         list_foreach(mount, manager->mounts)
-                dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s%s", mount->name,
+                dump_line(out, 1, "volume: %s of pod %s by %s: %s%s%s%s%s%s%s", mount->name,
                           mount->pod_uid, mount->id.driver,
                           mount->step               ? csi_step_methods[mount->step]
                           : mount->is_published     ? "mounted"
@@ -561,5 +578,6 @@ void csi_manager_dump(const CsiManager *manager, FILE *out) {
                                                     : "not mounted",
                           mount->is_unwanted ? ", not needed any more" : "",
                           mount->is_republished ? ", published again and again" : "",
-                          mount->error ? ", " : "", strna(mount->error));
+                          mount->error ? ", " : "", strna(mount->error),
+                          mount->expansion_error ? ", " : "", strna(mount->expansion_error));
 }

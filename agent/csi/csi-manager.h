@@ -86,6 +86,35 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
 int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
                               Error *reterr);
 
+/* ---- expansion ---- */
+
+typedef enum CsiExpansionError {
+        CSI_EXPANSION_DONE,
+        CSI_EXPANSION_FAILED, /* it is tried again later */
+        CSI_EXPANSION_FAILED_AGAIN,
+        CSI_EXPANSION_INFEASIBLE,  /* the driver will never expand it to this size */
+        CSI_EXPANSION_REFUSED,     /* not while it is mounted, and so not tried again */
+        CSI_EXPANSION_UNSUPPORTED, /* by the driver */
+} CsiExpansionError;
+
+/* The size that a volume of a pod has on this node: as expanded, or else that of its claim, which
+ * is remembered if it is the first. 0: not known. */
+int64_t csi_manager_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume);
+
+/* Expands a volume that is mounted and smaller than 'bytes'. 1: it has this size now; 0: the driver
+ * refuses it while it is mounted, or it is not mounted any more;
+ * -EAGAIN: under way or tried again later, on_pod_changed() follows; -EIO with the kubelet's
+ * message of a new failure. */
+int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *volume, int64_t bytes,
+                       CsiExpansionError *ret_error, Error *reterr);
+
+/* The volume is regarded as one of this size. */
+void csi_manager_set_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume,
+                                 int64_t bytes);
+
+/* The claim of a mounted volume, which its driver can expand, is to be read again now. */
+bool csi_manager_claim_is_due(CsiManager *manager, const char *uid, const CsiVolume *volume);
+
 /* Unmounts all volumes of a pod, none of whose processes runs. Whether that has ended; if not,
  * on_pod_changed() follows. NULL: there are none. */
 bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);

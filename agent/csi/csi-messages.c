@@ -91,10 +91,14 @@ static StringMap borrow_map(const StringMap *map) {
         return map ? *map : (StringMap){ 0 };
 }
 
+static MountCapability borrow_mount(const char *fs_type, char *const *flags, const char *group) {
+        return (MountCapability){ borrow_text(fs_type), (char **) (uintptr_t) flags,
+                                  borrow_text(group) };
+}
+
 int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret) {
-        MountCapability mount = { borrow_text(request->fs_type),
-                                  (char **) (uintptr_t) request->mount_flags,
-                                  borrow_text(request->mount_group) };
+        MountCapability mount =
+                borrow_mount(request->fs_type, request->mount_flags, request->mount_group);
         BlockCapability block = { 0 };
         const StageMessage message = {
                 .volume_id = borrow_text(request->volume_id),
@@ -111,6 +115,51 @@ int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret) {
 
         return protobuf_encode(request->target_path ? &publish_table : &stage_table, &message, ret,
                                REQUEST_MAX);
+}
+
+typedef struct CapacityRange {
+        int64_t required_bytes;
+} CapacityRange;
+
+static const ProtobufRow capacity_fields[] = {
+        PROTOBUF_FIELD(1, NUMBER, CapacityRange, required_bytes),
+};
+static const ProtobufMessage capacity_table = PROTOBUF_TABLE(CapacityRange, capacity_fields);
+
+typedef struct ExpandMessage {
+        char *volume_id;
+        char *path;
+        CapacityRange capacity;
+        char *staging_path;
+        VolumeCapability capability;
+        StringMap secrets;
+} ExpandMessage;
+
+static const ProtobufRow expand_fields[] = {
+        PROTOBUF_FIELD(1, TEXT, ExpandMessage, volume_id),
+        PROTOBUF_FIELD(2, TEXT, ExpandMessage, path),
+        PROTOBUF_FIELD(3, MESSAGE, ExpandMessage, capacity, .message = &capacity_table),
+        PROTOBUF_FIELD(4, TEXT, ExpandMessage, staging_path),
+        PROTOBUF_FIELD(5, MESSAGE, ExpandMessage, capability, .message = &capability_table),
+        PROTOBUF_FIELD(6, MESSAGES, ExpandMessage, secrets, .message = &key_value_table),
+};
+static const ProtobufMessage expand_table = PROTOBUF_TABLE(ExpandMessage, expand_fields);
+
+int encode_csi_expand_request(const CsiExpandRequest *request, Buffer *ret) {
+        MountCapability mount = borrow_mount(request->fs_type, request->mount_flags, NULL);
+        BlockCapability block = { 0 };
+        const ExpandMessage message = {
+                .volume_id = borrow_text(request->volume_id),
+                .path = borrow_text(request->path),
+                .capacity = { request->bytes },
+                .staging_path = borrow_text(request->staging_path),
+                .capability = { { &block, request->is_block },
+                                { &mount, !request->is_block },
+                                { request->access_mode } },
+                .secrets = borrow_map(request->secrets),
+        };
+
+        return protobuf_encode(&expand_table, &message, ret, REQUEST_MAX);
 }
 
 typedef struct UnstageMessage {

@@ -24,5 +24,20 @@ typedef struct CsiStageRequest {
 /* NodeStageVolume, or NodePublishVolume if there is a target. 0 or -errno. */
 int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret);
 
+typedef struct CsiExpandRequest {
+        const char *volume_id;
+        const char *path; /* at which it is published */
+        const char *staging_path;
+        int64_t bytes;
+        bool is_block; /* without the next two */
+        const char *fs_type;
+        char *const *mount_flags;
+        int64_t access_mode;
+        const StringMap *secrets;
+} CsiExpandRequest;
+
+/* NodeExpandVolume. 0 or -errno. */
+int encode_csi_expand_request(const CsiExpandRequest *request, Buffer *ret);
+
 /* NodeUnstageVolume, NodeUnpublishVolume and NodeGetVolumeStats, with the path of which it is. */
 int encode_csi_unstage_request(const char *volume_id, const char *path, Buffer *ret);

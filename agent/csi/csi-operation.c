@@ -25,12 +25,13 @@
 #define REPUBLISH_USEC        (60 * USEC_PER_SEC)
 #define REPUBLISH_JITTER_USEC (30 * USEC_PER_SEC)
 
-static const BackOffLimits operation_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
+const BackOffLimits csi_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 
 const char *const csi_step_methods[N_CSI_STEPS] = {
-        [CSI_STEP_MOUNT] = "NodeGetCapabilities",   [CSI_STEP_STAGE] = "NodeStageVolume",
-        [CSI_STEP_PUBLISH] = "NodePublishVolume",   [CSI_STEP_UNPUBLISH] = "NodeUnpublishVolume",
-        [CSI_STEP_UNMOUNT] = "NodeGetCapabilities", [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",
+        [CSI_STEP_MOUNT] = "NodeGetCapabilities",      [CSI_STEP_STAGE] = "NodeStageVolume",
+        [CSI_STEP_PUBLISH] = "NodePublishVolume",      [CSI_STEP_UNPUBLISH] = "NodeUnpublishVolume",
+        [CSI_STEP_UNMOUNT] = "NodeGetCapabilities",    [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",
+        [CSI_STEP_CAN_EXPAND] = "NodeGetCapabilities", [CSI_STEP_EXPAND] = "NodeExpandVolume",
 };
 
 /* The start of its messages; of a filesystem, and of a block device. */
@@ -59,6 +60,7 @@ void csi_mount_request_free(CsiMountRequest *request) {
         string_map_done(&request->publish_context);
         wipe_map(&request->stage_secrets);
         wipe_map(&request->publish_secrets);
+        wipe_map(&request->expand_secrets);
         free(request->fs_type);
         strv_free(request->mount_options);
         free(request->group);
@@ -114,6 +116,8 @@ static int fill_request(const Pod *pod, const CsiVolume *volume, CsiMountRequest
                 r = copy_secret(volume->stage_secret, &request->stage_secrets);
         if (r >= 0)
                 r = copy_secret(volume->publish_secret, &request->publish_secrets);
+        if (r >= 0)
+                r = copy_secret(volume->expand_secret, &request->expand_secrets);
         if (r >= 0 && volume->tokens)
                 r = string_map_set(volume->has_tokens_in_secrets ? &request->publish_secrets
                                                                  : &request->publish_attributes,
@@ -156,7 +160,7 @@ char *csi_mount_publish_path(const CsiMount *mount) {
                          : NULL;
 }
 
-static char *stage_path(const CsiMount *mount) {
+char *csi_mount_stage_path(const CsiMount *mount) {
         cleanup_free char *directory = csi_stage_dir(mount->id.driver, mount->id.handle),
                           *block = csi_block_stage_dir(mount->name);
 
@@ -269,21 +273,21 @@ static CsiStage *get_stage(const CsiMount *mount) {
                                      mount->is_block ? mount->name : NULL);
 }
 
-static bool is_same_volume(const CsiMount *a, const CsiMount *b) {
-        return csi_volume_id_equal(&a->id, &b->id);
+bool csi_mount_is_of(const CsiMount *mount, const CsiMount *other) {
+        return csi_volume_id_equal(&mount->id, &other->id);
 }
 
 /* Another pod uses the volume, or is about to. */
 static bool is_shared_by_pods(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
-                if (other != mount && is_same_volume(other, mount))
+                if (other != mount && csi_mount_is_of(other, mount))
                         return true;
         return false;
 }
 
-static bool is_busy(const CsiMount *mount) {
+bool csi_mount_is_busy(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
-                if (other != mount && other->step != CSI_STEP_NONE && is_same_volume(other, mount))
+                if (other != mount && other->step != CSI_STEP_NONE && csi_mount_is_of(other, mount))
                         return true;
         return false;
 }
@@ -292,18 +296,22 @@ static bool is_busy(const CsiMount *mount) {
 
 void csi_mount_wake_others(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
-                if (other != mount && csi_mount_waits(other) && is_same_volume(other, mount))
+                if (other != mount && csi_mount_waits(other) && csi_mount_is_of(other, mount))
                         other->due = MIN(other->due, now_boottime_usec());
 }
 
-static void end_operation(CsiMount *mount, uint64_t delay) {
+void csi_mount_release(CsiMount *mount) {
         mount->step = CSI_STEP_NONE;
         mount->call = 0;
         csi_mount_request_free(mount->request);
         mount->request = NULL;
-        mount->due = now_boottime_usec() + delay;
         csi_mount_wake_others(mount);
         csi_manager_arm(mount->manager);
+}
+
+static void end_operation(CsiMount *mount, uint64_t delay) {
+        mount->due = now_boottime_usec() + delay;
+        csi_mount_release(mount);
 }
 
 static void set_error(CsiMount *mount, CsiStep step, const char *why) {
@@ -319,7 +327,7 @@ static void set_error(CsiMount *mount, CsiStep step, const char *why) {
 
 static void fail_operation(CsiMount *mount, CsiStep step, const char *why) {
         set_error(mount, step, why);
-        mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
+        mount->delay = back_off_next_delay(mount->delay, &csi_back_off);
         end_operation(mount, mount->delay);
         mount->manager->config.on_pod_changed(mount->pod_uid, mount->manager->config.userdata);
 }
@@ -360,7 +368,7 @@ int csi_mount_send(const CsiMount *mount, const char *method, const Buffer *requ
         return driver && manager->call ? manager->call(&call, manager->call_userdata) : -ENOTCONN;
 }
 
-static void call_driver(CsiMount *mount, CsiStep step, const Buffer *request) {
+void csi_mount_call(CsiMount *mount, CsiStep step, const Buffer *request) {
         int r;
 
         mount->step = step;
@@ -378,7 +386,7 @@ static bool driver_can(const CsiMount *mount, CsiCapability capability) {
         return mount->capabilities & 1U << capability;
 }
 
-static int64_t access_mode(const CsiMount *mount) {
+int64_t csi_mount_access_mode(const CsiMount *mount) {
         static const int64_t modes[] = {
                 [CSI_ACCESS_READ_WRITE_ONCE] = 1,
                 [CSI_ACCESS_READ_ONLY_MANY] = 3,
@@ -402,7 +410,7 @@ static bool is_staging(const CsiMount *mount) {
 static void call_stage(CsiMount *mount, CsiStep step) {
         const CsiMountRequest *request = mount->request;
         bool has_staging = is_staging(mount) || mount->is_block;
-        cleanup_free char *staging = has_staging ? stage_path(mount) : NULL;
+        cleanup_free char *staging = has_staging ? csi_mount_stage_path(mount) : NULL;
         cleanup_free char *target = step == CSI_STEP_PUBLISH ? csi_mount_publish_path(mount) : NULL;
         cleanup_buffer Buffer body = { 0 };
         int r = encode_csi_stage_request(
@@ -416,7 +424,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                         .mount_flags = request->mount_options,
                         .mount_group =
                                 driver_can(mount, CSI_VOLUME_MOUNT_GROUP) ? request->group : NULL,
-                        .access_mode = access_mode(mount),
+                        .access_mode = csi_mount_access_mode(mount),
                         .is_read_only = request->is_read_only,
                         .secrets = target ? &request->publish_secrets : &request->stage_secrets,
                         .volume_context = target ? &request->publish_attributes
@@ -426,7 +434,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
         if (r < 0 || (has_staging && !staging) || (step == CSI_STEP_PUBLISH && !target))
                 fail_operation(mount, step, strerror(r < 0 ? -r : ENOMEM));
         else
-                call_driver(mount, step, &body);
+                csi_mount_call(mount, step, &body);
         if (body.data)
                 explicit_bzero(body.data, body.length);
 }
@@ -434,7 +442,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
 /* ---- mounting ---- */
 
 int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
-        if (is_busy(mount)) {
+        if (csi_mount_is_busy(mount)) {
                 csi_mount_request_free(request);
                 return 0;
         }
@@ -442,7 +450,7 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
         mount->was_uncertain = mount->may_be_published;
         mount->was_stage_uncertain = find_stage(mount);
         if (csi_manager_find_driver(mount->manager, mount->id.driver)) {
-                call_driver(mount, CSI_STEP_MOUNT, &(Buffer){ 0 });
+                csi_mount_call(mount, CSI_STEP_MOUNT, &(Buffer){ 0 });
                 return 0;
         }
         (void) error_setf(reterr, EIO,
@@ -457,7 +465,7 @@ int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
                                   : "attacher.MountDevice failed to create newCsiDriverClient",
                           mount->id.driver);
         (void) text_replace(&mount->error, reterr ? reterr->message : NULL);
-        mount->delay = back_off_next_delay(mount->delay, &operation_back_off);
+        mount->delay = back_off_next_delay(mount->delay, &csi_back_off);
         end_operation(mount, mount->delay);
         return -EIO;
 }
@@ -519,7 +527,7 @@ static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
         if (r < 0)
                 fail_operation(mount, step, strerror(-r));
         else
-                call_driver(mount, step, &request);
+                csi_mount_call(mount, step, &request);
 }
 
 static void end_stage(CsiMount *mount) {
@@ -556,7 +564,7 @@ bool csi_unmount_step(CsiMount *mount) {
         if (!mount->may_be_published && !needs_unstage)
                 return true;
         mount->due = USEC_INFINITY;
-        if (is_busy(mount))
+        if (csi_mount_is_busy(mount))
                 return false;
         if (!csi_manager_find_driver(mount->manager, mount->id.driver)) {
                 cleanup_free char *why = text_format(
@@ -567,14 +575,20 @@ bool csi_unmount_step(CsiMount *mount) {
         } else if (mount->may_be_published)
                 call_unmount(mount, CSI_STEP_UNPUBLISH, csi_mount_publish_path(mount));
         else
-                call_driver(mount, CSI_STEP_UNMOUNT, &(Buffer){ 0 });
+                csi_mount_call(mount, CSI_STEP_UNMOUNT, &(Buffer){ 0 });
         return false;
 }
 
 /* ---- answers ---- */
 
 void csi_mount_repeat(CsiMount *mount) {
-        end_operation(mount, 0);
+        bool is_expansion = mount->step >= CSI_STEP_CAN_EXPAND;
+
+        if (is_expansion)
+                mount->claim_due = now_boottime_usec();
+        else
+                mount->due = now_boottime_usec();
+        csi_mount_release(mount);
 }
 
 unsigned csi_capabilities_of(const CsiNodeAnswer *answer) {
@@ -586,12 +600,14 @@ unsigned csi_capabilities_of(const CsiNodeAnswer *answer) {
         return capabilities;
 }
 
-static void take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
+void csi_mount_take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
         CsiNodeDriver *driver = csi_manager_find_driver(mount->manager, mount->id.driver);
 
         mount->capabilities = csi_capabilities_of(answer);
-        if (driver)
+        if (driver) {
                 driver->capabilities = mount->capabilities;
+                driver->has_capabilities = true;
+        }
 }
 
 static void continue_mount(CsiMount *mount) {
@@ -613,8 +629,12 @@ void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
                       const CsiNodeAnswer *answer) {
         CsiStep step = mount->step;
 
+        if (step >= CSI_STEP_CAN_EXPAND) {
+                csi_expand_answer(mount, code, error, answer);
+                return;
+        }
         if (code == 0 && (step == CSI_STEP_MOUNT || step == CSI_STEP_UNMOUNT))
-                take_capabilities(mount, answer);
+                csi_mount_take_capabilities(mount, answer);
         if (code != 0 && step < CSI_STEP_UNPUBLISH)
                 fail_mount(mount, code, strna(error));
         else if (code != 0)
@@ -624,7 +644,7 @@ void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
         else if (step == CSI_STEP_UNPUBLISH)
                 end_publish(mount);
         else if (step == CSI_STEP_UNMOUNT && driver_can(mount, CSI_STAGE_UNSTAGE_VOLUME))
-                call_unmount(mount, CSI_STEP_UNSTAGE, stage_path(mount));
+                call_unmount(mount, CSI_STEP_UNSTAGE, csi_mount_stage_path(mount));
         else
                 end_stage(mount);
 }

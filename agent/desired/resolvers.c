@@ -69,6 +69,20 @@ static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr,
                        : 0;
 }
 
+static void refresh_claim(const DataObject *claim, void *userdata) {
+        const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
+
+        if (apiserver->refresh)
+                apiserver->refresh(claim, apiserver->userdata);
+}
+
+static void update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata) {
+        const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
+
+        if (apiserver->update)
+                apiserver->update(claim, update, apiserver->userdata);
+}
+
 void set_bundle_resolvers(Resolvers *resolvers, BundleConfig *config) {
         config->objects = (ObjectLookup){ .find = resolve_data_object,
                                           .is_awaited = is_data_object_pending,
@@ -77,4 +91,7 @@ void set_bundle_resolvers(Resolvers *resolvers, BundleConfig *config) {
         config->services = (ServiceLookup){ .add_variables = resolve_service_variables,
                                             .userdata = resolvers };
         config->tokens = (TokenLookup){ .find = resolve_token, .userdata = resolvers };
+        config->claims = (ClaimAccess){ .refresh = refresh_claim,
+                                        .update = update_claim,
+                                        .userdata = resolvers };
 }

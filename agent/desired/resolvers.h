@@ -15,6 +15,7 @@ typedef struct Resolvers {
         ObjectLookup apiserver_objects; /* its functions are NULL if there is no API server */
         ServiceLookup apiserver_services;
         TokenLookup apiserver_tokens;
+        ClaimAccess apiserver_claims;
         /* As in ObjectLookup; NULL: nothing encrypted can be opened. */
         int (*open_secret)(const DataObject *object, const DataObject **ret, Error *reterr,
                            void *userdata);

@@ -163,12 +163,16 @@ static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *e
         const ObjectMeta node = node_object_metadata(events);
         const ObjectMeta *object = event->pod         ? &event->pod->metadata
                                    : event->daemonset ? &event->daemonset->metadata
+                                   : event->claim     ? &event->claim->metadata
                                                       : &node;
         StoredEvent *stored = calloc(1, sizeof(*stored));
 
         if (!stored)
                 return NULL;
-        stored->kind_of_object = event->pod ? "Pod" : event->daemonset ? "DaemonSet" : "Node";
+        stored->kind_of_object = event->pod         ? "Pod"
+                                 : event->daemonset ? "DaemonSet"
+                                 : event->claim     ? "PersistentVolumeClaim"
+                                                    : "Node";
         stored->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
         /* Tools look for events by this name. */
         stored->component = "kubelet";

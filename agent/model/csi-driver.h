@@ -48,6 +48,7 @@ typedef struct CsiNodeDriver {
         char *endpoint;
         CsiVersion version;
         unsigned capabilities; /* a mask, of its last answer */
+        bool has_capabilities; /* it has answered */
         char *node_id;
         int64_t max_volumes;
         StringMap segments; /* sorted */

@@ -36,6 +36,8 @@ typedef struct CsiVolume {
         bool is_group_by_file;    /* fsGroup applies to each kind of volume, or */
         bool is_group_left_alone; /* to none */
         const DataObject *stage_secret, *publish_secret; /* or NULL */
+        const DataObject *expand_secret;     /* csi_volume_add_expand_secret() sets it; or NULL */
+        const DataObject *claim, *pv_object; /* or NULL */
 } CsiVolume;
 
 void csi_volume_done(CsiVolume *volume);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An event of a pod, a DaemonSet or the node, as v1.Event has it. pods/ and the wiring record
- * events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
+/* An event of a pod, a DaemonSet, a claim or the node, as v1.Event has it. pods/ and the wiring
+ * record events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
 
 #include "agent/model/daemonset.h"
+#include "agent/model/object.h"
 
 typedef enum PodEventKind {
         POD_EVENT_NORMAL,
@@ -15,7 +16,8 @@ typedef enum PodEventKind {
 /* Borrowed for the duration of the call. */
 typedef struct PodEvent {
         const Pod *pod;             /* or NULL: the event is about the DaemonSet … */
-        const DaemonSet *daemonset; /* … or, if that is NULL too, about the node */
+        const DaemonSet *daemonset; /* … or NULL: about the PersistentVolumeClaim … */
+        const DataObject *claim;    /* … or, if all are NULL, about the node */
         const char *container;      /* container name, or NULL: the pod as a whole */
         PodEventKind kind;
         const char *reason;  /* a reason of the kubelet: "Started", "BackOffLimits", … */

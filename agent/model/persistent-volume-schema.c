@@ -22,17 +22,45 @@ bool csi_driver_must_attach(const CsiDriverObject *driver) {
 }
 
 /* clang-format off */
+static const Field volume_size_fields[] = {
+        FIELD("storage",                QUANTITY,   VolumeSize, storage),
+};
+static const Schema volume_size_schema = SCHEMA(VolumeSize, volume_size_fields);
+
+static const Field claim_resources_fields[] = {
+        FIELD("requests",               OBJECT,     VolumeClaimResources, requests,
+              .schema = &volume_size_schema),
+};
+static const Schema claim_resources_schema = {
+        .name = "VolumeResourceRequirements", .size = sizeof(VolumeClaimResources),
+        .fields = claim_resources_fields, .n_fields = N_ELEMENTS(claim_resources_fields),
+};
+
 static const Field claim_spec_fields[] = {
         FIELD("volumeName",             STRING,     VolumeClaimSpec, volume_name,
               .check = check_dns_subdomain),
+        FIELD("accessModes",            STRINGS,    VolumeClaimSpec, access_modes),
+        FIELD("resources",              OBJECT,     VolumeClaimSpec, resources,
+              .schema = &claim_resources_schema),
 };
 static const Schema claim_spec_schema = {
         .name = "PersistentVolumeClaimSpec", .size = sizeof(VolumeClaimSpec),
         .fields = claim_spec_fields, .n_fields = N_ELEMENTS(claim_spec_fields),
 };
 
+static const Field resize_status_fields[] = {
+        FIELD("storage",                STRING,     VolumeResizeStatus, storage),
+};
+static const Schema resize_status_schema = SCHEMA(VolumeResizeStatus, resize_status_fields);
+
 static const Field claim_status_fields[] = {
         FIELD("phase",                  STRING,     VolumeClaimStatus, phase),
+        FIELD("capacity",               OBJECT,     VolumeClaimStatus, capacity,
+              .schema = &volume_size_schema),
+        FIELD("allocatedResources",     OBJECT,     VolumeClaimStatus, allocated,
+              .schema = &volume_size_schema),
+        FIELD("allocatedResourceStatuses", OBJECT,  VolumeClaimStatus, resize_status,
+              .schema = &resize_status_schema),
 };
 static const Schema claim_status_schema = {
         .name = "PersistentVolumeClaimStatus", .size = sizeof(VolumeClaimStatus),
@@ -77,6 +105,8 @@ static const Field csi_persistent_volume_fields[] = {
               .schema = &secret_reference_schema),
         FIELD("nodePublishSecretRef",   OPTIONAL,   CsiPersistentVolumeSource, publish_secret,
               .schema = &secret_reference_schema),
+        FIELD("nodeExpandSecretRef",    OPTIONAL,   CsiPersistentVolumeSource, expand_secret,
+              .schema = &secret_reference_schema),
 };
 static const Schema csi_persistent_volume_schema = {
         .name = "CSIPersistentVolumeSource", .size = sizeof(CsiPersistentVolumeSource),
@@ -115,6 +145,8 @@ static const Field volume_spec_fields[] = {
               .schema = &volume_node_affinity_schema),
         FIELD("volumeMode",             ENUM,       PersistentVolume, mode,
               ENUM_NAMES(volume_mode_names), .ignores_other = true),
+        FIELD("capacity",               OBJECT,     PersistentVolume, capacity,
+              .schema = &volume_size_schema),
         FIELD("mountOptions",           STRINGS,    PersistentVolume, mount_options),
         FIELD("accessModes",            STRINGS,    PersistentVolume, access_modes),
 };

@@ -16,12 +16,30 @@ typedef enum VolumeMode {
 
 extern const char *const volume_mode_names[N_VOLUME_MODES];
 
+typedef struct VolumeSize {
+        Quantity storage; /* bytes */
+} VolumeSize;
+
+typedef struct VolumeClaimResources {
+        VolumeSize requests;
+} VolumeClaimResources;
+
 typedef struct VolumeClaimSpec {
         char *volume_name; /* NULL: it is not bound yet */
+        char **access_modes;
+        VolumeClaimResources resources;
 } VolumeClaimSpec;
+
+/* How far an expansion is: "NodeResizePending". */
+typedef struct VolumeResizeStatus {
+        char *storage; /* NULL: there is none */
+} VolumeResizeStatus;
 
 typedef struct VolumeClaimStatus {
         char *phase; /* "Bound" */
+        VolumeSize capacity;
+        VolumeSize allocated;             /* the size of an expansion, from newer controllers */
+        VolumeResizeStatus resize_status; /* likewise */
 } VolumeClaimStatus;
 
 typedef struct VolumeClaim {
@@ -61,6 +79,7 @@ typedef struct CsiPersistentVolumeSource {
         StringMap attributes;
         SecretReference *stage_secret;   /* or NULL */
         SecretReference *publish_secret; /* or NULL */
+        SecretReference *expand_secret;  /* or NULL */
 } CsiPersistentVolumeSource;
 
 typedef enum FsGroupPolicy {
@@ -99,6 +118,7 @@ typedef struct PersistentVolume {
         ClaimReference *claim;
         VolumeNodeAffinity *node_affinity; /* the nodes from which it can be reached; NULL: all */
         VolumeMode mode;
+        VolumeSize capacity;
         char **mount_options; /* or NULL */
         char **access_modes;
 } PersistentVolume;

@@ -131,6 +131,7 @@ NODE_RULES = {
     "leases": {"get", "create", "update", "patch", "delete"}, "serviceaccounts/token": {"create"},
     "serviceaccounts": {"get"},
     "configmaps": READ, "secrets": READ, "persistentvolumeclaims": {"get"}, "persistentvolumes": {"get"},
+    "persistentvolumeclaims/status": {"get", "update", "patch"},
     "csidrivers": READ, "csinodes": {"get", "create", "update", "patch", "delete"}, "volumeattachments": {"get"},
     "runtimeclasses": READ, "certificatesigningrequests": {"create"} | READ,
 }
@@ -166,7 +167,7 @@ def named_by(pod):
 def secrets_of(volume):
     """The Secrets of a PersistentVolume of a CSI driver."""
     csi = volume["spec"].get("csi") or {}
-    return [csi[key]["name"] for key in ("nodeStageSecretRef", "nodePublishSecretRef") if key in csi]
+    return [csi[key]["name"] for key in ("nodeStageSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef") if key in csi]
 
 
 def is_related(store, node, plural, namespace, name):

@@ -61,7 +61,7 @@ class CsiDriver:
 
     def serve(self):
         names = ("NodeGetInfo", "NodeGetCapabilities", "NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume",
-                 "NodeUnstageVolume", "NodeGetVolumeStats")
+                 "NodeUnstageVolume", "NodeGetVolumeStats", "NodeExpandVolume")
         handlers = {name: grpc.unary_unary_rpc_method_handler(lambda request, context, name=name: self.handle(name, request, context))
                     for name in names}
         self.server = start_server(self.path, {"csi.v1.Node": handlers}, self.server)
@@ -121,6 +121,16 @@ class CsiDriver:
     def do_NodeGetVolumeStats(self, _):
         usages = [field(1, b"".join(field(number + 1, value) for number, value in enumerate(values))) for values in self.usages]
         return b"".join(usages) + (field(2, field(1, 1) + field(2, "worn out")) if self.is_abnormal else b"")
+
+    @staticmethod
+    def parse_NodeExpandVolume(data):
+        return {"id": first(data, 1), "path": first(data, 2), "bytes": first(message(data, 3) or b"", 1, 0), "staging": first(data, 4),
+                "capability": capability_of(message(data, 5)), "secrets": mapping(data, 6)}
+
+    def do_NodeExpandVolume(self, call):
+        if "block" not in call["capability"]:
+            mount("-o", f"remount,size={call['bytes']}", call["path"])
+        return field(1, call["bytes"])
 
     def do_NodeStageVolume(self, call):
         if "block" in call["capability"]:

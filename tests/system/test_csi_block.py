@@ -10,7 +10,7 @@ import failing
 import pytest
 import specs
 import world
-from csi_driver import DRIVER, CsiDriver
+from csi_driver import DRIVER, EXPAND, STAGE, CsiDriver
 from harness import NODE_NAME
 from member import Member
 from test_apiserver_volumes import bind, claim, events_of, volume
@@ -151,6 +151,21 @@ def test_device_of_a_pod_that_ended_without_an_agent_is_given_back(make_member, 
         member.wait_reported_gone(name)
     assert driver.methods()[3:] == ["NodeUnpublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"]
     assert_nothing_left(member)
+
+
+def test_block_device_is_expanded_before_its_pod_starts(make_member, make_driver):
+    member = make_member()
+    driver = make_driver(member, capabilities=[STAGE, EXPAND])
+    block_volume(member, capacity={"storage": "2Gi"})
+    member.api.patch("persistentvolumeclaims", "default", "c", {"status": {"capacity": {"storage": "1Gi"}}}, subresource="status")
+    bind_device(member, "web")
+    member.wait_reported_phase("web", "Running")
+    uid = member.reported("web")["metadata"]["uid"]
+    assert driver.methods() == ["NodeStageVolume", "NodePublishVolume", "NodeExpandVolume"]
+    assert driver.call("NodeExpandVolume") == {
+        "id": HANDLE, "path": block_path(member, "publish", "pv-c", uid), "bytes": 2 << 30, "staging": block_path(member, "staging", "pv-c"),
+        "capability": {"block": True, "mode": 1}, "secrets": {}}
+    wait(lambda: member.api.get("persistentvolumeclaims", "default", "c")["status"]["capacity"] == {"storage": "2Gi"}, member.said)
 
 
 @pytest.mark.parametrize("step", ["csi.staging", "csi.publishing", "csi.unpublished"])

@@ -3,13 +3,15 @@
 
 #include "agent/bundle/csi-volumes.h"
 #include "agent/pods/pod/event-recorder.h"
+#include "agent/pods/pod/pod-volume-expansion.h"
 #include "common/cleanup.h"
 
 static bool volume_may_be_csi(const Volume *volume) {
         return volume->csi || volume->persistent_volume_claim || volume->ephemeral;
 }
 
-static int mount_csi_volume(const PodInstance *pod, const Volume *volume, Error *reterr) {
+static int mount_csi_volume(const PodInstance *pod, const Volume *volume, bool is_starting,
+                            Error *reterr) {
         cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
         int r = find_csi_volume(pod->context->bundle, pod->pod, volume, &csi, reterr);
 
@@ -18,9 +20,10 @@ static int mount_csi_volume(const PodInstance *pod, const Volume *volume, Error 
         if (r < 0)
                 return error_prefixf(reterr, r, "MountVolume.SetUp failed for volume \"%s\" ",
                                      volume->name);
-        return !csi.driver || !pod->context->csi
-                       ? 0
-                       : csi_manager_mount(pod->context->csi, pod->pod, &csi, reterr);
+        if (!csi.driver || !pod->context->csi)
+                return 0;
+        r = csi_manager_mount(pod->context->csi, pod->pod, &csi, reterr);
+        return r < 0 || !is_starting ? r : pod_expand_new_volume(pod, &csi, reterr);
 }
 
 const char *pod_volume_event_reason(const char *message) {
@@ -46,11 +49,12 @@ static void check_running_csi_volume(const PodInstance *pod, const Volume *volum
                 return;
         r = csi_manager_check_running(pod->context->csi, pod->pod->metadata.uid, &csi, &error);
         if (r > 0)
-                r = mount_csi_volume(pod, volume, &error);
+                r = mount_csi_volume(pod, volume, /* is_starting= */ false, &error);
         if (r < 0 && r != -EAGAIN)
                 record_pod_event(pod, NULL, POD_EVENT_WARNING,
                                  pod_volume_event_reason(error_message(&error, r)), "%s",
                                  error_message(&error, r));
+        pod_expand_running_volume(pod, &csi);
 }
 
 void pod_check_running_csi_volumes(const PodInstance *pod) {
@@ -68,7 +72,8 @@ int pod_mount_csi_volumes(const PodInstance *pod, Error *reterr) {
 
         for (size_t i = 0; i < spec->volumes.n; i++) {
                 cleanup_error Error error = ERROR_NULL;
-                int r = mount_csi_volume(pod, &spec->volumes.items[i], &error);
+                int r = mount_csi_volume(pod, &spec->volumes.items[i], /* is_starting= */ true,
+                                         &error);
 
                 if (r >= 0 || (result < 0 && (r == -EAGAIN || result != -EAGAIN)))
                         continue;

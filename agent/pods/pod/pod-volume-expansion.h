@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The expansion of the volumes of a pod: once they are mounted, and while the pod runs. */
+
+#include "agent/model/csi-volume.h"
+#include "agent/pods/pod/pod-instance.h"
+
+/* A volume was mounted for a pod that starts. 0: it has its size, or keeps another one; -EAGAIN
+ * with a message: that is awaited; or -EIO with the kubelet's message. */
+int pod_expand_new_volume(const PodInstance *pod, CsiVolume *volume, Error *reterr);
+
+/* Does what is due for a volume of a pod that runs. Failures are events. */
+void pod_expand_running_volume(const PodInstance *pod, CsiVolume *volume);
