@@ -15,6 +15,7 @@ from harness import NODE_NAME
 from member import Member
 from test_apiserver_volumes import bind, claim, events_of, volume
 from test_csi_claims import ATTACHMENT, HANDLE, csi_driver_object, end_driver, kubelet_path
+from test_ephemeral import add_ephemeral, ephemeral, reported_state
 from world import wait
 
 DEVICE = "/dev/xvda"
@@ -166,6 +167,18 @@ def test_block_device_is_expanded_before_its_pod_starts(make_member, make_driver
         "id": HANDLE, "path": block_path(member, "publish", "pv-c", uid), "bytes": 2 << 30, "staging": block_path(member, "staging", "pv-c"),
         "capability": {"block": True, "mode": 1}, "secrets": {}}
     wait(lambda: member.api.get("persistentvolumeclaims", "default", "c")["status"]["capacity"] == {"storage": "2Gi"}, member.said)
+
+
+def test_ephemeral_container_has_the_device(make_member, make_driver):
+    member = make_member()
+    make_driver(member)
+    block_volume(member)
+    bind_device(member, "web", specs.IDLE)
+    member.wait_reported_phase("web", "Running")
+    add_ephemeral(member, "web", {**ephemeral(script=f"dd if={DEVICE} bs=15 count=1; exit 5"), "volumeDevices": [
+        {"name": "v", "devicePath": DEVICE}]})
+    member.wait_reported("web", lambda _: reported_state(member, "web").get("terminated", {}).get("exitCode") == 5, member.said)
+    assert "sixteen bytes.." in "".join(member.logged("web", "dbg"))
 
 
 @pytest.mark.parametrize("step", ["csi.staging", "csi.publishing", "csi.unpublished"])

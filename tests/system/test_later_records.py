@@ -54,3 +54,23 @@ def test_the_pod_of_a_record_of_a_later_version_keeps_running(node, edit):
     node.wait_running("torn")
     assert {name: node.init(name) for name in before} == before
     assert [node.status(name)["restartCount"] for name in before] == [0, 0]
+
+
+def test_record_of_a_version_that_only_noted_block_devices_is_restored(make_member):
+    """Version 0.3.0 wrote that a container has volumeDevices, and not which."""
+    member = make_member()
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    before, uid = member.init("web"), member.reported("web")["metadata"]["uid"]
+    member.kill9()
+    edit_record(member, uid, with_noted_block_devices)
+    member.start()
+    member.wait_running("web")
+    assert member.init("web") == before and "Cannot restore" not in member.said()
+
+
+def with_noted_block_devices(text):
+    lines = text.split("\n")
+    pod = json.loads(lines[1])
+    pod["spec"]["containers"][0]["volumeDevices"] = {}
+    return "\n".join([lines[0], json.dumps(pod), *lines[2:]])
