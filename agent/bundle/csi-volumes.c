@@ -2,6 +2,7 @@
 #include "agent/bundle/csi-volumes.h"
 
 #include "agent/bundle/claim-volumes.h"
+#include "agent/bundle/selinux-labels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -230,6 +231,15 @@ int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume 
         volume->tokens = json_to_text(tokens, JSON_COMPACT | JSON_SORT_KEYS);
         volume->has_tokens_in_secrets = driver->has_tokens_in_secrets;
         return volume->tokens ? 0 : -ENOMEM;
+}
+
+int csi_volume_add_selinux_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                                 CsiVolume *csi, Error *reterr) {
+        const CsiDriverObject *driver = csi->driver_object;
+
+        if (!driver || !driver->has_selinux_mount || !csi->is_of_one_pod || csi->is_block)
+                return 0;
+        return selinux_mount_label(config, pod, volume, &csi->selinux_label, reterr);
 }
 
 int csi_volume_add_expand_secret(const BundleConfig *config, CsiVolume *volume, Error *reterr) {

@@ -17,6 +17,11 @@ int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *vo
 int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume *volume,
                           Error *reterr);
 
+/* Sets the SELinux label with which it is mounted, if its driver can do that and only one pod at a
+ * time uses it. 0, or -errno with the kubelet's message. */
+int csi_volume_add_selinux_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                                 CsiVolume *csi, Error *reterr);
+
 /* Sets the Secret with which its driver expands it. 0, or -errno with the kubelet's message. */
 int csi_volume_add_expand_secret(const BundleConfig *config, CsiVolume *volume, Error *reterr);
 

@@ -475,3 +475,39 @@ int selinux_shared_label(const BundleConfig *config, const Pod *pod, const Volum
         *ret = TAKE_PTR(label);
         return 0;
 }
+
+static int add_mount_label(const BundleConfig *config, const Pod *pod, const Container *container,
+                           char **label, Error *reterr) {
+        cleanup_with(selinux_labels_done) SeLinuxLabels labels = { 0 };
+        int r = selinux_container_labels(config, pod, container, &labels, reterr);
+
+        if (r < 0)
+                return r;
+        if (*label && !streq(*label, strna(labels.file)))
+                return error_setf(reterr, EINVAL, "multiple SELinux labels found: %s,%s", *label,
+                                  strna(labels.file));
+        if (!*label)
+                *label = TAKE_PTR(labels.file);
+        return 0;
+}
+
+int selinux_mount_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                        char **ret, Error *reterr) {
+        cleanup_free char *label = NULL;
+        const Container *container;
+
+        *ret = NULL;
+        if (!config->has_se_linux ||
+            pod->spec.security_context.se_linux_change_policy == SE_LINUX_CHANGE_RECURSIVE)
+                return 0;
+        pod_foreach_container(container, &pod->spec) {
+                int r = 0;
+
+                if (effective_selinux_options(pod, container) && mounts_volume(container, volume))
+                        r = add_mount_label(config, pod, container, &label, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(label);
+        return 0;
+}

@@ -44,6 +44,13 @@ void selinux_labels_done(SeLinuxLabels *labels);
 int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
                             Error *reterr);
 
+/* The label with which a volume is mounted, so that its files need not be relabelled (kubelet:
+ * GetMountSELinuxLabel): that of the containers that use it and set one, unless the pod wants files
+ * relabelled. '*ret' is NULL for none. 0; -EINVAL with the kubelet's message if they differ; or
+ * another error of selinux_container_labels(). */
+int selinux_mount_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                        char **ret, Error *reterr);
+
 /* The label of files that containers share: of an object or emptyDir volume, or, with NULL, of the
  * pod's own files. It is the label of the containers that use it, without categories if these
  * differ. '*ret' is NULL for none. 0 or -ENOMEM. */

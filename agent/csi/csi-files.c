@@ -33,6 +33,7 @@ void csi_volume_data_done(CsiVolumeData *data) {
         free(data->name);
         free(data->node);
         free(data->attachment);
+        free(data->selinux_label);
         *data = (CsiVolumeData){ 0 };
 }
 
@@ -40,13 +41,15 @@ void csi_volume_data_done(CsiVolumeData *data) {
 
 static char *print_volume_data(const CsiVolumeData *data) {
         cleanup_json json_t *json =
-                data->name ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "attachmentID",
-                                       strna(data->attachment), "driverName", data->driver,
-                                       "nodeName", strna(data->node), "specVolID", data->name,
-                                       "volumeHandle", data->handle, "volumeLifecycleMode",
-                                       data->is_ephemeral ? "Ephemeral" : "Persistent")
-                           : json_pack("{s:s, s:s}", "driverName", data->driver, "volumeHandle",
-                                       data->handle);
+                data->name
+                        ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s*}", "attachmentID",
+                                    strna(data->attachment), "driverName", data->driver, "nodeName",
+                                    strna(data->node), "specVolID", data->name, "volumeHandle",
+                                    data->handle, "volumeLifecycleMode",
+                                    data->is_ephemeral ? "Ephemeral" : "Persistent",
+                                    "seLinuxMountContext", data->selinux_label)
+                        : json_pack("{s:s, s:s, s:s*}", "driverName", data->driver, "volumeHandle",
+                                    data->handle, "seLinuxMountContext", data->selinux_label);
 
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
@@ -194,6 +197,8 @@ static int parse_volume_data(const char *text, size_t length, CsiVolumeData *ret
                 r = json_copy_text(json, "specVolID", &ret->name);
         if (r >= 0)
                 r = json_copy_text(json, "volumeLifecycleMode", &mode);
+        if (r >= 0)
+                r = json_copy_text(json, "seLinuxMountContext", &ret->selinux_label);
         if (r < 0)
                 return r;
         ret->is_ephemeral = streq_ptr(mode, "Ephemeral");

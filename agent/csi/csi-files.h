@@ -16,6 +16,7 @@ typedef struct CsiVolumeData {
         char *name; /* of the volume; NULL: it is a staged one */
         char *node;
         char *attachment;
+        char *selinux_label; /* with which it was mounted; NULL: without one */
         bool is_ephemeral;
         bool is_block; /* not in the file: by its place */
 } CsiVolumeData;

@@ -16,8 +16,9 @@ typedef struct CsiVolumeId {
 typedef struct CsiStage {
         struct CsiStage *next;
         CsiVolumeId id;
-        char *block_name; /* of a block device: of its PersistentVolume; else NULL */
-        bool is_staged;   /* it certainly is */
+        char *block_name;    /* of a block device: of its PersistentVolume; else NULL */
+        bool is_staged;      /* it certainly is */
+        char *selinux_label; /* with which it is staged; NULL: without one */
 } CsiStage;
 
 /* The arguments of the calls that mount a volume; copies. */
@@ -26,7 +27,8 @@ typedef struct CsiMountRequest {
         StringMap publish_context, stage_secrets, publish_secrets, expand_secrets;
         char *fs_type;
         char **mount_options;
-        char *group; /* fsGroup, if it applies to the volume */
+        char *selinux_label; /* or NULL */
+        char *group;         /* fsGroup, if it applies to the volume */
         CsiAccess access;
         bool is_read_only;
         int64_t bytes; /* to which it is expanded; 0: the driver is only asked whether it can */
@@ -34,7 +36,8 @@ typedef struct CsiMountRequest {
 
 typedef enum CsiStep {
         CSI_STEP_NONE,
-        CSI_STEP_MOUNT, /* NodeGetCapabilities, to mount */
+        CSI_STEP_MOUNT,   /* NodeGetCapabilities, to mount */
+        CSI_STEP_RESTAGE, /* NodeUnstageVolume, to stage it with another label */
         CSI_STEP_STAGE,
         CSI_STEP_PUBLISH,
         CSI_STEP_UNPUBLISH,

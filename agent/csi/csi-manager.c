@@ -480,6 +480,7 @@ void csi_manager_on_calls_lost(CsiManager *manager, bool were_read) {
 
 static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void *userdata) {
         CsiManager *manager = userdata;
+        CsiStage *stage;
         CsiMount *mount;
 
         if (pod_uid) {
@@ -491,10 +492,9 @@ static int on_volume_found(const char *pod_uid, const CsiVolumeData *data, void 
                 mount->is_block = data->is_block;
                 return 0;
         }
-        return csi_stage_add(manager, data->driver, data->handle,
-                             data->is_block ? data->name : NULL)
-                       ? 0
-                       : -ENOMEM;
+        stage = csi_stage_add(manager, data->driver, data->handle,
+                              data->is_block ? data->name : NULL);
+        return stage ? text_replace(&stage->selinux_label, data->selinux_label) : -ENOMEM;
 }
 
 int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret) {

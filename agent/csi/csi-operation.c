@@ -28,15 +28,17 @@
 const BackOffLimits csi_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 
 const char *const csi_step_methods[N_CSI_STEPS] = {
-        [CSI_STEP_MOUNT] = "NodeGetCapabilities",      [CSI_STEP_STAGE] = "NodeStageVolume",
-        [CSI_STEP_PUBLISH] = "NodePublishVolume",      [CSI_STEP_UNPUBLISH] = "NodeUnpublishVolume",
-        [CSI_STEP_UNMOUNT] = "NodeGetCapabilities",    [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",
-        [CSI_STEP_CAN_EXPAND] = "NodeGetCapabilities", [CSI_STEP_EXPAND] = "NodeExpandVolume",
+        [CSI_STEP_RESTAGE] = "NodeUnstageVolume",     [CSI_STEP_MOUNT] = "NodeGetCapabilities",
+        [CSI_STEP_STAGE] = "NodeStageVolume",         [CSI_STEP_PUBLISH] = "NodePublishVolume",
+        [CSI_STEP_UNPUBLISH] = "NodeUnpublishVolume", [CSI_STEP_UNMOUNT] = "NodeGetCapabilities",
+        [CSI_STEP_UNSTAGE] = "NodeUnstageVolume",     [CSI_STEP_CAN_EXPAND] = "NodeGetCapabilities",
+        [CSI_STEP_EXPAND] = "NodeExpandVolume",
 };
 
 /* The start of its messages; of a filesystem, and of a block device. */
 static const char *const step_words[N_CSI_STEPS][2] = {
         [CSI_STEP_MOUNT] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
+        [CSI_STEP_RESTAGE] = { "UnmountDevice", "UnmapDevice.TearDownDevice" },
         [CSI_STEP_STAGE] = { "MountVolume.MountDevice", "MapVolume.SetUpDevice" },
         [CSI_STEP_PUBLISH] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
         [CSI_STEP_UNPUBLISH] = { "UnmountVolume.TearDown", "UnmapVolume.UnmapPodDevice" },
@@ -63,6 +65,7 @@ void csi_mount_request_free(CsiMountRequest *request) {
         wipe_map(&request->expand_secrets);
         free(request->fs_type);
         strv_free(request->mount_options);
+        free(request->selinux_label);
         free(request->group);
         free(request);
 }
@@ -126,6 +129,10 @@ static int fill_request(const Pod *pod, const CsiVolume *volume, CsiMountRequest
                 r = text_replace(&request->fs_type, volume->fs_type);
         for (size_t i = 0; volume->mount_options && volume->mount_options[i] && r >= 0; i++)
                 r = strv_append(&request->mount_options, volume->mount_options[i]);
+        if (r >= 0)
+                r = text_replace(&request->selinux_label, volume->selinux_label);
+        if (r >= 0 && volume->selinux_label)
+                r = strv_appendf(&request->mount_options, "context=\"%s\"", volume->selinux_label);
         if (r >= 0 && group->is_set) {
                 request->group = text_format("%" PRId64, group->value);
                 r = request->group ? 0 : -ENOMEM;
@@ -180,6 +187,7 @@ static CsiVolumeData data_of_mount(const CsiMount *mount, char attachment[CSI_NA
                                 .name = mount->name,
                                 .node = (char *) (uintptr_t) node,
                                 .attachment = attachment,
+                                .selinux_label = mount->request->selinux_label,
                                 .is_ephemeral = mount->is_ephemeral };
 }
 
@@ -207,10 +215,13 @@ static int write_stage_data(const CsiMount *mount) {
 
         if (mount->is_block)
                 return write_block_data(mount, NULL);
-        return !directory ? -ENOMEM
-                          : csi_files_write(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME,
-                                            &(CsiVolumeData){ .driver = mount->id.driver,
-                                                              .handle = mount->id.handle });
+        return !directory
+                       ? -ENOMEM
+                       : csi_files_write(mount->manager->kubelet_fd, directory, CSI_STAGE_NAME,
+                                         &(CsiVolumeData){ .driver = mount->id.driver,
+                                                           .handle = mount->id.handle,
+                                                           .selinux_label =
+                                                                   mount->request->selinux_label });
 }
 
 static int remove_publish_files(const CsiMount *mount) {
@@ -254,6 +265,7 @@ void csi_stage_free(CsiManager *manager, CsiStage *stage) {
         LIST_REMOVE(manager->stages, stage);
         csi_volume_id_done(&stage->id);
         free(stage->block_name);
+        free(stage->selinux_label);
         free(stage);
 }
 
@@ -439,6 +451,18 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                 explicit_bzero(body.data, body.length);
 }
 
+/* Takes 'path', NULL: out of memory. Unpublishing and unstaging have the same arguments. */
+static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
+        cleanup_buffer Buffer request = { 0 };
+        int r = path ? encode_csi_unstage_request(mount->id.handle, path, &request) : -ENOMEM;
+
+        free(path);
+        if (r < 0)
+                fail_operation(mount, step, strerror(-r));
+        else
+                csi_mount_call(mount, step, &request);
+}
+
 /* ---- mounting ---- */
 
 int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr) {
@@ -482,13 +506,20 @@ static void publish_volume(CsiMount *mount) {
 }
 
 static void stage_volume(CsiMount *mount) {
-        CsiStage *stage = get_stage(mount);
-        int r = stage ? 0 : -ENOMEM;
+        const char *label = mount->request->selinux_label;
+        CsiStage *stage = find_stage(mount);
+        int r;
 
+        if (stage && !streq_ptr(stage->selinux_label, label)) {
+                call_unmount(mount, CSI_STEP_RESTAGE, csi_mount_stage_path(mount));
+                return;
+        }
         if (stage && stage->is_staged) {
                 publish_volume(mount);
                 return;
         }
+        stage = get_stage(mount);
+        r = stage ? text_replace(&stage->selinux_label, label) : -ENOMEM;
         if (r >= 0)
                 r = write_stage_data(mount);
         DIE_AT("csi.staging");
@@ -517,18 +548,6 @@ static void fail_mount(CsiMount *mount, int64_t code, const char *error) {
 }
 
 /* ---- unmounting ---- */
-
-/* Takes 'path', NULL: out of memory. Unpublishing and unstaging have the same arguments. */
-static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
-        cleanup_buffer Buffer request = { 0 };
-        int r = path ? encode_csi_unstage_request(mount->id.handle, path, &request) : -ENOMEM;
-
-        free(path);
-        if (r < 0)
-                fail_operation(mount, step, strerror(-r));
-        else
-                csi_mount_call(mount, step, &request);
-}
 
 static void end_stage(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
@@ -610,6 +629,19 @@ void csi_mount_take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
         }
 }
 
+/* It was unstaged, to be staged with another label. */
+static void restage_volume(CsiMount *mount) {
+        CsiStage *stage = find_stage(mount);
+        int r = remove_stage_files(mount);
+
+        if (r >= 0 && stage)
+                csi_stage_free(mount->manager, stage);
+        if (r < 0)
+                fail_operation(mount, CSI_STEP_RESTAGE, strerror(-r));
+        else
+                stage_volume(mount);
+}
+
 static void continue_mount(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
 
@@ -619,6 +651,8 @@ static void continue_mount(CsiMount *mount) {
                 end_operation(mount, 0);
         else if (mount->step == CSI_STEP_PUBLISH)
                 finish_mount(mount);
+        else if (mount->step == CSI_STEP_RESTAGE)
+                restage_volume(mount);
         else if (mount->step == CSI_STEP_MOUNT && is_staging(mount))
                 stage_volume(mount);
         else

@@ -10,6 +10,7 @@ void csi_volume_done(CsiVolume *volume) {
         if (volume->tokens)
                 explicit_bzero(volume->tokens, strlen(volume->tokens));
         free(volume->tokens);
+        free(volume->selinux_label);
         *volume = (CsiVolume){ 0 };
 }
 

@@ -14,7 +14,7 @@ typedef enum CsiAccess {
         CSI_ACCESS_READ_WRITE_ONCE_POD,
 } CsiAccess;
 
-/* All but the handle and the tokens is borrowed. */
+/* All but the handle, the tokens and the label is borrowed. */
 typedef struct CsiVolume {
         const char *name; /* of the PersistentVolume; of the volume in the pod if it is ephemeral */
         const char *driver;
@@ -32,6 +32,7 @@ typedef struct CsiVolume {
         bool has_tokens_in_secrets;
         const CsiDriverObject *driver_object; /* NULL: there is none */
         char *tokens;             /* of the pod's service account, as a JSON object; or NULL */
+        char *selinux_label;      /* of all its files, by a mount option; or NULL */
         bool has_pod_info;        /* the driver gets name and service account of the pod */
         bool is_group_by_file;    /* fsGroup applies to each kind of volume, or */
         bool is_group_left_alone; /* to none */

@@ -194,6 +194,7 @@ static const Field csi_driver_spec_fields[] = {
         FIELD("tokenRequests",          LIST,       CsiDriverObject, token_requests,
               .schema = &token_request_schema),
         FIELD("serviceAccountTokenInSecrets", BOOL, CsiDriverObject, has_tokens_in_secrets),
+        FIELD("seLinuxMount",           BOOL,       CsiDriverObject, has_selinux_mount),
 };
 static const Schema csi_driver_spec_schema = {
         .name = "CSIDriverSpec", .size = sizeof(CsiDriverObject),

@@ -99,6 +99,7 @@ typedef struct CsiDriverObject {
         bool requires_republish;
         LIST_OF(TokenProjection) token_requests; /* without paths */
         bool has_tokens_in_secrets;
+        bool has_selinux_mount; /* its volumes can be mounted with a context */
 } CsiDriverObject;
 
 /* storage.k8s.io/v1 VolumeAttachment. */

@@ -17,6 +17,9 @@ static int mount_csi_volume(const PodInstance *pod, const Volume *volume, bool i
 
         if (r > 0)
                 r = csi_volume_add_tokens(pod->context->bundle, pod->pod, &csi, reterr);
+        if (r >= 0)
+                r = csi_volume_add_selinux_label(pod->context->bundle, pod->pod, volume, &csi,
+                                                 reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "MountVolume.SetUp failed for volume \"%s\" ",
                                      volume->name);

@@ -318,6 +318,46 @@ TEST(shared_files_have_the_common_label_or_no_categories)
         EXPECT(!shared(&both));
 }
 
+/* "": it is mounted without a label. */
+static void expect_mount_label(const char *label, const char *message) {
+        static char name[] = "v";
+        Volume volume = { .name = name };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *found = NULL;
+        int r = selinux_mount_label(&config, &pod, &volume, &found, &error);
+
+        EXPECT_STREQ(r < 0 ? error_message(&error, r) : "", message);
+        EXPECT_STREQ(strna(found), label);
+}
+
+TEST(volume_is_mounted_with_the_label_of_the_containers_that_set_one)
+{
+        static char name[] = "v", level[] = "s0:c5,c6", other[] = "s0:c7,c8";
+        VolumeMount mount = { .name = name };
+        SeLinuxOptions options = { .level = level }, others = { .level = other };
+
+        world_init("mounted");
+        set_level("s0:c1,c2\n");
+        for (size_t i = 0; i < 2; i++) {
+                containers[i].volume_mounts.items = &mount;
+                containers[i].volume_mounts.n = 1;
+        }
+        expect_mount_label("", "");
+        containers[2].security_context.se_linux_options = &options; /* does not mount it */
+        expect_mount_label("", "");
+        containers[0].security_context.se_linux_options = &options;
+        expect_mount_label("system_u:object_r:container_file_t:s0:c5,c6", "");
+        pod.spec.security_context.se_linux_change_policy = SE_LINUX_CHANGE_RECURSIVE;
+        expect_mount_label("", "");
+        pod.spec.security_context.se_linux_change_policy = SE_LINUX_CHANGE_MOUNT_OPTION;
+        containers[1].security_context.se_linux_options = &others;
+        expect_mount_label("", "multiple SELinux labels found: "
+                               "system_u:object_r:container_file_t:s0:c5,c6,"
+                               "system_u:object_r:container_file_t:s0:c7,c8");
+        config.has_se_linux = false;
+        expect_mount_label("", "");
+}
+
 TEST(container_contexts_are_read_from_the_policys_files)
 {
         cleanup_with(selinux_label_defaults_done) SeLinuxLabelDefaults found = { 0 };

@@ -2,8 +2,10 @@
 #include "agent/csi/csi-files.h"
 #include "agent/csi/csi-manager.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "tests/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -98,4 +100,78 @@ TEST(volumes_on_the_disk_are_found_and_removed)
         EXPECT(csi_files_remove(fd, other, CSI_MOUNT_NAME) >= 0);
         EXPECT(csi_files_remove(fd, other, CSI_MOUNT_NAME) >= 0);
         EXPECT(faccessat(fd, "pods/u", F_OK, 0) < 0);
+}
+
+/* ---- labels ---- */
+
+typedef struct Calls {
+        char *methods; /* "NodeStageVolume a, …": with the label in its request */
+        int64_t last;
+} Calls;
+
+static bool has_label(const Buffer *request, const char *option) {
+        return request->data && memmem(request->data, request->length, option, strlen(option));
+}
+
+static int record_call(const CsiCallSpec *call, void *userdata) {
+        Calls *calls = userdata;
+
+        calls->last = call->call;
+        if (streq(call->method, "NodeGetCapabilities"))
+                return 0;
+        return text_appendf(&calls->methods, "%s%s%s ", call->method,
+                            has_label(call->request, "context=\"a\"") ? " a" : "",
+                            has_label(call->request, "context=\"b\"") ? " b" : "");
+}
+
+/* The driver stages, and succeeds. */
+static void answer_calls(CsiManager *manager, Calls *calls) {
+        int64_t stages = CSI_STAGE_UNSTAGE_VOLUME;
+
+        while (calls->last > 0) {
+                int64_t call = calls->last;
+
+                calls->last = 0;
+                csi_manager_answer(manager, call, 0, NULL,
+                                   &(CsiNodeAnswer){ .capabilities = { &stages, 1 } });
+        }
+}
+
+static int mount_for(CsiManager *manager, const char *uid, const char *label) {
+        CsiVolume volume = { .name = "v",
+                             .driver = "d",
+                             .handle = (char *) (uintptr_t) "h",
+                             .is_of_one_pod = true,
+                             .selinux_label = (char *) (uintptr_t) label };
+        Pod pod = { .metadata.uid = (char *) (uintptr_t) uid };
+
+        return csi_manager_mount(manager, &pod, &volume, NULL);
+}
+
+TEST(volume_is_staged_again_for_a_pod_with_another_label)
+{
+        char *versions[] = { (char *) (uintptr_t) "1.0.0", NULL };
+        Calls calls = { .last = 0 };
+        sd_event *event;
+        CsiManager *manager = new_manager(&event, test_directory());
+
+        REQUIRE(csi_manager_register(manager, "d", "/e", versions, &(CsiNodeAnswer){ 0 }) >= 0);
+        csi_manager_set_caller(manager, record_call, &calls);
+        EXPECT_EQ(mount_for(manager, "one", "a"), -EAGAIN);
+        answer_calls(manager, &calls);
+        EXPECT_EQ(mount_for(manager, "one", "a"), 0);
+        EXPECT_EQ(mount_for(manager, "two", "b"), -EIO); /* it is of one pod */
+        while (!csi_manager_unmount_pod(manager, "one")) {
+                REQUIRE(sd_event_run(event, 1000000) >= 0);
+                answer_calls(manager, &calls);
+        }
+        EXPECT_EQ(mount_for(manager, "two", "b"), -EAGAIN);
+        answer_calls(manager, &calls);
+        EXPECT_EQ(mount_for(manager, "two", "b"), 0);
+        EXPECT_STREQ(calls.methods,
+                     "NodeStageVolume a NodePublishVolume a NodeUnpublishVolume NodeUnstageVolume "
+                     "NodeStageVolume b NodePublishVolume b ");
+        free(calls.methods);
+        csi_manager_free(manager);
+        sd_event_unref(event);
 }
