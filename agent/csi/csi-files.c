@@ -88,16 +88,26 @@ static int remove_upwards(int kubelet_fd, const char *path) {
         return 0;
 }
 
+/* And what is left of it if an agent died while it wrote it. */
+static int remove_data_file(int fd) {
+        static const char *const names[] = { DATA_NAME, DATA_NAME ".tmp" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++)
+                if (unlinkat(fd, names[i], 0) < 0 && errno != ENOENT)
+                        return -errno;
+        return 0;
+}
+
 int csi_files_remove(int kubelet_fd, const char *directory, const char *subdirectory) {
         cleanup_close int fd = open_no_symlinks(kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
+        int r;
 
         if (fd < 0)
                 return fd == -ENOENT ? 0 : fd;
         if (unlinkat(fd, subdirectory, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 return -errno;
-        if (unlinkat(fd, DATA_NAME, 0) < 0 && errno != ENOENT)
-                return -errno;
-        return remove_upwards(kubelet_fd, directory);
+        r = remove_data_file(fd);
+        return r < 0 ? r : remove_upwards(kubelet_fd, directory);
 }
 
 /* ---- block devices ---- */
@@ -162,6 +172,15 @@ static bool is_path_there(int kubelet_fd, const char *path) {
         return fd != -ENOENT;
 }
 
+static int remove_block_data(int kubelet_fd, const char *directory) {
+        cleanup_close int fd = open_no_symlinks(kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
+        int r = fd < 0 ? fd : remove_data_file(fd);
+
+        if (r >= 0)
+                (void) remove_upwards(kubelet_fd, directory);
+        return r == -ENOENT ? 0 : r;
+}
+
 int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name) {
         cleanup_free char *stage = csi_block_stage_dir(name),
                           *devices = csi_block_publish_dir(name), *data = csi_block_data_dir(name),
@@ -179,7 +198,7 @@ int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name
                 r = remove_directory_entry(kubelet_fd, link, name);
         if (r < 0 || is_path_there(kubelet_fd, stage) || is_path_there(kubelet_fd, devices))
                 return r;
-        return remove_directory_entry(kubelet_fd, data, DATA_NAME);
+        return remove_block_data(kubelet_fd, data);
 }
 
 /* ---- finding ---- */
@@ -245,6 +264,10 @@ static int find_volume(const VolumeSearch *search, const char *pod_uid, const ch
 
         if (r >= 0 && !is_volume_of(&data, pod_uid, directory))
                 r = -EBADMSG;
+        if (r == -ENOENT && /* it is written before anything is mounted */
+            csi_files_remove(search->kubelet_fd, directory,
+                             pod_uid ? CSI_MOUNT_NAME : CSI_STAGE_NAME) >= 0)
+                return 0;
         return r < 0 ? ignore_volume(directory, r)
                      : search->on_found(pod_uid, &data, search->userdata);
 }

@@ -102,6 +102,23 @@ TEST(volumes_on_the_disk_are_found_and_removed)
         EXPECT(faccessat(fd, "pods/u", F_OK, 0) < 0);
 }
 
+TEST(directory_whose_data_was_not_written_is_removed)
+{
+        const CsiVolumeData staged = { .driver = (char *) (uintptr_t) "d",
+                                       .handle = (char *) (uintptr_t) "h" };
+        cleanup_free char *stage = csi_stage_dir("d", "h");
+        cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                          directory = -EBADF;
+
+        REQUIRE(stage && csi_files_write(fd, stage, CSI_STAGE_NAME, &staged) >= 0);
+        directory = openat(fd, stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        REQUIRE(renameat(directory, "vol_data.json", directory, "vol_data.json.tmp") >= 0);
+        n_found = 0;
+        EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
+        EXPECT_EQ(n_found, 0);
+        EXPECT(faccessat(fd, stage, F_OK, 0) < 0);
+}
+
 /* ---- labels ---- */
 
 typedef struct Calls {
