@@ -73,7 +73,8 @@ def _disk(package, testrun_uid):
             with image.locked_root() as root:
                 busybox = os.path.join(root, "bin", "busybox")
                 files = [package, make_oci_archive(CACHE), make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox),
-                         make_sources(CACHE)]
+                         make_sources(CACHE, "system-suite", "tests/system", *glob.glob("tests/*.py", root_dir=TOP), "tests/make-image"),
+                         make_sources(CACHE, "try", "packaging", "manifests")]
                 if OLD_PACKAGE:
                     files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
                 image.build(root, CACHE, files)
@@ -118,10 +119,9 @@ def make_large_archives(cache, count, busybox):
     return made
 
 
-def make_sources(cache):
-    """Makes an archive of the system suite; returns its path."""
-    path = os.path.join(cache, "system-suite.tar")
-    files = ["tests/system", *glob.glob("tests/*.py", root_dir=TOP), "tests/make-image"]
+def make_sources(cache, name, *files):
+    """Makes an archive of these files of the tree; returns its path."""
+    path = os.path.join(cache, f"{name}.tar")
     subprocess.run(["tar", "-C", TOP, "-cf", path, "--exclude=__pycache__", *files], check=True)
     return path
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packaging/try, with programs that are there already, as those of the package are."""
+
+import glob
+import os
+import subprocess
+import tempfile
+
+import harness
+import pytest
+import world
+
+# In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it.
+SCRIPT = """busybox ip link set lo up
+"$@"
+status=$?
+grep mainstay-try /proc/self/mountinfo >&2 && exit 3
+exit $status"""
+
+
+def run_try(propagation, *words, **environment):
+    path = f"{os.path.dirname(harness.program('mainstayd'))}:{os.environ['PATH']}"
+    return subprocess.run(["unshare", "--net", "--mount", "--propagation", propagation, "sh", "-c", SCRIPT, "sh",
+                           os.path.join(harness.TOP, "packaging", "try"), *words],
+                          check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=4 * world.DEADLINE,
+                          env={**os.environ, "PATH": path, **environment})
+
+
+@pytest.fixture(name="directory")
+def _directory():
+    """A directory with a short path, because of the sockets, that pods with users of their own pass through."""
+    with tempfile.TemporaryDirectory(prefix="try-") as directory:
+        os.chmod(directory, 0o711)
+        yield directory
+
+
+@pytest.mark.parametrize("propagation", ["private", "shared"])
+def test_try_runs_all_examples_without_a_build_and_leaves_nothing(propagation, directory):
+    answer = run_try(propagation, "--once", "240", TMPDIR=directory)
+    assert answer.returncode == 0, answer.stdout
+    examples = len(glob.glob(os.path.join(harness.TOP, "manifests", "*.yaml")))
+    assert f"All {examples} pods run." in answer.stdout, answer.stdout
+    assert "== build" not in answer.stdout and f"== use {harness.program('mainstayd')}" in answer.stdout
+    assert os.listdir(directory) == []
+    assert glob.glob(f"{world.CGROUP}/**/mainstay-try-*", recursive=True) == []
+
+
+def test_try_fails_and_reports_the_agents_words_if_the_pods_do_not_run_in_time(directory):
+    answer = run_try("private", "--once", "0", TMPDIR=directory)
+    assert answer.returncode == 1 and os.listdir(directory) == [], answer.stdout
+
+
+def test_try_rejects_unknown_words():
+    answer = run_try("private", "--onec")
+    assert answer.returncode == 2 and "usage: packaging/try [--build] [--once [SECONDS]]" in answer.stdout
