@@ -6,13 +6,22 @@ import os
 import subprocess
 import tempfile
 
+import booted
 import harness
 import pytest
 import world
 
-# In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it.
+# In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it. BUS: with the program that
+# takes systemd's place, which ends with its standard input.
 SCRIPT = """busybox ip link set lo up
-"$@"
+if [ -n "$BUS" ]; then
+    mkfifo "$BUS.in"
+    "$FAKE_SYSTEMD" "$BUS" <"$BUS.in" >"$BUS.out" &
+    exec 9>"$BUS.in"
+    export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$BUS"
+    until [ -S "$BUS" ]; do sleep 0.1; done
+fi
+env ${PRELOAD:+LD_PRELOAD="$PRELOAD" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"} "$@"
 status=$?
 grep mainstay-try /proc/self/mountinfo >&2 && exit 3
 exit $status"""
@@ -43,6 +52,17 @@ def test_try_runs_all_examples_without_a_build_and_leaves_nothing(propagation, d
     assert "== build" not in answer.stdout and f"== use {harness.program('mainstayd')}" in answer.stdout
     assert os.listdir(directory) == []
     assert glob.glob(f"{world.CGROUP}/**/mainstay-try-*", recursive=True) == []
+
+
+def test_try_runs_all_examples_as_a_part_of_a_service(directory):
+    """The agent then leaves its mounts to another unit; a descendant of a service has INVOCATION_ID, too."""
+    with tempfile.TemporaryDirectory(prefix="bus-") as bus:
+        systemd = booted.Systemd(bus)
+        systemd.end()
+        answer = run_try("shared", "--once", "240", TMPDIR=directory, INVOCATION_ID="0123456789abcdef0123456789abcdef", BUS=f"{bus}/own",
+                         FAKE_SYSTEMD=f"{bus}/fake-systemd", PRELOAD=systemd.library)
+    assert answer.returncode == 0 and " pods run." in answer.stdout, answer.stdout
+    assert os.listdir(directory) == []
 
 
 def test_try_fails_and_reports_the_agents_words_if_the_pods_do_not_run_in_time(directory):
