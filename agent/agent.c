@@ -267,7 +267,7 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
             (pods.containers_started > 0 || pods.pods_desired == 0))
                 apiserver_start_now(agent->apiserver);
         if (pods.containers_started != agent->last_containers_started)
-                memory_trim_timer_schedule(agent->memory_trim_timer);
+                memory_trim_timer_schedule();
         agent->last_containers_started = pods.containers_started;
         return 0;
 }
@@ -384,7 +384,7 @@ static void on_desired_pods_recomputed(void *userdata) {
         if (agent->http_server)
                 http_server_notify_objects(agent->http_server, HTTP_DATA_OBJECTS);
         agent_schedule_status_update(userdata);
-        memory_trim_timer_schedule(agent->memory_trim_timer);
+        memory_trim_timer_schedule();
 }
 
 static int build_desired_state(Agent *agent) {
@@ -552,7 +552,7 @@ static int build_event_loop(Agent *agent) {
                                      on_status_update_due, agent);
         if (r < 0)
                 return r;
-        r = memory_trim_timer_new(agent->event, &agent->memory_trim_timer);
+        r = memory_trim_timer_start(agent->event);
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
@@ -728,7 +728,7 @@ static void agent_done(Agent *agent) {
         event_store_free(agent->events);
         agent_free_node_api(agent);
         sd_event_source_disable_unref(agent->status_source);
-        sd_event_source_disable_unref(agent->memory_trim_timer);
+        memory_trim_timer_end();
         sd_event_unref(agent->event);
         config_done(&agent->config);
         machine_info_done(&agent->node);

@@ -15,6 +15,7 @@
 #include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory-trim-timer.h"
 #include "common/process-dump.h"
 #include "common/strv.h"
 #include "common/text.h"
@@ -32,7 +33,7 @@ static void dump_agent(const Agent *agent, FILE *out) {
         dump_line(out, 1, "log level: %s", log_level_name(log_level()));
         agent_paths_dump(&agent->paths, out);
         dump_line(out, 1, "cgroup driver: %s", agent->has_slices ? "systemd" : "cgroupfs");
-        dump_timer(out, 1, "memory is released", agent->memory_trim_timer);
+        memory_trim_timer_dump(out, 1);
 }
 
 static void dump_modules(const Agent *agent, FILE *out) {

@@ -67,7 +67,6 @@ typedef struct Agent {
         SteadyClock clock;
         sd_event *event;
         sd_event_source *status_source;
-        sd_event_source *memory_trim_timer; /* scheduled after bursts of work */
         ImageStore *images;
         ManualPulls manual_pulls;
         DesiredState *desired;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A timer that calls memory_trim() after a burst of work. */
+/* The timer of this process that calls memory_trim() after a burst of work. */
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
-/* Off at first. 0 or -errno. */
-int memory_trim_timer_new(sd_event *event, sd_event_source **ret);
+/* Creates it; before that, and after the end, requests do nothing. 0 or -errno. */
+int memory_trim_timer_start(sd_event *event);
+void memory_trim_timer_end(void);
 
 /* Two seconds after the first call: in a long burst of work it fires a few times. */
-void memory_trim_timer_schedule(sd_event_source *timer);
+void memory_trim_timer_schedule(void);
 
-/* About 0.2 s after the last call. */
-void memory_trim_timer_restart(sd_event_source *timer);
+/* About 0.2 s after the last call, and no later than two seconds after the first one of either
+ * kind. */
+void memory_trim_timer_restart(void);
+
+/* Prints when it fires, see dump_timer(). */
+void memory_trim_timer_dump(FILE *out, unsigned depth);

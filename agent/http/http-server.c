@@ -45,7 +45,6 @@ struct HttpServer {
 
         sd_event_source *listen_source;      /* a client connects; off while there are too many */
         sd_event_source *accept_retry_timer; /* after descriptors have run out */
-        sd_event_source *memory_trim_timer;  /* a list of pods leaves holes in the heap */
         int spare_fd; /* closed to accept and refuse a client when descriptors have run out */
         MhdLoop mhd;
 
@@ -148,7 +147,7 @@ static void on_mhd_request_completed(void *userdata, struct MHD_Connection *http
                 return;
         http_connection_set_access_take(connection, NULL, NULL);
         http_connection_set_deadline(connection);
-        memory_trim_timer_restart(((HttpServer *) userdata)->memory_trim_timer);
+        memory_trim_timer_restart(); /* a list of pods leaves holes in the heap */
 }
 
 /* ---- accepting clients ---- */
@@ -449,9 +448,6 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         r = add_http_event_sources(server, fd);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", config->socket_path);
-        r = memory_trim_timer_new(server->event, &server->memory_trim_timer);
-        if (r < 0)
-                return error_prefixf(reterr, r, "%s", config->socket_path);
         r = watch_users(server);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot watch /etc/passwd");
@@ -481,7 +477,6 @@ HttpServer *http_server_free(HttpServer *server) {
                 remove_http_socket(server);
         sd_event_source_disable_unref(server->listen_source);
         sd_event_source_disable_unref(server->accept_retry_timer);
-        sd_event_source_disable_unref(server->memory_trim_timer);
         sd_event_unref(server->event);
         close_fd(server->spare_fd);
         free(server->socket_path);
@@ -498,5 +493,4 @@ void http_server_dump(const HttpServer *server, FILE *out) {
                   UNBOUNDED_STREAMS_MAX + UNBOUNDED_STREAMS_OF_ROOT);
         dump_line(out, 1, "log processes: %u of %d", server->log_processes.n, LOG_PROCESSES_MAX);
         dump_timer(out, 1, "clients are accepted again", server->accept_retry_timer);
-        dump_timer(out, 1, "memory is released", server->memory_trim_timer);
 }

@@ -32,10 +32,7 @@ static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
 }
 
 static void on_curl_settled(void *userdata) {
-        const KubeConnections *connections = userdata;
-
-        if (connections->client && connections->client->memory_trim_timer)
-                memory_trim_timer_restart(connections->client->memory_trim_timer);
+        memory_trim_timer_restart(); /* of what the libraries used for the request */
         kube_connections_process_queue(userdata);
 }
 

@@ -64,8 +64,6 @@ struct KubeClient {
         char *token_error;
 
         ClockWatch *clock_watch;
-        sd_event_source *memory_trim_timer; /* memory of the libraries that a request used is not
-                                             * needed until the next request */
         bool is_reached;
         bool was_unreachable; /* since the client was created */
         bool was_down;        /* since it was reached last, no server listened */

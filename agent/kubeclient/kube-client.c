@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/list.h"
 #include "common/log.h"
-#include "common/memory-trim-timer.h"
 #include "common/text.h"
 
 #include <fcntl.h>
@@ -328,9 +327,6 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
         r = clock_watch_new(event, on_client_clock_set, client, &client->clock_watch);
         if (r < 0)
                 return r;
-        r = memory_trim_timer_new(event, &client->memory_trim_timer);
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(client);
         return 0;
 }
@@ -348,7 +344,6 @@ KubeClient *kube_client_free(KubeClient *client) {
         }
         if (client->connections)
                 kube_connections_drain(client->connections, true);
-        sd_event_source_disable_unref(client->memory_trim_timer);
         free_server_settings(client);
         secret_free(client->token);
         free(client->token_file);

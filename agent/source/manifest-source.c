@@ -44,7 +44,6 @@ struct ManifestSource {
         char *directory;
         FsyncQueue *sync;
         sd_event_source *timer;
-        sd_event_source *memory_trim_timer; /* after a question, until the next one */
         ClockWatch *clock_watch;
         Child *child;
         bool is_clock_set;  /* since the child was started */
@@ -379,7 +378,7 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
                 take_source_answer(source, result);
         if (!source->is_preparing)
                 schedule_next_question(source);
-        memory_trim_timer_restart(source->memory_trim_timer);
+        memory_trim_timer_restart();
 }
 
 static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
@@ -530,9 +529,6 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = add_source_timer(source);
         if (r < 0)
                 return r;
-        r = memory_trim_timer_new(config->event, &source->memory_trim_timer);
-        if (r < 0)
-                return r;
         r = clock_watch_new(config->event, on_source_clock_set, source, &source->clock_watch);
         if (r < 0)
                 return r;
@@ -555,7 +551,6 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         stick_watch_free(source->stick_watch);
         child_free(source->child);
         sd_event_source_disable_unref(source->timer);
-        sd_event_source_disable_unref(source->memory_trim_timer);
         fsync_queue_free(source->sync);
         source_in_use_done(&source->in_use);
         source_in_use_done(&source->other);
