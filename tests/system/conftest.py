@@ -192,6 +192,21 @@ def fixture_make_member(with_image, api):
         node.finish()
 
 
+@pytest.fixture(name="make_clocked_member")
+def fixture_make_clocked_member(with_image, api, library):
+    """Nodes that have joined the API server, for which the test makes time pass."""
+    nodes = []
+
+    def make(**options):
+        node = clocked_nodes.ClockedMember(library, api, **with_image(options))
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
 @pytest.fixture(scope="module", name="shared_node")
 def fixture_shared_node(archive, image_store):
     """One node for all tests of a file, for those that only look or that leave it as it was."""

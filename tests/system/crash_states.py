@@ -378,7 +378,8 @@ class Recording:
 
     def choices(self, end, chance, samples):
         """Sets of operations that were not synced: none, all, all but the data, only the data, and some at random."""
-        loose = [i for i in range(end) if i not in self.certain(end)]
+        certain = self.certain(end)
+        loose = [i for i in range(end) if i not in certain]
         data = {i for i in loose if self.operations[i][0] in ("data", "cut")}
         yield from (set(), set(loose), set(loose) - data, data)
         for _ in range(samples):

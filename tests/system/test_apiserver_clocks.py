@@ -5,7 +5,6 @@ import os
 import re
 import time
 
-import clocked
 import pytest
 import specs
 import world
@@ -17,20 +16,6 @@ from world import wait
 DAY = 86400
 BOOTSTRAP = "b00tstr.ap-t0ken-55aa"
 YEARS = 10 * 365 * DAY
-
-
-@pytest.fixture(name="make_clocked")
-def fixture_make_clocked(archive, api, library):
-    nodes = []
-
-    def make(**options):
-        node = clocked.ClockedMember(library, api, **{"archive": archive, **options})
-        nodes.append(node)
-        return node
-
-    yield make
-    for node in nodes:
-        node.finish()
 
 
 @pytest.fixture(name="relay")
@@ -52,8 +37,8 @@ def tokens(member):
 
 
 @pytest.mark.parametrize("seconds,is_compacted", [(300, False), (DAY, False), (DAY, True)])
-def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocked, seconds, is_compacted):
-    member = behind(relay, make_clocked)
+def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocked_member, seconds, is_compacted):
+    member = behind(relay, make_clocked_member)
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
     member.bind("reads", specs.container(volumeMounts=[specs.mount("v", "/settings")]),
                 volumes=[{"name": "v", "configMap": {"name": "settings"}}])
@@ -98,8 +83,8 @@ def wait_for_the_year(member, shift):
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
-def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
-    member = make_clocked(start=False)
+def test_wrong_clock_is_reported_and_static_pods_run(make_clocked_member, shift):
+    member = make_clocked_member(start=False)
     member.set_clock(shift)
     member.start()
     member.launch(specs.pod("own"))
@@ -113,8 +98,8 @@ def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
-def test_clock_change_stops_no_pod(make_clocked, shift):
-    member = make_clocked()
+def test_clock_change_stops_no_pod(make_clocked_member, shift):
+    member = make_clocked_member()
     inits = run_bound_pods(member, "web")
     member.set_clock(shift)
     member.api.drop_connections()
@@ -126,8 +111,8 @@ def test_clock_change_stops_no_pod(make_clocked, shift):
     assert_untouched(member, inits)
 
 
-def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(make_clocked):
-    member = make_clocked(start=False)
+def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(make_clocked_member):
+    member = make_clocked_member(start=False)
     bootstrap = os.path.join(member.directory, "bootstrap")
     member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
     member.api.kubeconfig(bootstrap, token=BOOTSTRAP)
