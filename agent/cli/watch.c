@@ -3,9 +3,9 @@
 
 #include "agent/cli/agent-client.h"
 #include "agent/cli/words.h"
-#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
+#include "common/line-buffer.h"
 
 enum {
         EVENT_MAX = 16 * 1024 * 1024 /* one event of a watch */
@@ -14,12 +14,12 @@ enum {
 typedef struct WatchStream {
         watch_object_t on_object;
         void *userdata;
-        Buffer line; /* the incomplete last one of the data received so far */
+        LineBuffer lines;
         bool is_enough;
 } WatchStream;
 
 static void watch_stream_done(WatchStream *watch) {
-        buffer_done(&watch->line);
+        line_buffer_done(&watch->lines);
 }
 
 static int handle_watch_line(const WatchStream *watch, const char *line, size_t length) {
@@ -34,16 +34,12 @@ static int handle_watch_line(const WatchStream *watch, const char *line, size_t 
 
 static int on_watch_stream_data(const char *data, size_t length, void *userdata) {
         WatchStream *watch = userdata;
-        char *newline;
-        int r;
+        int r = line_buffer_push(&watch->lines, data, length, EVENT_MAX);
+        const char *line;
+        size_t n;
 
-        r = buffer_append(&watch->line, data, length, EVENT_MAX);
-        while (r == 0 && (newline = memchr(watch->line.data, '\n', watch->line.length))) {
-                size_t n = (size_t) (newline + 1 - watch->line.data);
-
-                r = handle_watch_line(watch, watch->line.data, n);
-                buffer_drop(&watch->line, n);
-        }
+        while (r == 0 && line_buffer_take(&watch->lines, &line, &n))
+                r = handle_watch_line(watch, line, n);
         watch->is_enough = r > 0;
         return r;
 }

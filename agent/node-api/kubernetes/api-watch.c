@@ -4,7 +4,6 @@
  * the client reads, in the body of the reply or in messages of a WebSocket. Nothing is queued here:
  * the agent ends the watch of a client that is too slow, and the client lists again. */
 
-#include "agent/node-api/http/byte-queue.h"
 #include "agent/node-api/kubernetes/client-watch.h"
 #include "agent/node-api/kubernetes/object-poll.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -12,6 +11,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/line-buffer.h"
 
 #include <inttypes.h>
 #include <sys/epoll.h>
@@ -32,8 +32,8 @@ typedef struct AgentWatch {
         sd_event_source *source; /* the agent has sent something; off while the client reads */
         ObjectPoll *poll;        /* for kinds that the agent cannot watch; or NULL */
         sd_event_source *timeout;
-        ByteQueue in; /* no whole line of the agent's, or some */
-        char *out;    /* events; NULL: none wait */
+        LineBuffer in; /* of the agent */
+        char *out;     /* events; NULL: none wait */
         size_t out_length, out_sent;
         bool is_over, has_finished;
 } AgentWatch;
@@ -45,7 +45,7 @@ static void watch_stream_free(void *userdata) {
         sd_event_source_disable_unref(stream->timeout);
         object_poll_free(stream->poll);
         close_fd(stream->fd);
-        byte_queue_done(&stream->in);
+        line_buffer_done(&stream->in);
         free(stream->out);
         client_watch_done(&stream->watch);
         free(stream);
@@ -95,16 +95,13 @@ static int keep_watch_events(AgentWatch *stream, FILE *out, char **text, const s
 
 /* The first line of the agent that waits; 0: there is no whole one. */
 static int take_agent_line(AgentWatch *stream, FILE *out) {
-        size_t length = byte_queue_length(&stream->in);
-        const char *start = length > 0 ? byte_queue_bytes(&stream->in) : NULL;
-        const char *end = start ? memchr(start, '\n', length) : NULL;
+        const char *line;
+        size_t length;
         int r;
 
-        if (!end)
+        if (!line_buffer_take(&stream->in, &line, &length))
                 return 0;
-        r = client_watch_take_line(&stream->watch, start, (size_t) (end - start),
-                                   now_realtime_usec(), out);
-        byte_queue_consume(&stream->in, (size_t) (end - start) + 1);
+        r = client_watch_take_line(&stream->watch, line, length, now_realtime_usec(), out);
         return r < 0 ? r : 1;
 }
 
@@ -138,7 +135,7 @@ static int receive_agent_lines(AgentWatch *stream) {
                 return -errno;
         if (n == 0)
                 return -ECONNRESET;
-        r = byte_queue_append(&stream->in, WATCH_LINE_MAX, bytes, (size_t) n);
+        r = line_buffer_push(&stream->in, bytes, (size_t) n, WATCH_LINE_MAX);
         return r < 0 ? r : 1;
 }
 
@@ -314,8 +311,8 @@ static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
         if (is_polled(stream->watch.resource))
                 return start_watch_poll(request, stream);
         stream->fd = TAKE_FD(request->reply_fd);
-        r = byte_queue_append(&stream->in, WATCH_LINE_MAX, request->reply_body,
-                              request->reply_length);
+        r = line_buffer_push(&stream->in, request->reply_body, request->reply_length,
+                             WATCH_LINE_MAX);
         if (r < 0)
                 return r;
         r = sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,

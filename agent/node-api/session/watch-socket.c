@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/line-buffer.h"
 
 #define LINGER_USEC (30 * USEC_PER_SEC) /* for the client to close, once the watch has ended */
 
@@ -39,8 +40,7 @@ static int on_watch_socket_lingered(sd_event_source *source, uint64_t usec, void
 
 static int send_event_messages(WatchSocket *watch, const char *text, size_t length) {
         while (length > 0) {
-                const char *newline = memchr(text, '\n', length);
-                size_t n = newline ? (size_t) (newline - text) + 1 : length;
+                size_t n = text_line_length(text, length);
                 int r = websocket_send(watch->socket, true, text, n);
 
                 if (r < 0)
