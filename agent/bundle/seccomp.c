@@ -42,13 +42,17 @@ enum {
 #define SCMP_ARCHITECTURE "SCMP_ARCH_RISCV64"
 #endif
 
+/* One of a file has one of the two, the built-in one has none. */
 struct SeccompProfile {
-        char *text; /* JSON without spaces; NULL: the built-in one */
+        json_t *root;
+        char *text; /* JSON without spaces, in a fraction of the memory */
 };
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile) {
-        if (profile)
-                free(profile->text);
+        if (!profile)
+                return NULL;
+        json_decref(profile->root);
+        free(profile->text);
         free(profile);
         return NULL;
 }
@@ -58,15 +62,20 @@ int seccomp_profile_builtin(SeccompProfile **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static int profile_new(const json_t *root, SeccompProfile **ret) {
-        cleanup_with(seccomp_profile_freep) SeccompProfile *profile = calloc(1, sizeof(*profile));
+static int profile_new(json_t *root, SeccompProfile **ret) {
+        int r = seccomp_profile_builtin(ret);
 
-        if (!profile)
-                return -ENOMEM;
-        profile->text = json_to_text(root, JSON_COMPACT);
+        if (r >= 0)
+                (*ret)->root = json_incref(root);
+        return r;
+}
+
+/* For one that is kept. */
+static int compact_profile(SeccompProfile *profile) {
+        profile->text = json_to_text(profile->root, JSON_COMPACT);
         if (!profile->text)
                 return -ENOMEM;
-        *ret = TAKE_PTR(profile);
+        json_decref(TAKE_PTR(profile->root));
         return 0;
 }
 
@@ -75,6 +84,8 @@ static json_t *profile_document(const SeccompProfile *profile) {
         unsigned failures = json_failed_allocations();
         json_t *root = NULL;
 
+        if (profile->root)
+                return json_incref(profile->root);
         if (profile->text) {
                 (void) json_parse_text(profile->text, strlen(profile->text), 0, &root, NULL);
                 return root;
@@ -88,9 +99,9 @@ static json_t *profile_document(const SeccompProfile *profile) {
 
 int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Error *reterr) {
         cleanup_free char *text = NULL;
+        cleanup_json json_t *root = NULL;
         json_error_t error;
         size_t length;
-        json_t *root;
         int r;
 
         r = read_file_at(dir_fd, path, PROFILE_BYTES_MAX, &text, &length);
@@ -104,13 +115,23 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
                 return error_setf(reterr, EINVAL,
                                   "the seccomp profile '%s' is not valid JSON: %d:%d: %s", path,
                                   error.line, error.column, error.text);
-        if (json_text(root, "defaultAction"))
-                r = profile_new(root, ret);
-        else
-                r = error_setf(reterr, EINVAL, "the seccomp profile '%s' has no defaultAction",
-                               path);
-        json_decref(root);
-        return r;
+        if (!json_text(root, "defaultAction"))
+                return error_setf(reterr, EINVAL, "the seccomp profile '%s' has no defaultAction",
+                                  path);
+        return profile_new(root, ret);
+}
+
+static int load_kept_profile(const char *path, SeccompProfile **ret, Error *reterr) {
+        cleanup_with(seccomp_profile_freep) SeccompProfile *profile = NULL;
+        int r = seccomp_profile_load(AT_FDCWD, path, &profile, reterr);
+
+        if (r < 0)
+                return r;
+        r = compact_profile(profile);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(profile);
+        return 0;
 }
 
 static bool has_capability(uint64_t capabilities, const json_t *name) {
@@ -258,7 +279,7 @@ json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabili
 int seccomp_profile_load_first(const char *const *paths, SeccompProfile **ret) {
         for (; *paths; paths++) {
                 cleanup_error Error error = ERROR_NULL;
-                int r = seccomp_profile_load(AT_FDCWD, *paths, ret, &error);
+                int r = load_kept_profile(*paths, ret, &error);
 
                 if (r >= 0)
                         return 0;
@@ -279,5 +300,5 @@ int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *
                 return seccomp_profile_load_first(places, ret);
         if (streq(path, "builtin"))
                 return seccomp_profile_builtin(ret);
-        return seccomp_profile_load(AT_FDCWD, path, ret, reterr);
+        return load_kept_profile(path, ret, reterr);
 }
