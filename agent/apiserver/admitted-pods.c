@@ -135,7 +135,7 @@ void admitted_pods_add(AdmittedPods *pods, const Pod *pod) {
         const OwnerReference *owner = object_controller(&pod->metadata);
         cleanup_free char *name = NULL, *json = NULL;
 
-        if (!pod_is_of_api(pod) || !object_is_of_daemonset(&pod->metadata))
+        if (!pod_is_of_api(pod) || !object_controlling_daemonset(&pod->metadata))
                 return;
         name = format_name(pod->metadata.namespace, owner->uid);
         json = print_admitted_pod(pod);

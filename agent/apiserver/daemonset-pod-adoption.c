@@ -16,7 +16,7 @@
 static bool is_of_same_daemonset(const AdoptionSearch *search, const AdoptionCandidate *candidate) {
         return search->is_of_daemonset && candidate->is_evaluated_here &&
                !pod_is_of_api(candidate->pod) &&
-               object_is_of_daemonset(&candidate->pod->metadata) &&
+               object_controlling_daemonset(&candidate->pod->metadata) &&
                objects_have_same_controller(&candidate->pod->metadata, &search->desired->metadata);
 }
 

@@ -161,11 +161,8 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 }
 
 static DaemonSetState *find_owner_daemonset(const DaemonSetController *controller, const Pod *pod) {
-        DaemonSetState *state =
-                object_is_of_daemonset(&pod->metadata)
-                        ? find_daemonset_by_uid(controller,
-                                                strna(object_controller(&pod->metadata)->uid))
-                        : NULL;
+        const OwnerReference *owner = object_controlling_daemonset(&pod->metadata);
+        DaemonSetState *state = owner ? find_daemonset_by_uid(controller, strna(owner->uid)) : NULL;
         const DaemonSet *set = state ? daemonset_state_set(state) : NULL;
         ObjectIdentity identity;
 

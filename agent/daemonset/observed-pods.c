@@ -41,8 +41,9 @@ void observed_pods_done(ObservedPods *observed) {
 }
 
 bool local_pod_is_owned_by_uid(const Pod *pod, const char *uid) {
-        return !pod_is_of_api(pod) && object_is_of_daemonset(&pod->metadata) &&
-               streq_ptr(object_controller(&pod->metadata)->uid, uid);
+        const OwnerReference *owner = object_controlling_daemonset(&pod->metadata);
+
+        return !pod_is_of_api(pod) && owner && streq_ptr(owner->uid, uid);
 }
 
 bool observed_pods_have_owner(const ObservedPods *observed, const char *uid) {

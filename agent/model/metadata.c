@@ -38,11 +38,13 @@ static bool is_same_api_group(const char *a, const char *b) {
         return length == api_group_length(b) && strncmp(a, b, length) == 0;
 }
 
-bool object_is_of_daemonset(const ObjectMeta *metadata) {
+const OwnerReference *object_controlling_daemonset(const ObjectMeta *metadata) {
         const OwnerReference *owner = object_controller(metadata);
 
         return owner && streq_ptr(owner->kind, "DaemonSet") &&
-               is_same_api_group(strna(owner->api_version), "apps/v1");
+                               is_same_api_group(strna(owner->api_version), "apps/v1")
+                       ? owner
+                       : NULL;
 }
 
 bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b) {

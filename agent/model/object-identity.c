@@ -47,12 +47,12 @@ bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b) {
 }
 
 bool object_is_controlled_by_daemonset(const ObjectMeta *object, const ObjectIdentity *set) {
-        const OwnerReference *controller = object_controller(object);
+        const OwnerReference *controller = object_controlling_daemonset(object);
         ObjectIdentity owner;
 
         if (!controller || !controller->uid)
                 return false;
         owner = (ObjectIdentity){ object->source, object->namespace, controller->name,
                                   controller->uid };
-        return object_identities_equal(&owner, set) && object_is_of_daemonset(object);
+        return object_identities_equal(&owner, set);
 }

@@ -148,7 +148,7 @@ char *print_pod_source(const PodSource *source, const Pod *pod) {
         if (source->kind == POD_SOURCE_ORPHAN)
                 return strdup("left by a DaemonSet");
         daemonset_source = print_daemonset_source(source);
-        if (!daemonset_source || !object_is_of_daemonset(&pod->metadata))
+        if (!daemonset_source || !object_controlling_daemonset(&pod->metadata))
                 return TAKE_PTR(daemonset_source);
         return text_format("evaluated (%s)", daemonset_source);
 }

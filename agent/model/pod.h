@@ -552,7 +552,9 @@ bool pod_is_critical(const PodSpec *spec);
 
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
-bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is one of apps/v1 */
+
+/* That owner, if it is a DaemonSet of apps/v1; or NULL. */
+const OwnerReference *object_controlling_daemonset(const ObjectMeta *metadata);
 
 /* Both have the same controller: source, UID, kind, API group and namespace. A user may write any
  * owner reference, but only into objects of the user's own namespaces. */

@@ -481,7 +481,7 @@ void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const
         PodEntry *entry = find_pod_entry(manager, metadata);
         PodWorker *worker = entry ? entry->worker : NULL;
 
-        if (worker && object_is_of_daemonset(&pod_worker_pod(worker)->metadata))
+        if (worker && object_controlling_daemonset(&pod_worker_pod(worker)->metadata))
                 pod_worker_delete(worker, -1, reason);
         else if (worker)
                 pod_worker_terminate(worker, reason);
