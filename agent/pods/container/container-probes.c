@@ -147,7 +147,6 @@ static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         p->probes->callbacks->kill(&probe_worker_spec(p)->termination_grace_period_seconds,
                                    strna(message), p->probes->userdata);
         stop_probe_worker(p);
-        pod_instance_mark_dirty(c->pod);
 }
 
 static void apply_probe_verdict(ProbeWorker *p, ProbeVerdict verdict, const char *message) {

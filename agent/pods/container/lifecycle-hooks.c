@@ -46,7 +46,6 @@ static void on_lifecycle_hook_done(HandlerResult result, const char *message, vo
         container_machine_on_hook_done(c->machine, failure);
         if (is_post_start)
                 hooks->on_post_start_done(hooks->userdata);
-        pod_instance_mark_dirty(c->pod);
 }
 
 void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop) {

@@ -343,7 +343,6 @@ static int on_container_retry(sd_event_source *source, uint64_t usec, void *user
         PodContainer *c = userdata;
 
         container_machine_on_retry(c->instance.machine, c->callbacks->may_start(c, c->userdata));
-        pod_instance_mark_dirty(c->instance.pod);
         return 0;
 }
 

@@ -716,19 +716,19 @@ static void on_volumes_retry(void *userdata) {
 
 void pod_worker_on_objects_changed(PodWorker *worker) {
         const Pod *pod = worker->instance.pod;
+        bool has_csi_volume = pod_has_csi_volume(pod);
         bool may_start = worker->sandbox.state == WORKER_RETRY_WAIT &&
-                         worker->sandbox.retry_state == WORKER_NO_SANDBOX;
+                         worker->sandbox.retry_state == WORKER_NO_SANDBOX &&
+                         (pod_has_data_volume(pod) || has_csi_volume ||
+                          pod->spec.priority_class_name || pod->spec.runtime_class_name);
 
         pod_worker_update_volumes(worker);
-        if (pod_has_csi_volume(pod)) {
+        if (has_csi_volume)
                 worker->has_checked_csi = false;
-                pod_instance_mark_dirty(&worker->instance);
-        }
-        if (may_start && (pod_has_data_volume(pod) || pod_has_csi_volume(pod) ||
-                          pod->spec.priority_class_name || pod->spec.runtime_class_name)) {
+        if (may_start)
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
+        if (has_csi_volume || may_start)
                 pod_instance_mark_dirty(&worker->instance);
-        }
         for (size_t i = 0; i < worker->containers.n; i++) {
                 PodContainer *container = worker->containers.items[i];
 
