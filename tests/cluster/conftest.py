@@ -97,10 +97,12 @@ def pytest_collection_modifyitems(items):
     worker; so have those of a file that share a node."""
     seconds = {}
     for item in items:
-        name = ("disruption" if "own_plane" in item.fixturenames else
+        marked = item.get_closest_marker("xdist_group")
+        name = (marked.args[0] if marked else "disruption" if "own_plane" in item.fixturenames else
                 item.path.name if "module_node" in item.fixturenames else item.nodeid)
         seconds[name] = seconds.get(name, 0) + durations.duration_of(item.nodeid)
-        item.add_marker(pytest.mark.xdist_group(name))
+        if not marked:
+            item.add_marker(pytest.mark.xdist_group(name))
     items.sort(key=lambda item: seconds[item.get_closest_marker("xdist_group").args[0]], reverse=True)
 
 

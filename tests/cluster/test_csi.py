@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSI host path driver with its sidecars, laid out as published, on a node of a real control plane. MAINSTAY_CSI
-names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher and csi-provisioner;
-without it these tests are left out."""
+names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher, csi-provisioner and
+csi-resizer; without it these tests are left out."""
 
 import json
 import os
 import subprocess
 
 import grpc
+import pytest
 import specs
 import world
 from specs import mount
@@ -16,6 +17,7 @@ from world import wait
 PROGRAMS = os.environ.get("MAINSTAY_CSI")
 MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
 DRIVER = "hostpath.csi.k8s.io"
+RESIZER = "registry.k8s.io/sig-storage/csi-resizer:v2.2.0"
 ATTACHER, PROVISIONER = "registry.k8s.io/sig-storage/csi-attacher:v4.12.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
 PLUGIN, REGISTRAR = "registry.k8s.io/sig-storage/hostpathplugin:v1.17.1", "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.17.0"
 # A CreateVolumeRequest: the name, 1 MiB, and a mount that one node may write.
@@ -23,14 +25,27 @@ CREATE = b"\x0a\x03one" + b"\x12\x04\x08\x80\x80\x40" + b"\x1a\x06\x12\x00\x1a\x
 NODE_ID = "csi.volume.kubernetes.io/nodeid"
 
 
+pytestmark = pytest.mark.xdist_group("csi")  # the name of the driver is there once
+
+
+@pytest.fixture(name="loops", autouse=True)
+def fixture_loops():
+    """Loop devices of a driver that a failed test has left: their files are gone with the node."""
+    yield
+    for line in subprocess.run(["losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.splitlines():
+        if "/csi-data/" in line and line.endswith("(deleted)"):
+            subprocess.run(["losetup", "--detach", line.split()[0]], check=False)
+
+
 def directory(name, path, kind="Directory"):
     return specs.host_path(name, path, type=kind)
 
 
 class Driver:
-    """A DaemonSet of the driver, which has registered; with the sidecars of its controller or without."""
+    """A DaemonSet of the driver, which has registered; with sidecars of its controller, (name, image, [argument…]), or without."""
 
-    def __init__(self, node, has_controller=False):
+    def __init__(self, node, controllers=()):
         self.node, self.kubelet, self.data = node, os.path.join(node.directory, "kubelet"), os.path.join(node.data, "csi-data")
         self.socket = f"{self.kubelet}/plugins/csi-hostpath/csi.sock"
         env = [{"name": "KUBE_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
@@ -44,9 +59,8 @@ class Driver:
                      "volumeMounts": [mount("socket-dir", "/csi"), mount("registration-dir", "/registration")]}
         sidecars = [{"name": name, "image": image, "args": ["--v=5", "--csi-address=/csi/csi.sock", *more], "env": env,
                      "securityContext": {"privileged": True}, "volumeMounts": [mount("socket-dir", "/csi")]}
-                    for name, image, more in (("csi-attacher", ATTACHER, []), ("csi-provisioner", PROVISIONER, ["--feature-gates=Topology=true"]))
-                    if has_controller]
-        if has_controller:  # it calls losetup, which its published image has
+                    for name, image, more in controllers]
+        if controllers:  # it calls losetup, which its published image has
             plugin["env"] = env + [{"name": "PATH", "value": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}]
             plugin["volumeMounts"] += [mount("usr", "/usr"), mount("lib", "/lib"), mount("lib64", "/lib64")]
         node.workload("DaemonSet", "driver", plugin, registrar, *sidecars, template={"volumes": [
@@ -56,7 +70,7 @@ class Driver:
             directory("mountpoint-dir", f"{self.kubelet}/pods"), directory("plugins-dir", f"{self.kubelet}/plugins"),
             directory("registration-dir", f"{self.kubelet}/plugins_registry")]})
         node.wait_pods("driver", 1)
-        wait(self.registered, "the driver is in the CSINode")
+        wait(self.registered, lambda: f"the driver is in the CSINode; the agent said:\n{node.said()[-4000:]}")
 
     def registered(self):
         return (self.node.client.get("csinodes", None, self.node.node_name) or {}).get("spec", {}).get("drivers")
@@ -83,6 +97,13 @@ def make_images(node, *images):
 
 def writer(text):
     return specs.container(script=f"echo {text} >/data/file; {specs.IDLE}", volumeMounts=[mount("data", "/data")])
+
+
+def allow_everything(node):
+    """To the sidecars."""
+    node.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
+                        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
 
 
 if PROGRAMS:
@@ -139,15 +160,13 @@ if PROGRAMS:
         node.start()
         node.wait_node_ready()
         client, storage = plane.client, "storage.k8s.io/v1"
-        client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
-                       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                       "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+        allow_everything(node)
         client.create({"apiVersion": storage, "kind": "CSIDriver", "metadata": {"name": DRIVER},
                        "spec": {"attachRequired": True, "podInfoOnMount": True, "fsGroupPolicy": "File",
                                 "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
         client.create({"apiVersion": storage, "kind": "StorageClass", "metadata": {"name": "csi-hostpath-sc"}, "provisioner": DRIVER,
                        "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer"})
-        driver = Driver(node, has_controller=True)
+        driver = Driver(node, [("csi-attacher", ATTACHER, []), ("csi-provisioner", PROVISIONER, ["--feature-gates=Topology=true"])])
         for name, mode in (("files", "Filesystem"), ("device", "Block")):
             node.create("PersistentVolumeClaim", name, spec={
                 "accessModes": ["ReadWriteOnce"], "volumeMode": mode, "storageClassName": "csi-hostpath-sc",
@@ -188,3 +207,54 @@ if PROGRAMS:
         wait(lambda: not driver.registered(), "the driver has left the CSINode")
         for plural, name in (("csidrivers", DRIVER), ("storageclasses", "csi-hostpath-sc"), ("clusterrolebindings", node.namespace)):
             client.delete(plural, None, name)
+
+    def test_published_resizer_expands_volumes_before_and_while_a_pod_runs(make_node, plane):
+        node = make_node(start=False)
+        make_images(node, (RESIZER, "csi-resizer"))
+        node.start()
+        node.wait_node_ready()
+        client, name = plane.client, f"{node.node_name}-volume"
+        allow_everything(node)
+        client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
+                       "spec": {"attachRequired": False, "podInfoOnMount": True, "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
+        client.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "expandable"}, "provisioner": DRIVER,
+                       "allowVolumeExpansion": True})
+        driver = Driver(node, [("csi-resizer", RESIZER, [])])
+        handle = driver.create_volume()
+        client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "expandable", "csi": {"driver": DRIVER, "volumeHandle": handle}}})
+        node.create("PersistentVolumeClaim", "claim", spec={
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "expandable", "volumeName": name,
+            "resources": {"requests": {"storage": "1Mi"}}})
+
+        def status():
+            return node.read("persistentvolumeclaims", "claim")["status"]
+
+        def request(size):
+            wait(lambda: status().get("phase") == "Bound", status)
+            client.patch("persistentvolumeclaims", node.namespace, "claim", {"spec": {"resources": {"requests": {"storage": size}}}})
+            wait(lambda: status().get("allocatedResourceStatuses") == {"storage": "NodeResizePending"}, lambda: (status(), node.said()))
+
+        def wait_size(size):
+            wait(lambda: status()["capacity"] == {"storage": size}, lambda: (status(), node.said()))
+            assert not status().get("conditions") and "allocatedResourceStatuses" not in status()
+
+        request("2Mi")
+        node.place("web", writer("kept"), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}])
+        node.wait_api_running("web")
+        wait_size("2Mi")
+        process = node.init("web")
+        request("3Mi")
+        wait_size("3Mi")
+        assert node.init("web") == process
+        events = [one for one in client.all("events", node.namespace) if one["reason"] == "FileSystemResizeSuccessful"]
+        assert {one["involvedObject"]["kind"] for one in events} == {"Pod", "PersistentVolumeClaim"}
+        client.delete("pods", node.namespace, "web", grace=1)
+        node.wait_api_gone("web")
+        client.delete("daemonsets", node.namespace, "driver", propagation="Background")
+        wait(lambda: not driver.registered(), "the driver has left the CSINode")
+        client.delete("persistentvolumeclaims", node.namespace, "claim")
+        for plural, what in (("csidrivers", DRIVER), ("storageclasses", "expandable"), ("persistentvolumes", name),
+                             ("clusterrolebindings", node.namespace)):
+            client.delete(plural, None, what)
