@@ -15,9 +15,9 @@ PACKAGE_BYTES = 4_000_000
 SAMPLES = 5
 
 
-def add_files(layout, directory, files, changed):
+def add_files(layout, directory, files, changed, version):
     """A layer of the files; those of the package have a new version: a head, and a twentieth of the bytes."""
-    dice = random.Random(2)
+    dice = random.Random(version)
     tree = os.path.join(directory, "tree")
     for file in files:
         target = tree + file
@@ -27,7 +27,7 @@ def add_files(layout, directory, files, changed):
         if file in changed:
             for _ in range(len(data) // 20):
                 data[dice.randrange(len(data))] ^= 0x55
-            data[:0] = b"new version\n"
+            data[:0] = b"version %d\n" % version
         with open(target, "wb") as out:
             out.write(data)
     tar = os.path.join(directory, "layer.tar")
@@ -62,11 +62,11 @@ def choose_files():
     return files, set(package)
 
 
-def make_archive(directory, name, files, changed):
+def make_archive(directory, name, files, changed, version=2):
     layout, archive = f"{directory}/{name}", f"{directory}/{name}.tar"
     subprocess.run(["umoci", "init", "--layout", layout], check=True)
     subprocess.run(["umoci", "new", "--image", f"{layout}:x"], check=True)
-    add_files(f"{layout}:x", directory, files, changed)
+    add_files(f"{layout}:x", directory, files, changed, version)
     subprocess.run(["skopeo", "copy", f"oci:{layout}:x", f"oci-archive:{archive}:example.com/bench:{name}"], check=True,
                    capture_output=True)
     return archive

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's memory with a signed source of manifests, compared with an agent that has the same pods in its
-directory."""
+"""A signed source: the agent's memory with it, compared with an agent that has the same pods in its directory; what twelve
+releases of an image of 200 MB take on a stick, and what a node that is two of them behind fetches; and how much later a pod
+starts whose Secret is encrypted."""
 
 import os
 import shutil
 import statistics
+import subprocess
 import tempfile
 import time
 
+import bare
+import delta
 import harness
 import specs
 import world
-from index_source import Index, Key, Nginx, settings
+from index_source import Index, Key, Nginx, Runnable, settings
+from test_secrets import age, recipient, secret
+from world import wait
 
 PODS, SAMPLES, SETTLE = 5, 15, 20
+RELEASES, BEHIND = 12, 2
+IMAGE = "example.com/bench:x"
 
 
-def pods():
-    return {f"web{i}.yaml": specs.pod(f"web{i}") for i in range(PODS)}
+def pods(image=specs.IMAGE):
+    return {f"web{i}.yaml": specs.pod(f"web{i}", {**specs.container(), "image": image}) for i in range(PODS)}
 
 
 def measure_both(plain, sourced):
@@ -35,25 +43,142 @@ def measure_both(plain, sourced):
     return [statistics.median(sizes[node]) for node in (plain, sourced)]
 
 
-def measure(archive, _, figures):
-    directory = tempfile.mkdtemp(prefix="mainstay-bench-source-")
-    root = os.path.join(directory, "root")
+def node_of(nginx, key, archive=None):
+    return harness.Node(archive, config={"mainstay": {"source": settings(nginx.url(), [key], caFile=nginx.certificate, interval="5s")}})
+
+
+def end(*nodes):
+    """Without their source, their pods stop."""
+    for node in nodes:
+        node.write_config()
+        node.restart()
+        node.finish()
+
+
+def measure_memory(archive, directory, figures):
+    root = os.path.join(directory, "memory")
     os.mkdir(root)
-    key = Key(directory, "key")
-    Index(root, key).write(pods())
-    nginx = Nginx(os.path.join(directory, "nginx"), root)
-    plain = harness.Node(archive)
-    sourced = harness.Node(archive, config={"mainstay": {"source": settings(nginx.url(), [key], caFile=nginx.certificate,
-                                                                            interval="5s")}})
+    key = Key(directory, "memory-key")
+    index = Index(root, key)
+    index.write(pods(IMAGE), images=[index.add_image(Runnable({"release": b"1\n"}), IMAGE)])
+    nginx = Nginx(os.path.join(directory, "memory-nginx"), root)
+    plain, sourced = harness.Node(archive), node_of(nginx, key)
     try:
         for name, manifest in pods().items():
             plain.drop(manifest, name)
         without, with_source = measure_both(plain, sourced)
-        figures.add("agent PSS with a source of manifests, more than without", with_source - without, 0.3, "MiB")
+        figures.add("agent PSS with a source of manifests and images, more than without", with_source - without, 0.3, "MiB")
+        answers = [int(line[3]) + int(line[4]) for line in nginx.asked() if line[2] == "304"]
+        figures.add("an index that has not changed: bytes of request and response", max(answers), 1024, "B")
     finally:
-        sourced.write_config()
-        sourced.restart()
-        sourced.finish()
+        end(sourced)
         plain.finish()
         nginx.stop()
+
+
+class Releases:
+    """An image of 200 MB, each version of which has changes in one package of 4 MB, as 'source sign' puts them on a stick."""
+
+    def __init__(self, build, directory, key):
+        self.cli, self.directory, self.key = f"{build}/agent/mainstay", os.path.join(directory, "releases"), key
+        self.root = os.path.join(self.directory, "root")
+        os.makedirs(os.path.join(self.directory, "manifests"))
+        self.files, self.package = delta.choose_files()
+        self.image_bytes = 0
+
+    def sign(self, number):
+        archive = delta.make_archive(self.directory, "x", self.files, self.package, number)
+        self.image_bytes = os.stat(archive).st_size
+        # Its program is missing: it is fetched, and that is all.
+        pod = specs.pod("web", {**specs.container(script=f"# {number}"), "image": IMAGE}, restartPolicy="Never")
+        with open(os.path.join(self.directory, "manifests", "web.yaml"), "w", encoding="utf-8") as file:
+            file.write(specs.text(pod))
+        subprocess.run([self.cli, "source", "sign", f"{self.directory}/manifests", self.root, "--key", self.key.path, "--fleet", "shops", "--from", archive,
+                        "--cache", f"{self.directory}/cache"], check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(f"{self.directory}/x")
+        os.unlink(archive)
+
+    def bytes_on_stick(self):
+        return sum(os.stat(os.path.join(path, name)).st_size for path, _, names in os.walk(self.root) for name in names)
+
+
+def helper_peak(node):
+    """The most memory that one mainstay-image of the node has had, in MiB; 0 if there is none."""
+    peaks = [0]
+    for pid in world.pids():
+        if os.path.basename((world.cmdline(pid) or [""])[0]) == "mainstay-image" and node.is_ours(pid):
+            try:
+                peaks.append(int(world.status(pid, "VmHWM").split()[0]) / 1024)
+            except (OSError, ValueError, AttributeError, StopIteration):
+                continue
+    return max(peaks)
+
+
+def take(node, number):
+    """Waits until the index is in use; returns the peak of mainstay-image."""
+    end_at, peak = time.monotonic() + 600, 0
+    while f"index {number} of" not in node.cli("source", "status").stdout:
+        assert time.monotonic() < end_at, node.said()[-2000:]
+        peak = max(peak, helper_peak(node))
+    return peak
+
+
+def measure_releases(arguments, directory, figures):
+    key = Key(directory, "releases-key")
+    releases = Releases(arguments.build, directory, key)
+    releases.sign(1)
+    nginx = Nginx(os.path.join(directory, "releases-nginx"), releases.root)
+    node = node_of(nginx, key)
+    try:
+        peak = take(node, 1)
+        for number in range(2, RELEASES + 1):
+            releases.sign(number)
+            if number == RELEASES - BEHIND:
+                peak = max(peak, take(node, number))
+                node.stop()
+        figures.add(f"a stick with {RELEASES} releases of a 200 MB image, over one image", releases.bytes_on_stick() / releases.image_bytes, 1.3, "x")
+        before = len(nginx.asked())
+        node.start()
+        peak = max(peak, take(node, RELEASES))
+        fetched = sum(int(line[4]) for line in nginx.asked()[before:])
+        figures.add(f"a node that is {BEHIND} releases behind: bytes fetched, of the image's", 100 * fetched / releases.image_bytes, 15, "%")
+        figures.add("mainstay-image while a node takes these: peak of its memory", peak, 24, "MiB")
+    finally:
+        end(node)
+        nginx.stop()
+
+
+def measure_secrets(archive, arguments, figures):
+    """In turns: a pod with a variable of a Secret in clear, and of an encrypted one, each opened for the first time."""
+    node = harness.Node(archive)
+    try:
+        fifo, mine = bare.StartFifo(node.data), recipient(node)
+        took = {"clear": [], "sealed": []}
+        for i in range(arguments.samples):
+            for kind, found in took.items():
+                name = f"{kind}{i}"
+                value = age("a value", mine).decode() if kind == "sealed" else "a value"
+                document = secret(name, word=value)
+                if kind == "clear":
+                    del document["metadata"]["annotations"]
+                node.drop(specs.text(document), f"secret-{name}.yaml")
+                wait(lambda name=name: name in node.cli("get", "secrets").stdout, "the Secret is known")
+                pod = bare.measured_pod(node, name)
+                pod["spec"]["containers"][0]["env"].append({"name": "WORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "word"}}})
+                found.append(bare.start(node, fifo, pod))
+                node.remove(name)
+                node.wait_gone(name)
+        later = statistics.median(took["sealed"]) - statistics.median(took["clear"])
+        figures.add("a pod with an encrypted Secret starts later than with one in clear", later * 1000, 5, "ms", samples=arguments.samples)
+    finally:
+        node.finish()
+
+
+def measure(archive, arguments, figures):
+    directory = tempfile.mkdtemp(prefix="mainstay-bench-source-")
+    try:
+        measure_memory(archive, directory, figures)
+        measure_secrets(archive, arguments, figures)
+        measure_releases(arguments, directory, figures)
+    finally:
         shutil.rmtree(directory)
