@@ -3,6 +3,7 @@
 
 import base64
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -12,6 +13,8 @@ import time
 BOOT_DEADLINE = 600
 COMMAND_DEADLINE = 180
 SNAPSHOT = "running"
+# For boot(): slots for disks that are plugged in and pulled out.
+SLOTS = [word for number in (1, 2) for word in ("-device", f"pcie-root-port,id=slot{number},chassis={number},slot={number}")]
 
 # Debian's name of it. The emulator for each, with the words for the kernel. Features that are slow under emulation and
 # not needed here are disabled: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer
@@ -88,6 +91,23 @@ class Machine:
                 assert chunk, f"the emulator ended at '{command}'"
                 answer += chunk
             return answer.decode(errors="replace")
+
+    def plug(self, path, name, slot=1, options=""):
+        """Plugs a disk into one of SLOTS; returns its device."""
+        device = f"/dev/disk/by-id/virtio-{name}"
+        end = time.monotonic() + COMMAND_DEADLINE
+        for command in (f"drive_add 0 if=none,id={name},format=raw,cache=unsafe{options},file={path}",
+                        f"device_add virtio-blk-pci,drive={name},id={name}-device,serial={name},bus=slot{slot}"):
+            # Refused while the disk before is still on its way out.
+            while re.search("Error|Duplicate|not supported", answer := self.command_monitor(command)):
+                assert time.monotonic() < end, answer
+                time.sleep(0.2)
+        self.wait(f"test -b {device}", f"the disk {name} is there")
+        return device
+
+    def pull(self, name):
+        self.command_monitor(f"device_del {name}-device")
+        self.wait(f"! test -e /dev/disk/by-id/virtio-{name}", f"the disk {name} is out")
 
     def sleep(self, pass_time):
         """Suspends to RAM (ACPI S3), calls 'pass_time' while the machine sleeps, and wakes it."""

@@ -10,6 +10,7 @@ import re
 import subprocess
 
 from conftest import TOP, install, machine_of
+from machine import SLOTS
 import pytest
 
 PAGE = os.path.join(TOP, "packaging", "man", "mainstay-fleet.7.md")
@@ -66,7 +67,7 @@ def _fleet(disk):
         server, till, alone = (stack.enter_context(machine_of(disk)) for _ in range(3))
         lan = f"stream,id=lan,addr.type=unix,addr.path={server.path('lan')}"
         for number, (machine, end) in enumerate(((server, "on"), (till, "off")), 1):
-            install(machine, "-netdev", f"{lan},server={end}", "-device", f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{number}")
+            install(machine, *SLOTS, "-netdev", f"{lan},server={end}", "-device", f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{number}")
             machine.run(f"ip link set eth0 up && ip address add 10.1.1.{number}/24 dev eth0; "
                         "echo 10.1.1.1 manifests.example.com >>/etc/hosts")
         yield Fleet(server, till, alone)
@@ -148,21 +149,18 @@ class Stick:
         subprocess.run(["/usr/sbin/mkfs.vfat", path], check=True, stdout=subprocess.DEVNULL)
 
     def plug(self, machine):
-        machine.command_monitor(f"drive_add 0 if=none,id=stick,format=raw,file={self.path}")
-        machine.command_monitor("device_add virtio-blk-pci,drive=stick,id=stick-device,serial=stick")
-        machine.wait("test -b /dev/disk/by-id/virtio-stick", "the stick is a device")
-        machine.run("mkdir -p /media && mount /dev/disk/by-id/virtio-stick /media")
+        device = machine.plug(self.path, "stick")
+        machine.run(f"mkdir -p /media && mount {device} /media")
 
     @staticmethod
     def pull(machine):
         machine.run("umount /media")
-        machine.command_monitor("device_del stick-device")
-        machine.wait("! test -e /dev/disk/by-id/virtio-stick", "the stick is out")
+        machine.pull("stick")
 
 
 def test_a_stick_for_a_machine_without_a_network_card(fleet, tmp_path):
     stick, alone = Stick(str(tmp_path / "stick")), fleet.alone
-    install(alone)
+    install(alone, *SLOTS)
     alone.run("test \"$(ls /sys/class/net)\" = lo")
     empty_store(alone)
     alone.write("/etc/mainstay/shops.pub", fleet.server.run("cat /srv/fleet/shops.pub"))
