@@ -23,7 +23,7 @@ static const json_t *find_named(const json_t *list, const char *name) {
         return NULL;
 }
 
-const json_t *find_container_spec(const json_t *pod, const char *name) {
+static const json_t *find_container_spec(const json_t *pod, const char *name) {
         static const char *const lists[] = { "containers", "initContainers",
                                              "ephemeralContainers" };
         const json_t *found = NULL;
@@ -79,7 +79,7 @@ int attach_container_streams(const Options *options, const json_t *pod, const ch
         return session_attach(options->socket, pod, container, &streams, reterr);
 }
 
-int attach_to_container(const Options *options, const json_t *pod, const char *container) {
+static int attach_to_container(const Options *options, const json_t *pod, const char *container) {
         cleanup_error Error error = ERROR_NULL;
         int r = attach_container_streams(options, pod, container, &error);
 

@@ -5,14 +5,10 @@
 
 #include "agent/cli/cli.h"
 
-/* The container in the spec and in the status of a pod, regardless of its kind. NULL: none. */
-const json_t *find_container_spec(const json_t *pod, const char *name);
+/* The container in the status of a pod, regardless of its kind. NULL: none. */
 const json_t *find_container_status_of(const json_t *pod, const char *name);
 
 /* Attaches the streams that the options request to a container of the pod, until the container ends
- * or the user detaches. The exit status, after errors were printed. */
-int attach_to_container(const Options *options, const json_t *pod, const char *container);
-
-/* The same; 0, or -errno with a message. */
+ * or the user detaches. 0, or -errno with a message. */
 int attach_container_streams(const Options *options, const json_t *pod, const char *container,
                              Error *reterr);

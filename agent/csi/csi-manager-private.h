@@ -108,7 +108,6 @@ struct CsiManager {
 CsiNodeDriver *csi_manager_find_driver(const CsiManager *manager, const char *name);
 CsiMount *csi_manager_find_mount(const CsiManager *manager, const char *uid, const char *name);
 void csi_manager_arm(CsiManager *manager);
-void csi_mount_free(CsiMount *mount);
 
 /* It is not in the state that is wanted. */
 bool csi_mount_waits(const CsiMount *mount);

@@ -212,7 +212,7 @@ bool csi_volume_id_equal(const CsiVolumeId *a, const CsiVolumeId *b) {
         return streq(a->driver, b->driver) && streq(a->handle, b->handle);
 }
 
-void csi_mount_free(CsiMount *mount) {
+static void csi_mount_free(CsiMount *mount) {
         csi_mount_request_free(mount->request);
         free(mount->pod_uid);
         free(mount->name);

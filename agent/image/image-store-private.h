@@ -112,10 +112,6 @@ struct ImageStore {
 
 /* ---- image-store.c ---- */
 
-/* 0 with a new reference; -ENOENT if it is incomplete. */
-int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
-                           Image **ret, Error *reterr);
-
 /* The image is used now, for garbage collection. */
 void image_store_touch_record(const ImageStore *store, const char *digest);
 

@@ -140,8 +140,9 @@ static Image *find_cached_image(ImageStore *store, const char *reference, const 
         return NULL;
 }
 
-int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
-                           Image **ret, Error *reterr) {
+/* 0 with a new reference; -ENOENT if it is incomplete. */
+static int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
+                                  Image **ret, Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;
         Image *cached;
         int r;

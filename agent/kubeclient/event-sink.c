@@ -279,10 +279,6 @@ KubeEventSink *kube_event_sink_free(KubeEventSink *sink) {
         return NULL;
 }
 
-uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink) {
-        return sink->n_dropped;
-}
-
 void kube_event_sink_dump(const KubeEventSink *sink, FILE *out) {
         dump_line(out, 1, "events: %zu pending of %d, %llu dropped", sink->n_pending,
                   EVENTS_PENDING_MAX, (unsigned long long) sink->n_dropped);

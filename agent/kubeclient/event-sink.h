@@ -34,8 +34,5 @@ DEFINE_CLEANUP(KubeEventSink *, kube_event_sink_free)
  * -EBADMSG for JSON that is not an Event, -ENOMEM. */
 int kube_event_sink_submit(KubeEventSink *sink, const char *json);
 
-/* Since the sink was created. */
-uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink);
-
 /* Prints the events that are not written yet, for `mainstay debug dump`. */
 void kube_event_sink_dump(const KubeEventSink *sink, FILE *out);

@@ -269,10 +269,6 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
         return 0;
 }
 
-uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller) {
-        return controller->renewed;
-}
-
 void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out) {
         static const char *const states[] = {
                 [LEASE_UNKNOWN] = "unknown",

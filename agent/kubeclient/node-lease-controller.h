@@ -38,8 +38,5 @@ DEFINE_CLEANUP(KubeLeaseController *, kube_lease_controller_free)
  * and no Lease is created. 0 or -ENOMEM. */
 int kube_lease_controller_set_node(KubeLeaseController *controller, const char *uid);
 
-/* The time of the last renewal, realtime; 0: never. */
-uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller);
-
 /* Prints the Lease and its next renewal for `mainstay debug dump`. */
 void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out);

@@ -432,10 +432,6 @@ void node_status_updater_resync(NodeStatusUpdater *updater) {
         mark_node_dirty(updater);
 }
 
-const char *node_status_updater_node_uid(const NodeStatusUpdater *updater) {
-        return updater->uid;
-}
-
 void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out) {
         static const char *const states[] = {
                 [NODE_UNKNOWN] = "unknown",

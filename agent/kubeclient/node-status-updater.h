@@ -50,8 +50,5 @@ void node_status_updater_trigger(NodeStatusUpdater *updater);
 /* Reads the Node again: the known state of the server's object is not reliable. */
 void node_status_updater_resync(NodeStatusUpdater *updater);
 
-/* NULL if the Node does not exist. */
-const char *node_status_updater_node_uid(const NodeStatusUpdater *updater);
-
 /* Prints the Node object and its next update for `mainstay debug dump`. */
 void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out);

@@ -86,7 +86,6 @@ typedef struct FieldReference {
         const ResourceFieldSelector *resource;
         bool is_file;
 } FieldReference;
-int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path);
 
 /* Object, downward API and projected volumes. */
 int check_data_volume(const Rules *rules, size_t i);

@@ -155,7 +155,8 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         return check_divisor(rules, resource, path);
 }
 
-int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path) {
+static int check_field_reference(const Rules *rules, const FieldReference *reference,
+                                 const char *path) {
         if (!reference->field && !reference->resource)
                 return rules_are_of_api(rules)
                                ? 0

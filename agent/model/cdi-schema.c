@@ -18,7 +18,8 @@ static const char *const hook_names[] = {
         NULL,
 };
 
-bool cdi_hook_is_known(const char *name) {
+/* The hooks of the OCI runtime specification. */
+static bool cdi_hook_is_known(const char *name) {
         return text_is_one_of(name, hook_names);
 }
 

@@ -79,9 +79,6 @@ extern const Schema cdi_spec_schema;
 CdiSpec *cdi_spec_free(CdiSpec *spec);
 DEFINE_CLEANUP(CdiSpec *, cdi_spec_free)
 
-/* The hooks of the OCI runtime specification. */
-bool cdi_hook_is_known(const char *name);
-
 /* Checks with the shape of a Field's: "vendor.com/class"; the name of a device in a file;
  * "vendor.com/class=name". */
 int check_cdi_kind(const char *value, Error *reterr);

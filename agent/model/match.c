@@ -72,7 +72,7 @@ bool label_selector_matches(const LabelSelector *selector, const StringMap *labe
         return !requirements_find_miss(&selector->match_expressions, labels);
 }
 
-bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node) {
+static bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node) {
         for (size_t i = 0; i < term->match_fields.n; i++)
                 if (!requirement_matches(&term->match_fields.items[i], node->name))
                         return false;

@@ -20,7 +20,6 @@ const SelectorRequirement *requirements_find_miss(const SelectorRequirements *re
 bool label_selector_matches(const LabelSelector *selector, const StringMap *labels);
 
 /* matchFields support metadata.name only. */
-bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node);
 bool node_selector_matches(const NodeSelector *selector, const NodeLabelsTaints *node);
 
 /* The first pair that the node does not have, or NULL: it has all of them. */

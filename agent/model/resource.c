@@ -40,13 +40,6 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
         return NULL;
 }
 
-int64_t resource_extended_amount(const ResourceList *list, const char *name) {
-        for (size_t i = 0; i < list->extended.n; i++)
-                if (streq(list->extended.items[i].name, name))
-                        return list->extended.items[i].amount.value;
-        return 0;
-}
-
 bool pod_has_extended_resources(const PodSpec *spec) {
         const Container *container;
 

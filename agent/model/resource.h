@@ -32,9 +32,6 @@ const Quantity *resource_quantity(const ResourceList *list, ResourceType type);
 const Quantity *resource_find(const ResourceRequirements *requirements, const char *path,
                               ResourceType *ret_type);
 
-/* The amount of a resource with a domain; 0 if the list does not have it. */
-int64_t resource_extended_amount(const ResourceList *list, const char *name);
-
 /* Whether a container of the pod has a limit of such a resource. */
 bool pod_has_extended_resources(const PodSpec *spec);
 

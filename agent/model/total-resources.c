@@ -55,8 +55,9 @@ int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
         return overhead < 0 ? total : MAX(total, 0) + overhead;
 }
 
-/* A resource without a limit before the overhead has none with it. */
-int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
+/* The same of all limits that are set (PodLimits). A resource without a limit before the overhead
+ * has none with it. */
+static int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
         int64_t total =
                 total_without_overhead(spec, &spec->resources.limits, type, amounts[type].limit);
         int64_t overhead = amount_of(resource_quantity(&spec->overhead, type), type);

@@ -10,9 +10,6 @@
  * if it is unset. */
 int64_t pod_total_request(const PodSpec *spec, ResourceType type);
 
-/* Likewise, of all limits that are set (PodLimits). */
-int64_t pod_total_limit(const PodSpec *spec, ResourceType type);
-
 /* All of them as quantities, in a zeroed list that the caller ends with schema_done(). 0 or
  * -ENOMEM. */
 int pod_total_resources(const PodSpec *spec, ResourceRequirements *ret);

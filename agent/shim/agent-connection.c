@@ -37,9 +37,10 @@ static void close_agent_peer(AgentConnection *connection) {
         packet_queue_clear(&connection->queue);
 }
 
-/* The next agent, which is the same one, waits: else both would be busy with one another until
- * there is memory. */
-void agent_connection_interrupt(AgentConnection *connection, const char *what) {
+/* Closes the connection when memory is out, so that the agent connects again and repeats unfinished
+ * requests. The next agent, which is the same one, waits: else both would be busy with one another
+ * until there is memory. */
+static void agent_connection_interrupt(AgentConnection *connection, const char *what) {
         log_warning("%s: %s; the agent connects again", what, strerror(ENOMEM));
         close_agent_peer(connection);
         if (epoll_source_change(connection->epoll_fd, &connection->listener, 0) >= 0)

@@ -40,10 +40,6 @@ int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_
  * events are reported again. */
 void agent_connection_send(AgentConnection *connection, const ShimEvent *event);
 
-/* Closes the connection for lack of memory, so that the agent connects again and repeats unfinished
- * requests. */
-void agent_connection_interrupt(AgentConnection *connection, const char *what);
-
 /* Sends the greeting, with a descriptor (< 0: none). */
 void agent_connection_greet(AgentConnection *connection, int fd);
 

@@ -79,10 +79,6 @@ int layer_tree_fd(const LayerTree *tree) {
         return tree->fd;
 }
 
-const char *layer_tree_path(const LayerTree *tree) {
-        return tree->path;
-}
-
 static int own_layer_fd(const LayerTree *tree) {
         return tree->layers[0];
 }

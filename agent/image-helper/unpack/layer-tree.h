@@ -27,9 +27,8 @@ int layer_tree_enter(LayerTree *tree, const char *parent, Error *reterr);
  * nothing to hide; or -errno. */
 int layer_tree_enter_to_hide(LayerTree *tree, const char *parent, Error *reterr);
 
-/* The directory that was entered, and its path without links. */
+/* The directory that was entered. */
 int layer_tree_fd(const LayerTree *tree);
-const char *layer_tree_path(const LayerTree *tree);
 
 /* Removes this layer's content under the name 'base' in the entered directory, for a new entry. 0
  * or -errno. */

@@ -70,9 +70,6 @@ struct NodeApi {
 
 /* ---- node-api.c ---- */
 
-/* The agent may have changed its settings: they are requested, unless they are new. */
-void node_api_refresh_settings(NodeApi *server);
-
 /* A connection has ended. */
 void node_api_connection_ended(NodeApi *server);
 

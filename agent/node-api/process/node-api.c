@@ -234,7 +234,8 @@ static void request_settings(NodeApi *server) {
         }
 }
 
-void node_api_refresh_settings(NodeApi *server) {
+/* The agent may have changed its settings: they are requested, unless they are new. */
+static void node_api_refresh_settings(NodeApi *server) {
         if (now_boottime_usec() - server->settings_at >= SETTINGS_USEC)
                 request_settings(server);
 }

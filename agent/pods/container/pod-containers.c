@@ -50,7 +50,7 @@ static void observe_containers(PodContainers *containers) {
                 containers->order[i] = pod_container_order_entry(containers->items[i]);
 }
 
-PodProgress pod_containers_progress(PodContainers *containers) {
+static PodProgress pod_containers_progress(PodContainers *containers) {
         observe_containers(containers);
         return pod_progress_of(containers->order, containers->n);
 }

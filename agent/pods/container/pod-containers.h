@@ -43,8 +43,6 @@ PodContainer *pod_containers_find(const PodContainers *containers, const char *n
 
 /* ---- order ---- */
 
-PodProgress pod_containers_progress(PodContainers *containers);
-
 /* There is something left to run, as far as the containers alone decide. */
 bool pod_containers_should_run(PodContainers *containers);
 

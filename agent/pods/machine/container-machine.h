@@ -182,7 +182,6 @@ bool container_machine_holds_stop_signal(const ContainerMachine *container);
 bool container_machine_is_killed(
         const ContainerMachine *container); /* see container_machine_kill() */
 bool container_machine_has_post_started(const ContainerMachine *container);
-uint64_t container_machine_started_at(const ContainerMachine *container); /* realtime */
 
 /* How long the current attempt has run, independent of changes of the clock; 0 before it does. */
 uint64_t container_machine_running_usec(const ContainerMachine *container);

@@ -54,10 +54,6 @@ bool container_machine_has_post_started(const ContainerMachine *c) {
         return c->has_post_started;
 }
 
-uint64_t container_machine_started_at(const ContainerMachine *c) {
-        return c->started_at;
-}
-
 uint64_t container_machine_running_usec(const ContainerMachine *c) {
         return c->running_since.realtime > 0 ? now_boottime_usec() - c->running_since.steady : 0;
 }
