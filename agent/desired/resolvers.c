@@ -69,17 +69,18 @@ static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr,
                        : 0;
 }
 
+/* The API server may have a claim of the same name as a file's. */
 static void refresh_claim(const DataObject *claim, void *userdata) {
         const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
 
-        if (apiserver->refresh)
+        if (claim->metadata.source == OBJECT_SOURCE_APISERVER && apiserver->refresh)
                 apiserver->refresh(claim, apiserver->userdata);
 }
 
 static void update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata) {
         const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
 
-        if (apiserver->update)
+        if (claim->metadata.source == OBJECT_SOURCE_APISERVER && apiserver->update)
                 apiserver->update(claim, update, apiserver->userdata);
 }
 
