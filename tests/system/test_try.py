@@ -11,6 +11,9 @@ import harness
 import pytest
 import world
 
+# One after the other: each looks at the control groups of all.
+pytestmark = pytest.mark.xdist_group("try")
+
 # In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it. BUS: with the program that
 # takes systemd's place, which ends with its standard input.
 SCRIPT = """busybox ip link set lo up
