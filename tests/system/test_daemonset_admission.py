@@ -3,6 +3,7 @@
 the Pod Security level of their namespace admits."""
 
 import copy
+import glob
 import json
 import os
 
@@ -197,7 +198,7 @@ def test_proof_survives_a_restart_after_the_pod_is_gone(make_cluster):
     cluster.configure(nodeLabels={"disk": "hdd"})
     cluster.member.restart()
     wait(lambda: not cluster.api.get("pods", "team", "logd-abcde"), "the bound pod is deleted: the label has changed")
-    wait(lambda: os.listdir(os.path.join(cluster.member.state, "cluster", "admitted")), "the proof is on the disk")
+    wait(lambda: glob.glob(os.path.join(cluster.member.state, "cluster", "admitted", "*")), "the proof is on the disk")
     cluster.member.kill9()
     cluster.configure(nodeLabels={"disk": "ssd"})
     cluster.member.start()

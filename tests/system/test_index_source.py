@@ -597,7 +597,8 @@ ROLLED_BACK = "rolled back index 2: not everything was ready within 40s: "
 
 
 def bad_pod(name, **fields):
-    return specs.pod(name, specs.container(script="exit 1"), **fields)
+    """Its container is not ready while it runs either: otherwise all pods might be at one moment."""
+    return specs.pod(name, specs.container(script="exit 1", readinessProbe={"exec": {"command": ["false"]}}), **fields)
 
 
 def run_first(node, index):
@@ -609,9 +610,10 @@ def run_first(node, index):
 
 
 def let_deadline_pass(node, again=False):
-    """That of the second index, once it is in use, or what another agent adds to it."""
+    """That of the second index, once it is in use and its good pod runs, or what another agent adds to it."""
     if not again:
         wait_in_use(node, 2)
+        node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "2" and harness.is_running(pod), "is the second one")
     passed = 80 if again else 40
     node.write_clock(passed, passed)
     node.cli("get", "pods")  # the agent reads the clock

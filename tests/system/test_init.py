@@ -244,6 +244,8 @@ def test_a_shorter_deletion_does_not_signal_a_sidecar_before_its_turn(node):
         file.write("gate\n")
     wait(lambda: not world.is_alive(side), "the sidecar is ended")
     assert [event for event in events(node) if event.endswith(" end")] == ["main end", "side end"]
+    # Its file is still there. A shell that has no handler yet would ignore SIGTERM, and the pod would stay.
+    wait(lambda: events(node).count("main ready") == 2, lambda: f"it starts again: {events(node)}")
 
 
 def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(node):
