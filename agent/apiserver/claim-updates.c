@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/work-queue.h"
+#include "agent/model/status-condition.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json-text.h"
@@ -44,17 +45,6 @@ struct ClaimUpdates {
 
 /* ---- patches ---- */
 
-static const json_t *find_condition(const json_t *claim, const char *type) {
-        const json_t *condition;
-        size_t at;
-
-        json_array_foreach(json_at(claim, "status", "conditions"), at, condition) {
-                if (streq_ptr(json_text(condition, "type"), type))
-                        return condition;
-        }
-        return NULL;
-}
-
 /* All that are about a resize. */
 static json_t *drop_resize_conditions(const json_t *claim) {
         static const char *const types[] = { "FileSystemResizePending", "Resizing",
@@ -62,7 +52,7 @@ static json_t *drop_resize_conditions(const json_t *claim) {
         json_t *list = json_array();
 
         for (size_t i = 0; i < N_ELEMENTS(types); i++)
-                if (find_condition(claim, types[i]))
+                if (find_status_condition(claim, types[i]))
                         (void) json_array_append_new(list, json_pack("{s:s, s:s}", "$patch",
                                                                      "delete", "type", types[i]));
         return list;
@@ -94,7 +84,6 @@ static json_t *write_stage(const char *stage) {
 
 static json_t *write_claim_status(const json_t *claim, const ClaimUpdate *update, uint64_t now) {
         const char *stage = json_text(json_at(claim, "status", STATUSES), "storage");
-        bool is_failure = update->kind >= CLAIM_EXPANSION_FAILED;
         json_t *status;
 
         if (update->kind == CLAIM_EXPANDED)
@@ -105,7 +94,7 @@ static json_t *write_claim_status(const json_t *claim, const ClaimUpdate *update
         status = update->kind == CLAIM_EXPANSION_INFEASIBLE ? write_stage("NodeResizeInfeasible")
                                                             : json_object();
         /* The kubelet leaves a condition that is there as it is, with its message. */
-        if (is_failure && !find_condition(claim, "NodeResizeError"))
+        if (!find_status_condition(claim, "NodeResizeError"))
                 (void) json_object_set_new(status, "conditions",
                                            write_resize_error(strna(update->message), now));
         if (json_object_size(status) > 0)

@@ -319,18 +319,10 @@ static bool is_bound_by_shim(const RuntimeSpecInput *input, const CdiMount *moun
         return input->users && is_bind_mount(mount);
 }
 
-/* <bundle>/cdi/<number of the mount> */
-static char *shim_mount_target(const RuntimeSpecInput *input, size_t number) {
-        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
-                                                         input->container->name, input->attempt);
-
-        return bundle ? text_format("%s/cdi/%zu", bundle, number) : NULL;
-}
-
 static int add_cdi_mount(const RuntimeSpecInput *input, json_t *mounts, const CdiMount *mount,
                          size_t number) {
         cleanup_free char *source = is_bound_by_shim(input, mount)
-                                            ? shim_mount_target(input, number)
+                                            ? shim_mount_target(input, "cdi", number)
                                             : strdup(mount->host_path);
         json_t *section;
 
@@ -389,7 +381,7 @@ int cdi_mounts_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         for (size_t i = 0; i < list.n && r >= 0; i++)
                 for (size_t j = 0; j < list.items[i]->mounts.n; j++, number++) {
                         const CdiMount *mount = &list.items[i]->mounts.items[j];
-                        cleanup_free char *target = shim_mount_target(input, number);
+                        cleanup_free char *target = shim_mount_target(input, "cdi", number);
 
                         if (target && is_bound_by_shim(input, mount))
                                 fstab_put_whole(out, mount->host_path, target, "cdi", input->users);

@@ -2,7 +2,6 @@
 #include "agent/bundle/device-edits.h"
 
 #include "agent/bundle/mount-list.h"
-#include "agent/bundle/pod-paths.h"
 #include "agent/bundle/resolved-security.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -42,19 +41,11 @@ static bool binds_devices(const RuntimeSpecInput *input) {
         return input->users;
 }
 
-/* <bundle>/device-mounts/<number of the mount> */
-static char *device_mount_target(const RuntimeSpecInput *input, size_t number) {
-        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
-                                                         input->container->name, input->attempt);
-
-        return bundle ? text_format("%s/device-mounts/%zu", bundle, number) : NULL;
-}
-
 int device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts) {
         const DeviceEdits *edits = input->config->device_edits;
 
         for (size_t i = 0; edits && i < edits->mounts.n; i++) {
-                cleanup_free char *source = device_mount_target(input, i);
+                cleanup_free char *source = shim_mount_target(input, "device-mounts", i);
 
                 if (!source)
                         return -ENOMEM;
@@ -75,7 +66,7 @@ int device_mounts_fstab(const RuntimeSpecInput *input, char **ret) {
         int r = out ? 0 : -ENOMEM;
 
         for (size_t i = 0; edits && i < edits->mounts.n && r >= 0; i++) {
-                cleanup_free char *target = device_mount_target(input, i);
+                cleanup_free char *target = shim_mount_target(input, "device-mounts", i);
 
                 if (target)
                         fstab_put_host_path(out, edits->mounts.items[i].host_path, target,

@@ -81,6 +81,13 @@ void fstab_put_mount_point(FILE *out, const char *source, const char *root, cons
                        root);
 }
 
+char *shim_mount_target(const RuntimeSpecInput *input, const char *kind, size_t number) {
+        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
+                                                         input->container->name, input->attempt);
+
+        return bundle ? text_format("%s/%s/%zu", bundle, kind, number) : NULL;
+}
+
 void fstab_put_host_path(FILE *out, const char *path, const char *target, const char *volume,
                          const char *type) {
         put_fstab_field(out, path);

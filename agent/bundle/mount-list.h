@@ -4,7 +4,7 @@
 /* The mounts that the shim makes, in the format that getmntent(3) reads. Pure functions: they
  * return text. The shim performs them. */
 
-#include "agent/bundle/bundle-settings.h"
+#include "agent/bundle/runtime-spec-input.h"
 
 #include <stdio.h>
 
@@ -20,6 +20,10 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
 /* Binds a whole volume to a target, ID-mapped for the given users. */
 void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
                      const char *users);
+
+/* "<bundle>/<kind>/<number>": where the shim makes a mount that the runtime binds into the
+ * container. The caller frees it; NULL: out of memory. */
+char *shim_mount_target(const RuntimeSpecInput *input, const char *kind, size_t number);
 
 /* Binds a path of the node to a target. 'type' is that of a hostPath volume, "" for any: the shim
  * checks it, and makes what does not exist if the type says so. */

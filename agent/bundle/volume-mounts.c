@@ -75,14 +75,6 @@ static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMoun
         return is_part_of_volume(mount) || (input->users && !volume->image);
 }
 
-/* <bundle>/subpaths/<number of the mount> */
-static char *sub_path_target(const RuntimeSpecInput *input, size_t i) {
-        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
-                                                         input->container->name, input->attempt);
-
-        return bundle ? text_format("%s/subpaths/%zu", bundle, i) : NULL;
-}
-
 char *termination_log_path(const BundleConfig *config, const char *uid, const char *container,
                            unsigned attempt) {
         cleanup_free char *directory = container_state_dir(config, uid, container, attempt);
@@ -114,7 +106,7 @@ static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) 
                         continue; /* validated by manifest/ */
                 r = append_mount(list, path_clean(mount->mount_path),
                                  is_mounted_in_bundle(input, mount, volume)
-                                         ? sub_path_target(input, i)
+                                         ? shim_mount_target(input, "subpaths", i)
                                          : volume_mount_source(input, volume),
                                  volume_mount_options(volume, mount));
                 if (r < 0)
@@ -310,7 +302,7 @@ static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i
                               const VariableSet *variables, Error *reterr) {
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
-        cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
+        cleanup_free char *expanded = NULL, *target = shim_mount_target(input, "subpaths", i);
         cleanup_free char *root = volume ? volume_mount_source(input, volume) : NULL;
         int r = 0;
 

@@ -34,7 +34,6 @@ typedef enum ClaimUpdateKind {
         CLAIM_EXPANDED,
         CLAIM_EXPANSION_FAILED,     /* it is tried again */
         CLAIM_EXPANSION_INFEASIBLE, /* it is not */
-        N_CLAIM_UPDATE_KINDS,
 } ClaimUpdateKind;
 
 /* Borrowed. */

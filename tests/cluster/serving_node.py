@@ -18,6 +18,13 @@ def preload_programs(node, directory, *images):
         node.preload(archive)
 
 
+def allow_everything(node):
+    """To the pods of the test's namespace."""
+    node.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
+                        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+
+
 class ServingNode(ActivatingNode, ClusterNode):
     """Listens at the kubelet's port, with the cluster's authentication and authorization."""
 

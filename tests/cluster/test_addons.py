@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import specs
-from serving_node import ServingNode
+from serving_node import ServingNode, allow_everything
 from specs import mount
 from world import wait
 
@@ -25,9 +25,7 @@ TOOLS = [("usr", "/usr", "/usr"), ("lib", "/lib", "/usr/lib"), ("lib64", "/lib64
 def fixture_node(plane, shared):
     node = ServingNode(plane, shared["archive"])
     node.start_with_images(PROGRAMS, (PROXY, "kube-proxy"), (METRICS, "metrics-server"), (DETECTOR, "node-problem-detector"))
-    plane.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
-                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+    allow_everything(node)
     yield node
     plane.client.delete("clusterrolebindings", None, node.namespace)
     node.finish()

@@ -11,11 +11,11 @@ import grpc
 import pytest
 import specs
 import world
+from serving_node import allow_everything, preload_programs
 from specs import mount
 from world import wait
 
 PROGRAMS = os.environ.get("MAINSTAY_CSI")
-MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "make-image")
 DRIVER = "hostpath.csi.k8s.io"
 RESIZER = "registry.k8s.io/sig-storage/csi-resizer:v2.2.0"
 ATTACHER, PROVISIONER = "registry.k8s.io/sig-storage/csi-attacher:v4.12.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
@@ -89,21 +89,11 @@ class Driver:
 
 
 def make_images(node, *images):
-    for image, program in ((PLUGIN, "hostpathplugin"), (REGISTRAR, "csi-node-driver-registrar"), *images):
-        archive = os.path.join(node.directory, f"{program}.tar")
-        subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(PROGRAMS, program)], check=True)
-        node.preload(archive)
+    preload_programs(node, PROGRAMS, (PLUGIN, "hostpathplugin"), (REGISTRAR, "csi-node-driver-registrar"), *images)
 
 
 def writer(text):
     return specs.container(script=f"echo {text} >/data/file; {specs.IDLE}", volumeMounts=[mount("data", "/data")])
-
-
-def allow_everything(node):
-    """To the sidecars."""
-    node.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
-                        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
 
 
 if PROGRAMS:

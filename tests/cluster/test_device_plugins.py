@@ -9,7 +9,8 @@ import os
 import pytest
 import specs
 import world
-from serving_node import ServingNode, preload_programs
+from node import condition
+from serving_node import ServingNode, allow_everything, preload_programs
 from specs import mount
 from world import wait
 
@@ -57,10 +58,6 @@ def wait_counts(node, resource, capacity, allocatable):
 
 def user(resource, script=""):
     return specs.container(script=script + specs.IDLE, resources={"limits": {resource: 1}})
-
-
-def condition(pod, kind):
-    return next((one for one in pod["status"].get("conditions", []) if one["type"] == kind), {})
 
 
 def devices(node, name):
@@ -129,9 +126,7 @@ if PROGRAMS:
         node = serving_node
         node.start_with_images(PROGRAMS, (SAMPLE_IMAGE, "sampledeviceplugin"), (UPDATER_IMAGE, "nfd-topology-updater"))
         make_topology_kind(plane.client)
-        plane.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
-                             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                             "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+        allow_everything(node)
         start_plugin(node, "sample", SAMPLE_IMAGE, env=[{"name": "PLUGIN_SOCK_DIR", "value": PLUGINS}])
         node.place("one", user(SAMPLE))
         node.wait_api_running("one")
