@@ -121,14 +121,14 @@ static void put_volume_size(FILE *out, int64_t size) {
                 (void) fprintf(out, ",size=%" PRId64, size);
 }
 
-/* Sticky, as a tmpfs is by itself, and as the kubelet leaves it. */
+/* Sticky, as a tmpfs is by itself, and as the kubelet leaves it; never in swap space, as there. */
 static void put_memory_mount(FILE *out, const BundleConfig *config, const PodSpec *spec,
                              const Volume *volume, const char *target) {
         const OptionalInt *fs_group = &spec->security_context.fs_group;
 
         put_fstab_field(out, volume->name);
         put_fstab_field(out, target);
-        (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
+        (void) fprintf(out, "tmpfs mode=%s,noswap,x-mainstay.volume=%s",
                        fs_group->is_set ? "03777" : "01777", volume->name);
         if (fs_group->is_set)
                 (void) fprintf(out, ",gid=%" PRId64, fs_group->value);

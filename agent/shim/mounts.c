@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/selinux.h"
 #include "common/strv.h"
+#include "common/text.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -209,6 +210,25 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
+/* Without the option noswap of a tmpfs, if the kernel does not know it: Linux before 6.4. */
+static int mount_file_system(const MountSpec *spec, const char *target) {
+        static const char no_swap[] = ",noswap";
+        const char *option = NULL;
+        cleanup_free char *data = NULL;
+
+        if (mount(spec->source, target, spec->type, spec->flags, spec->data) >= 0)
+                return 0;
+        if (errno == EINVAL && spec->data && streq(spec->type, "tmpfs"))
+                option = strstr(spec->data, no_swap);
+        if (!option)
+                return -errno;
+        data = text_format("%.*s%s", (int) (option - spec->data), spec->data,
+                           option + strlen(no_swap));
+        if (!data)
+                return -ENOMEM;
+        return mount(spec->source, target, spec->type, spec->flags, data) < 0 ? -errno : 0;
+}
+
 static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         cleanup_close int target_fd = open_mount_target(spec, root, true, reterr);
         bool is_long = spec->data && strlen(spec->data) > OPTIONS_MAX;
@@ -218,10 +238,13 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         if (target_fd < 0)
                 return target_fd;
         (void) snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
-        if (is_long && streq(spec->type, "overlay"))
+        if (is_long && streq(spec->type, "overlay")) {
                 r = overlay_mount(spec, mount_attributes_of(spec->flags), target_fd, reterr);
-        else if (mount(spec->source, target, spec->type, spec->flags, spec->data) < 0)
-                r = error_setf(reterr, errno, "%s", strerror(errno));
+        } else {
+                r = mount_file_system(spec, target);
+                if (r < 0)
+                        (void) error_setf(reterr, -r, "%s", strerror(-r));
+        }
         /* The descriptor refers to the directory under the mount now, so the mode is set by path;
          * the path was checked for links just before, and the directory is ours. */
         if (r >= 0 && spec->propagation != 0 &&

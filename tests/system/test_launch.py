@@ -125,6 +125,17 @@ def test_no_mount_of_a_pod_shows_on_the_host(node):
     assert {m["at"] for m in world.mounts() if node.directory in m["at"]} == node.own_mounts
 
 
+def test_a_volume_in_memory_is_kept_out_of_swap_space(node):
+    node.launch(specs.pod("quiet", specs.container(volumeMounts=[specs.mount("mem", "/mem")]),
+                          volumes=[{"name": "mem", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]))
+    options = world.mount_at(node.init("quiet"), "/mem")["super"]
+    # Linux before 6.4 does not know the option.
+    known = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "noswap", "none", node.directory],
+                           check=False, stderr=subprocess.DEVNULL).returncode == 0
+    assert ("noswap" in options) == known
+    assert "size=1024k" in options
+
+
 def test_a_container_inherits_no_descriptor_and_few_capabilities(node):
     node.launch(specs.pod("bare"))
     pid = node.init("bare")

@@ -196,7 +196,7 @@ TEST(blanks_in_a_host_path_are_escaped_for_fstab)
                 "/a\\040b\\011c\\134#d /run/mainstay/pods/u/volumes/v none "
                 "rbind,x-mainstay.volume=v,x-mainstay.hostpath=Directory 0 0\n"
                 "m /run/mainstay/pods/u/volumes/m tmpfs "
-                "mode=01777,x-mainstay.volume=m,size=1048576 0 0\n");
+                "mode=01777,noswap,x-mainstay.volume=m,size=1048576 0 0\n");
 }
 
 TEST(nfs_export_keeps_its_options_in_quotes_and_an_address_in_brackets)
