@@ -556,6 +556,15 @@ static int build_event_loop(Agent *agent) {
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
+/* A service has a mount namespace of its own, and a unit that ran before has prepared its mounts. A
+ * program that a service has started inherits INVOCATION_ID, but not the PID. */
+static bool is_main_process_of_unit(void) {
+        const char *pid = getenv("SYSTEMD_EXEC_PID");
+
+        /* systemd before version 248 does not set it. */
+        return pid ? strtoll(pid, NULL, 10) == getpid() : getenv("INVOCATION_ID") != NULL;
+}
+
 /* If systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
 static int detect_service_manager(Agent *agent, Error *reterr) {
         bool is_there = systemd_is_init();
@@ -632,8 +641,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
                 return r;
         agent->allocatable = find_allocatable_resources(&agent->config, &agent->node,
                                                         agent->bundle_config.storage_capacity);
-        /* A service has its own mount namespace; a unit that ran before has prepared it. */
-        if (!agent->systemd || !getenv("INVOCATION_ID"))
+        if (!agent->systemd || !is_main_process_of_unit())
                 r = sandbox_prepare(&agent->sandbox_config, options->kubelet_dir, reterr);
         if (r < 0)
                 return r;

@@ -23,8 +23,8 @@
 /* NOTIFY_SOCKET and the like are for the agent, not for a shim and its runtime: runc, for one,
  * would wait for a READY=1 of the container. */
 static const char *const foreign_variables[] = {
-        "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES",
-        "WATCHDOG_PID",  "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",
+        "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID", "LISTEN_FDNAMES",   "WATCHDOG_PID",
+        "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",    "SYSTEMD_EXEC_PID",
 };
 
 int sandbox_process_take_socket(void) {

@@ -58,12 +58,12 @@ def test_try_runs_all_examples_without_a_build_and_leaves_nothing(propagation, d
 
 
 def test_try_runs_all_examples_as_a_part_of_a_service(directory):
-    """The agent then leaves its mounts to another unit; a descendant of a service has INVOCATION_ID, too."""
+    """A descendant of a service inherits its variables; no unit has prepared the mounts of this agent."""
     with tempfile.TemporaryDirectory(prefix="bus-") as bus:
         systemd = booted.Systemd(bus)
         systemd.end()
-        answer = run_try("shared", "--once", "240", TMPDIR=directory, INVOCATION_ID="0123456789abcdef0123456789abcdef", BUS=f"{bus}/own",
-                         FAKE_SYSTEMD=f"{bus}/fake-systemd", PRELOAD=systemd.library)
+        answer = run_try("shared", "--once", "240", TMPDIR=directory, INVOCATION_ID="0123456789abcdef0123456789abcdef", SYSTEMD_EXEC_PID="1",
+                         BUS=f"{bus}/own", FAKE_SYSTEMD=f"{bus}/fake-systemd", PRELOAD=systemd.library)
     assert answer.returncode == 0 and " pods run." in answer.stdout, answer.stdout
     assert os.listdir(directory) == []
 
