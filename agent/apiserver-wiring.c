@@ -101,7 +101,7 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                 &agent->apiserver);
 }
 
-/* Who writes a manifest is trusted; who creates a DaemonSet at an API server is not. */
+/* Authors of manifests are trusted; users who create DaemonSets at an API server are not. */
 int agent_admit_daemonset_pod(const PodSource *source, const DaemonSet *set, const Pod *pod,
                               DaemonSetRefusal *ret, void *userdata) {
         const Agent *agent = userdata;

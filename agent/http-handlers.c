@@ -120,7 +120,7 @@ static int check_manifests_are_read(const Agent *agent, Error *reterr) {
                                     agent->paths.manifest_dir);
 }
 
-/* A pod that its source still wants starts again when it is gone. */
+/* A pod that its source still desires starts again when it is gone. */
 static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
                             int64_t grace_seconds, Error *reterr) {
         Agent *agent = userdata;

@@ -23,7 +23,7 @@ static const char help_text[] =
         "Runs the pods of a directory of Kubernetes manifests on this node.\n"
         "\n"
         "  --config FILE         configuration (/etc/mainstay/config.yaml; may be absent)\n"
-        "  --config-dir DIR      drop-ins of the configuration, *.conf (config.d beside it)\n"
+        "  --config-dir DIR      drop-ins of the configuration, *.conf (config.d next to it)\n"
         "  --manifest-dir DIR    manifests to run (/etc/kubernetes/manifests)\n"
         "  --state-dir DIR       persistent state (/var/lib/mainstay)\n"
         "  --run-dir DIR         runtime state and the socket (/run/mainstay)\n"

@@ -40,8 +40,8 @@ void age_identity_recipient(const AgeKey *identity, AgeKey *ret);
 /* The bytes start like a file of age. */
 bool age_is_file(const void *data, size_t length);
 
-/* How many X25519 recipients the header names: which ones, nobody can see. >= 0, -EBADMSG with a
- * message, or -ENOMEM. */
+/* The number of X25519 recipients in the header, which does not reveal who they are. >= 0, -EBADMSG
+ * with a message, or -ENOMEM. */
 int age_count_recipients(const void *data, size_t length, Error *reterr);
 
 /* Decrypts into memory that the caller erases and frees, with an additional NUL. 0; -ENOKEY: it is

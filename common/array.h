@@ -2,9 +2,9 @@
 #pragma once
 
 /* Growable and sorted arrays: a pointer to the items, of any type, and their number. There is no
- * field for the capacity, because malloc() knows it; so any array of malloc() may grow, and one
- * that grows has at most a quarter more room than items. An empty array may be NULL. free() frees
- * it.
+ * field for the capacity, because malloc_usable_size() returns it; so any array of malloc() may
+ * grow, and one that grows has at most a quarter more room than items. An empty array may be NULL.
+ * free() frees it.
  *
  * Each macro checks types and calls one function; its arguments are variables or members without
  * side effects. */
@@ -74,5 +74,5 @@ void *array_reserve(void *items, size_t n, size_t more, size_t size);
 /* Moves the items from 'at' on up by one, for which there is room; the gap is zeros. Returns it. */
 void *array_open_gap(void *items, size_t n, size_t at, size_t size);
 
-/* Moves the items behind 'at' down by one. */
+/* Moves the items after 'at' down by one. */
 void array_close_gap(void *items, size_t n, size_t at, size_t size);

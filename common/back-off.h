@@ -2,8 +2,8 @@
 #pragma once
 
 /* The arithmetic of every back-off: how long to wait before something that failed is tried again.
- * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure but for
- * back_off_random(); when a back-off is reset is decided by its user: CrashLoopBackOff
+ * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure, except
+ * for back_off_random(); when a back-off is reset is decided by its user: CrashLoopBackOff
  * (agent/pods/machine/restart-policy.h), ImagePullBackOff (container-machine.c), requests to the
  * API server (agent/kubeclient/request-back-off.h). */
 

@@ -41,7 +41,8 @@ void cgroup_disk_usages(const char *path, DiskUsages *ret);
 /* "/dev/sda"; "" if the kernel does not name the device. Returns the buffer. */
 const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
 
-/* The disk that contains a partition, which is the unit of cgroups; another device is its own. */
+/* The disk that contains the partition, because cgroups count by disk; a device that is not a
+ * partition is returned unchanged. */
 DiskUsage disk_of_partition(const DiskUsage *partition);
 
 /* The texts of the files: of version 2 that is io.stat, of version 1 one for bytes and one for

@@ -64,6 +64,7 @@ typedef struct CgroupDetails {
         uint64_t threads_max;
 } CgroupDetails;
 
+/* 'path' as in cgroup_usage(). Values that cannot be read are zero. */
 void cgroup_details(const char *path, CgroupDetails *ret);
 
 /* The shares of a weight (1 to 10000) by cAdvisor's formula; 0 for another number. Pure. */

@@ -24,6 +24,7 @@ typedef struct ChachaBox {
 /* 0 or -errno. */
 int fill_with_random(void *data, size_t size);
 
+/* HKDF with SHA-256 (RFC 5869); 'info' separates the purposes of keys of one secret. */
 void chacha_derive_key(const void *secret, size_t size, const void *salt, size_t salt_size,
                        const char *info, uint8_t ret[CHACHA_KEY_SIZE]);
 

@@ -140,7 +140,7 @@ const char *clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtim
         return buffer;
 }
 
-/* The fraction after '.', in microseconds; moves '*p' behind it. */
+/* The fraction after '.', in microseconds; advances '*p'. */
 static uint64_t parse_second_fraction(const char **p) {
         uint64_t usec = 0, unit = USEC_PER_SEC / 10;
 

@@ -29,7 +29,7 @@ struct CurlLoop {
         CURLM *multi;
         CurlSocket *sockets;
         sd_event_source *timer;
-        sd_event_source *due; /* libcurl requested a timeout of 0, or it is to be drained */
+        sd_event_source *due; /* libcurl requested a timeout of 0, or must be drained */
         bool is_timeout_due;
         bool is_busy;
         bool is_doomed; /* freed as soon as it is not busy */

@@ -66,7 +66,7 @@ static void trim_curl_error(char *text) {
         }
 }
 
-/* If libcurl's own message is about itself, or empty. */
+/* Replaces messages of libcurl that are empty or describe only libcurl's internals. */
 static const char *reword_curl_error(CURLcode code) {
         switch (code) {
         case CURLE_COULDNT_RESOLVE_PROXY:

@@ -59,6 +59,7 @@ void curl_transfer_done(CurlTransfer *transfer);
  * -ENOMEM. */
 int curl_transfer_add_header(CurlTransfer *transfer, const char *line);
 
+/* TLS 1.2 or later. The descriptors of 'tls' must stay open until the transfer has ended. */
 void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls);
 
 /* The HTTP status; 0: there is no response yet. */

@@ -23,6 +23,7 @@ int ed25519_key_parse(const char *text, uint8_t ret[ED25519_KEY_SIZE]);
 size_t ed25519_signatures_parse(const char *data, size_t length,
                                 uint8_t ret[][ED25519_SIGNATURE_SIZE]);
 
+/* Whether the signature of the data is valid. */
 bool ed25519_verify(const uint8_t key[ED25519_KEY_SIZE], const void *data, size_t length,
                     const uint8_t signature[ED25519_SIGNATURE_SIZE]);
 

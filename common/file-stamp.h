@@ -19,4 +19,5 @@ typedef struct FileStamp {
 
 FileStamp file_stamp_of(const struct stat *st);
 
+/* True if both are stamps of the same, unchanged file. */
 bool file_stamps_match(const FileStamp *a, const FileStamp *b);

@@ -47,7 +47,7 @@ struct GrpcCall {
         uint64_t deadline;   /* UINT64_MAX: none */
         unsigned n_messages; /* received */
         Buffer input;        /* the message that is being received, with its header */
-        Buffer output;       /* what is to be sent, and how much of it was: */
+        Buffer output;       /* data to send, and how much of it was sent: */
         size_t sent;
         bool has_trailers; /* a server's answer ends with them */
 };

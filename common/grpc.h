@@ -46,11 +46,11 @@ typedef struct GrpcCall GrpcCall;
 
 typedef struct GrpcServerHandlers {
         /* A request with its one message, which is borrowed. It is answered by grpc_call_reply() or
-         * grpc_call_fail(), now or later; until then the call is the owner's to keep. */
+         * grpc_call_fail(), now or later; until then the owner keeps the call. */
         void (*on_request)(GrpcCall *call, const char *path, const char *message, size_t length,
                            void *userdata);
-        /* A request that was not answered is over: its client or its time is gone. The pointer is
-         * no longer valid. */
+        /* A request that was not answered has ended: its client disconnected, or its deadline
+         * passed. The pointer is no longer valid. */
         void (*on_gone)(GrpcCall *call, void *userdata);
         void *userdata;
 } GrpcServerHandlers;
@@ -69,7 +69,7 @@ int grpc_connection_fd(const GrpcConnection *connection);
 short grpc_connection_events(const GrpcConnection *connection);
 
 /* Reads and writes what is possible, and ends calls whose deadline has passed. 0; -errno: the
- * connection is over, and is to be freed. */
+ * connection has ended, and must be freed. */
 int grpc_connection_process(GrpcConnection *connection, uint64_t now_usec);
 
 /* The time of the next deadline; UINT64_MAX: there is none. */

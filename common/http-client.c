@@ -199,8 +199,9 @@ HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
 }
 
 /* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
- * or a handshake in pieces of one byte. So it reads through a proxy. That listens: libcurl 7.88
- * connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is connected. */
+ * or a handshake in pieces of one byte. Therefore it reads through a proxy. The proxy listens,
+ * because libcurl 7.88 connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is
+ * connected. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;
@@ -275,7 +276,7 @@ int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_
         if (r < 0)
                 return r;
         if (curl_loop_add(http->loop, request->easy) < 0)
-                return error_setf(reterr, EIO, "libcurl does not take the request");
+                return error_setf(reterr, EIO, "libcurl does not accept the request");
         *ret = TAKE_PTR(request);
         return 0;
 }

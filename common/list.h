@@ -6,10 +6,10 @@
 
 #include "common/macros.h"
 
-/* Does not allow that 'item' is taken out in the body: see list_foreach_safe(). */
+/* The body must not remove 'item' from the list: see list_foreach_safe(). */
 #define list_foreach(item, head) for (__typeof__(&*(head)) item = (head); item; item = (item)->next)
 
-/* Allows that 'item' is taken out and freed in the body, and no other. */
+/* The body may remove and free 'item', but no other item. */
 #define list_foreach_safe(item, head)                                                          \
         for (__typeof__(&*(head)) item = (head), item##_next = item ? item->next : NULL; item; \
              item = item##_next, item##_next = item ? item->next : NULL)
@@ -21,7 +21,7 @@
                 (head) = (item);       \
         })
 
-/* Puts 'item' at the end: visits all others, as the next one does. */
+/* Appends 'item'. Walks the whole list, like LIST_REMOVE(). */
 #define LIST_APPEND(head, item)                   \
         ({                                        \
                 __typeof__(head) *end_ = &(head); \
@@ -31,7 +31,7 @@
                 *end_ = (item);                   \
         })
 
-/* Takes 'item' out, if it is there. */
+/* Removes 'item' if it is in the list. */
 #define LIST_REMOVE(head, item)                      \
         ({                                           \
                 __typeof__(head) *place_ = &(head);  \

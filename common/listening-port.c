@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Asks the kernel by sock_diag(7), which looks at listening sockets alone: /proc/net/tcp would have
+/* Queries the kernel by sock_diag(7), which walks listening sockets only: /proc/net/tcp would have
  * all connections. */
 
 #include "common/listening-port.h"

@@ -27,7 +27,7 @@ void privileges_drop_bounding_set(void);
 
 /* This process, and what it starts from now on, dumps no core when it crashes: neither to a file
  * nor to a program that the kernel's core pattern names, such as systemd-coredump, which would also
- * record the environment. A program that wants its core raises its soft limit first. */
+ * record the environment. A program that needs a core dump raises its soft limit first. */
 void privileges_forbid_cores(void);
 
 /* The same, and other processes of the user neither trace this one nor read its memory. Neither

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 enum {
-        /* At most so many of a cgroup are looked at; the numbers are those of them. */
+        /* At most so many processes of a cgroup are counted; the results cover only these. */
         PROCESS_USAGE_PROCESSES_MAX = 64,
         PROCESS_USAGE_DESCRIPTORS_MAX = 4096,
 };

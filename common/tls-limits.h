@@ -2,9 +2,9 @@
 #pragma once
 
 /* Limits of the computations that the peer of a TLS handshake can cause. GnuTLS parses its
- * certificates and uses its key before any authority is looked at, and limits neither: an RSA key
- * of 40960 bits with an exponent as long, or 128 KiB of parts of a subject, take seconds, larger
- * keys minutes. Keys are limited as in Go's crypto/tls and crypto/rsa.
+ * certificates and uses its key before it checks any authority, and limits neither: an RSA key of
+ * 40960 bits with an exponent as long, or 128 KiB of parts of a subject, take seconds, larger keys
+ * minutes. Keys are limited as in Go's crypto/tls and crypto/rsa.
  *
  * A program that uses libcurl contains limited-handshake.c as well: libcurl has no option for it.
  */

@@ -189,9 +189,9 @@ static int start_parts(ApiServerSync *api) {
 /* If that is only likely, the list of pods of the new server decides about pods. */
 static void forget_cluster(ApiServerSync *api, bool is_certain) {
         log_warning(
-                "The API server of %s %s of another cluster than before: the cache of objects and "
+                "The API server of %s %s to another cluster than before: the cache of objects and "
                 "tokens is dropped%s",
-                api->config.kubeconfig, is_certain ? "is" : "seems to be",
+                api->config.kubeconfig, is_certain ? "belongs" : "seems to belong",
                 is_certain ? ", and the pods of the other cluster are stopped" : "");
         referenced_objects_forget_cached(api->objects);
         service_account_tokens_forget_cached(api->tokens);
@@ -218,8 +218,8 @@ static void on_trial_decided(ClusterVerdict verdict, void *userdata) {
         if (r >= 0)
                 cluster_identity_accept_trial(api->cluster);
         else if (r == -EXDEV)
-                log_error("The kubeconfig %s is of another cluster now; the last one stays in use "
-                          "until mainstayd is restarted",
+                log_error("The kubeconfig %s belongs to another cluster now; the last one stays in "
+                          "use until mainstayd is restarted",
                           api->config.kubeconfig);
         else
                 log_error("Cannot use the kubeconfig %s: %s; the last one stays in use",

@@ -60,11 +60,13 @@ DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 int apiserver_restore_pod(const Pod *desired, void *userdata);
 int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
-/* After the desired pods were computed first. The kubeconfig is read when the loop is idle, a
- * second later or after apiserver_start_now(). Errors are logged, and in apiserver_last_error(). */
+/* To be called once the desired pods have been computed for the first time. The kubeconfig is read
+ * when the loop is idle, a second later or after apiserver_start_now(). Errors are logged, and in
+ * apiserver_last_error(). */
 void apiserver_start(ApiServerSync *api);
 
-/* No pod waits for its first process: a container runs, or none is desired. May be called again. */
+/* To be called when no pod waits for its first process: a container runs, or no pod is desired. May
+ * be called again. */
 void apiserver_start_now(ApiServerSync *api);
 
 /* The kubeconfig, or a file that it names, may have changed. */
@@ -74,7 +76,7 @@ void apiserver_reload_kubeconfig(ApiServerSync *api);
  * keep their names. 0, or -ENOMEM: then pods may be missing. 'userdata' is the ApiServerSync. */
 int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
 
-/* After that: the reason why a pod that the server does not want is stopped, which the caller
+/* After it: the reason why a pod that the server does not desire is stopped, which the caller
  * frees; NULL: the server did not report one. 'userdata' is the ApiServerSync. */
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 

@@ -13,11 +13,12 @@ typedef struct BoundPod {
                                runs by it; NULL: none */
         Pod *owned;
         const PodStatus *rejection; /* why the node does not run it; NULL: it does */
-        Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
-        bool is_adopted_current; /* 'adopted' is as 'desired' */
-        bool is_of_daemonset;    /* a DaemonSet that this node has placed controls it */
-        bool is_outdated;        /* its DaemonSet does not desire it any more */
-        Preflight *preflight;    /* of 'desired', while a pod that differs keeps running */
+        Pod *adopted;               /* the desired version of the pod of this node that runs in its
+                                     * place */
+        bool is_adopted_current;    /* 'adopted' agrees with 'desired' */
+        bool is_of_daemonset;       /* a DaemonSet that this node has placed controls it */
+        bool is_outdated;           /* its DaemonSet does not desire it any more */
+        Preflight *preflight;       /* of 'desired', while a pod that differs keeps running */
 } BoundPod;
 
 void bound_pod_done(BoundPod *bound);
@@ -28,7 +29,8 @@ void bound_pod_clear(BoundPod *bound);
 /* An earlier agent ran the pod by that spec, which is copied. 0 or -ENOMEM. */
 int bound_pod_restore(BoundPod *bound, const Pod *desired);
 
-/* Takes the spec if it differs. 1: it does, or it is a new pod; 0; -ENOMEM. */
+/* Takes the spec if it differs from the last one. 1: it differs, or the pod is new; 0: it does not;
+ * -ENOMEM. */
 int bound_pod_update_take(BoundPod *bound, Pod **desired);
 
 /* The pod of this node runs. If it does so by the desired spec, that is borrowed from it: a node

@@ -33,7 +33,7 @@ struct ApiServerCacheEntry {
         ApiServerCacheEntry *next;
         const char *directory; /* static */
         char *file;            /* its name there */
-        char *text;            /* NULL: the file is to be removed */
+        char *text;            /* NULL: remove the file */
         bool is_being_written;
 };
 
@@ -184,8 +184,8 @@ static void on_cache_synced(int r, void *userdata) {
                 arm_cache_timer(cache, r < 0 ? CACHE_RETRY_SEC * USEC_PER_SEC : 0);
 }
 
-/* The first entries that belong in one directory and do not wait for the key. 0, or -ENOMEM if
- * there is none because of it. */
+/* The first entries that belong in one directory and do not wait for the key. 0, or -ENOMEM if not
+ * even one fits into memory. */
 static int collect_write_batch(ApiServerCache *cache, const char **ret_directory,
                                DurableFile *files, size_t *ret_n) {
         const char *directory = NULL;
@@ -407,7 +407,7 @@ static bool may_be_in_clear(int dir_fd, const char *name) {
         return result;
 }
 
-/* A damaged one is of no use, and would stay in clear. */
+/* A damaged file is useless, and would stay unencrypted. */
 static void encrypt_old_file(ApiServerCache *cache, const char *directory, int dir_fd,
                              const char *name) {
         cleanup_free char *text = NULL;

@@ -32,7 +32,7 @@ typedef struct ClaimWrite {
         char *size;
         char *message;
         unsigned n_refusals;
-        json_t *read; /* the claim as it was read for this write; NULL: it is to be read */
+        json_t *read; /* the claim as it was read for this write; NULL: it must be read */
 } ClaimWrite;
 
 struct ClaimUpdates {
@@ -93,7 +93,7 @@ static json_t *write_claim_status(const json_t *claim, const ClaimUpdate *update
                                                              : NULL;
         status = update->kind == CLAIM_EXPANSION_INFEASIBLE ? write_stage("NodeResizeInfeasible")
                                                             : json_object();
-        /* The kubelet leaves a condition that is there as it is, with its message. */
+        /* Like the kubelet, does not change an existing condition and its message. */
         if (!find_status_condition(claim, "NodeResizeError"))
                 (void) json_object_set_new(status, "conditions",
                                            write_resize_error(strna(update->message), now));
@@ -178,7 +178,7 @@ static void pass_claim_on(const ClaimUpdates *updates, const ClaimWrite *write,
                           response->body, response->length, updates->userdata);
 }
 
-/* Whether it is the claim that is to be written, and there is something to write. */
+/* Whether the claim itself must be written, and has changed. */
 static bool take_read_claim(ClaimWrite *write, json_t *claim) {
         cleanup_json json_t *patch = NULL;
 

@@ -226,8 +226,8 @@ static void on_trial_response(const KubeResponse *response, void *userdata) {
         }
         why = kube_response_describe_error(response);
         if (!identity->is_reported)
-                log_warning("Cannot ask the API server %s whether it is of the same cluster as "
-                            "before: %s; pods keep running, retrying",
+                log_warning("Cannot find out whether the API server %s belongs to the same cluster "
+                            "as before: %s; pods keep running, retrying",
                             identity->asked.server,
                             r == -EAGAIN ? strna(why) : "it does not reply with a list");
         identity->is_reported = true;

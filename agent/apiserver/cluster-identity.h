@@ -3,9 +3,9 @@
 
 /* Whether an API server belongs to the cluster of the cache: by the UID of the namespace
  * kube-system, if the node may list it, else by address and certificate authority. The cache is
- * used at once. Nothing is sent to a server before it has answered, and nothing of it is used: it
- * may be of a cluster that was created anew with the address and the authority of the one before.
- */
+ * used immediately. Until the server has answered, no object is sent to it and none of its objects
+ * is used: it may belong to a new cluster that was created with the address and the authority of
+ * the previous one. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/kubeclient/kube-client.h"
@@ -39,8 +39,8 @@ int cluster_identity_guard(ClusterIdentity *identity, KubeClient *client,
 /* Its address or its authority are not those of the last one: 1, 0 or -ENOMEM. */
 int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig);
 
-/* Queries the server of another kubeconfig until it responds, with this client, which is borrowed
- * for as long. An earlier trial is given up. 0 or -errno. */
+/* Queries the server of another kubeconfig with this client until it responds; the client is
+ * borrowed until then. Ends an earlier trial. 0 or -errno. */
 int cluster_identity_try(ClusterIdentity *identity, KubeClient *client,
                          const Kubeconfig *kubeconfig);
 

@@ -146,8 +146,8 @@ const char *connection_status_error(const ConnectionStatus *connection, Connecti
         return connection->errors[kind];
 }
 
-/* In the order in which one causes the next: without a kubeconfig nothing is sent, and an
- * unreachable server explains every other error. */
+/* Causes come before their effects: without a kubeconfig nothing is sent, and an unreachable server
+ * explains every other error. */
 const char *connection_status_last_error(const ConnectionStatus *connection) {
         const char *certificate_error = connection->errors[CONNECTION_CERTIFICATE_ERROR];
         KubeClientState state = client_state_of(connection);

@@ -32,7 +32,7 @@ struct CsiNodeWriter {
         KubeWorkQueue *queue; /* NULL: there is no client yet */
         char *node_uid;       /* NULL: the Node does not exist, or is not known yet */
         char **seen;          /* names of drivers that have registered since the start */
-        json_t *known;        /* the server's CSINode; NULL: it is to be read first */
+        json_t *known;        /* the server's CSINode; NULL: it must be read first */
         bool is_absent;       /* it does not exist */
         char *error;          /* as it was logged last; or NULL */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* This node's CSINode, and what the Node has of CSI drivers: the annotation with their node IDs,
- * and the labels of their topology. Nothing is sent before a driver registers. */
+/* This node's CSINode, and the parts of the Node that belong to CSI drivers: the annotation with
+ * their node IDs and the labels of their topology. Nothing is sent before a driver registers. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "agent/model/csi-driver.h"

@@ -115,8 +115,8 @@ static int was_priority_computed(const DaemonSetAdmission *admission, const Daem
                        : 0;
 }
 
-/* Its Priority admission computes the priority from the class, and takes no other one. The node
- * knows only the system classes. 1, 0 with the refusal, or -ENOMEM. */
+/* The Priority admission of the server computes the priority from the class, and rejects any other
+ * one. The node has only the system classes. 1, 0 with the refusal, or -ENOMEM. */
 static int check_computed_priority(const DaemonSetAdmission *admission, const DaemonSet *set,
                                    const Pod *pod, DaemonSetRefusal *ret) {
         const PodSpec *spec = &pod->spec;

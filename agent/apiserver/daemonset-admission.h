@@ -21,8 +21,8 @@ typedef struct DaemonSetAdmission {
         NamespacePolicies *policies;
 } DaemonSetAdmission;
 
-/* 'pod' is made of a template of the set, and not known to the server. 1: it may be created; 0 with
- * the refusal, which the caller ends; -ENOMEM. */
+/* 'pod' was created from a template of the set, and does not exist at the server. 1: it may be
+ * created; 0 with the refusal, which the caller ends; -ENOMEM. */
 int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonSet *set,
                               const Pod *pod, DaemonSetRefusal *ret);
 

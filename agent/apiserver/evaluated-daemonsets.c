@@ -522,7 +522,7 @@ void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {
                           dump_format_duration(age, now_boottime_usec() - sets->lease.seen_at));
         if (sets->last_error)
                 dump_line(out, 2, "last error: %s", sets->last_error);
-        dump_timer(out, 2, "next look at the Lease", sets->timer);
+        dump_timer(out, 2, "next check of the Lease", sets->timer);
         if (sets->reflector)
                 kube_reflector_dump(sets->reflector, out);
 }

@@ -24,7 +24,7 @@ struct WatchedNamespace {
         NamespacePolicies *owner;
         char *name;
         json_t *labels;        /* those of pod-security.kubernetes.io, as they were last; or NULL */
-        bool is_being_deleted; /* then, too: an API server creates nothing in it */
+        bool is_being_deleted; /* an API server creates nothing in it then */
         bool is_current;       /* the server has reported it since the agent was started */
         bool has_no_answer;    /* the server does not respond: the cached labels count */
         bool was_listed;
@@ -244,7 +244,8 @@ static WatchedNamespace *get_watched_namespace(NamespacePolicies *policies, cons
         return one;
 }
 
-/* While it is not reached, most reflectors wait for the result of one of them. */
+/* Asks the client and not the reflector of one namespace: while the server is unreachable, only one
+ * reflector tries, and the others wait for its result. */
 static bool is_server_unreachable(const NamespacePolicies *policies) {
         KubeClientState state =
                 policies->client ? kube_client_state(policies->client) : (KubeClientState){ 0 };
@@ -318,7 +319,7 @@ void namespace_policies_dump(const NamespacePolicies *policies, FILE *out) {
                 const char *level = json_text(one->labels, pod_security_enforce_label);
 
                 dump_line(out, 1, "namespace: %s, enforces %s%s%s%s", one->name,
-                          !one->labels ? "what is not known"
+                          !one->labels ? "an unknown level"
                           : level      ? level
                                        : "nothing",
                           one->is_current ? "" : ", from the cache",

@@ -2,8 +2,8 @@
 #pragma once
 
 /* All pods that this node and the API server have, by "namespace/name": the server's objects
- * (remote), the pods that it wants here (bound), the pods that run here (local), and the reports.
- * Each part is owned by the file that declares it. */
+ * (remote), the pods that it has bound to this node (bound), the pods that run here (local), and
+ * the reports. Each part is owned by the file that declares it. */
 
 #include "agent/apiserver/bound-pod.h"
 #include "agent/apiserver/local-pod.h"

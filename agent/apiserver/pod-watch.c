@@ -197,7 +197,7 @@ static void forget_unlisted_pods(const RemotePodWatch *watch) {
         for (ApiServerPod *pod = watch->spec.pods->first; pod; pod = pod->next) {
                 if (!is_missing_in_list(watch, pod))
                         continue;
-                if (pod->bound.adopted) /* this node's DaemonSet may want the same name again */
+                if (pod->bound.adopted) /* this node's DaemonSet may use the same name again */
                         local_pod_delete(&pod->local, pod->namespace, /* grace= */ -1,
                                          watch->spec.pod_manager);
                 remote_pod_forget(&pod->remote);
@@ -288,7 +288,8 @@ void pod_watch_dump(const RemotePodWatch *watch, FILE *out) {
         if (watch->reflector)
                 kube_reflector_dump(watch->reflector, out);
         if (watch->is_list_doubtful)
-                dump_line(out, 2, "the last list lacked many pods, the next one is believed");
+                dump_line(out, 2,
+                          "the last list did not contain many pods; the next one is accepted");
         if (watch->has_unreadable)
                 dump_line(out, 2, "the list has an object that cannot be identified");
 }

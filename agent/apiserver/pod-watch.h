@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Watches the pods that the API server has bound to this node, and the mirror pods that it has.
+/* Watches the pods that the API server has bound to this node, and the mirror pods of this node.
  * Only a complete list shows that a pod is gone; a list that does not contain many of the bound
  * pods is requested once more before it is accepted. */
 

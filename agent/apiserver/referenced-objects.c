@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/text.h"
 
-/* A volume is expected to be attached within so long; later it is asked less often. */
+/* A volume is expected to be attached within this time; later it is queried less often. */
 #define ATTACH_USEC (120 * USEC_PER_SEC)
 
 enum {
@@ -40,7 +40,7 @@ struct ReferencedObject {
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
         bool was_absent;    /* by the cache; assumed if the server does not report it */
-        bool is_unanswered; /* the server could not be asked */
+        bool is_unanswered; /* the server could not be queried */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
@@ -345,8 +345,8 @@ static int add_secret_of_volume(ReferencedObjects *objects, const SecretReferenc
                                      objects);
 }
 
-/* Adds the further objects that a node needs to mount a volume of a CSI driver. Whether it is
- * attached is asked once it is known that its driver attaches. 0 or -ENOMEM. */
+/* Adds the further objects that a node needs to mount a volume of a CSI driver. Its
+ * VolumeAttachment is requested once it is known that the driver attaches volumes. 0 or -ENOMEM. */
 static int add_objects_of_volume(const ReferencedObject *volume) {
         const CsiPersistentVolumeSource *csi = volume->object ? volume->object->volume.csi : NULL;
         ObjectKey key = { OBJECT_SOURCE_APISERVER, OBJECT_CSI_DRIVER, "",
@@ -473,7 +473,7 @@ static void refresh_volume_of_claim(const ReferencedObject *claim) {
                 (void) kube_work_queue_add(owner->fetches, volume->key);
 }
 
-/* Takes 'data'. An object that is as it was changes no pod. */
+/* Takes 'data'. An unchanged object updates no pod. */
 static void take_referenced_object(ReferencedObject *object, const char *json, DataObject *data) {
         bool is_known = object->object;
         bool is_same = is_known && schema_equal(object_schemas[object->kind], object->object, data);
@@ -509,7 +509,7 @@ static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeRe
         return is_object_settled(object) ? KUBE_WORK_DONE : retry_fetch(object);
 }
 
-/* A node may not even ask for an attachment that does not exist. */
+/* A node may not even request an attachment that does not exist. */
 static bool is_absent(const ReferencedObject *object, unsigned status) {
         return status == 404 || (status == 403 && object->kind == OBJECT_VOLUME_ATTACHMENT);
 }
@@ -537,8 +537,8 @@ static KubeWorkResult on_object_response(const char *key, const KubeResponse *re
         return KUBE_WORK_RETRY_LATER;
 }
 
-/* The server does not check the names in a pod; no object has another one, and none becomes a part
- * of a path. */
+/* The server does not check the names to which a pod refers. An object cannot have an invalid name,
+ * and an invalid name must not become a part of a path. */
 static bool may_exist(const ObjectKey *key) {
         return key->source == OBJECT_SOURCE_APISERVER && is_dns_subdomain(key->name) &&
                (!key->namespace[0] || is_dns_subdomain(key->namespace));

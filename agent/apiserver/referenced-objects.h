@@ -43,7 +43,7 @@ void referenced_objects_end(ReferencedObjects *objects);
 const DataObject *referenced_objects_find(const ReferencedObjects *objects, const ObjectKey *key);
 bool referenced_objects_is_pending(const ReferencedObjects *objects, const ObjectKey *key);
 
-/* The server is asked for a claim again, and for its volume if the claim has changed. */
+/* Requests a claim again, and its volume if the claim has changed. */
 void referenced_objects_refresh(ReferencedObjects *objects, const ObjectKey *key);
 
 /* A response to another request of this node has the object. */

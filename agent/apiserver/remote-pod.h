@@ -7,7 +7,7 @@
 #include "agent/kubeclient/object-summary.h"
 
 typedef struct RemotePod {
-        bool exists; /* an object exists, as far as we know */
+        bool exists; /* as far as is known, an object exists */
         KubeObjectSummary metadata;
         unsigned generation;   /* of the list that had it last */
         char *deleted_uid;     /* of an object that is known to be deleted */

@@ -303,7 +303,7 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
 
 void apiserver_pods_forget_bound(ApiServerPods *pods) {
         for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
-                if (pod->bound.adopted) /* this node's DaemonSet may want the same name again */
+                if (pod->bound.adopted) /* this node's DaemonSet may use the same name again */
                         local_pod_delete(&pod->local, pod->namespace, /* grace= */ -1,
                                          pods->spec.pod_manager);
                 bound_pod_clear(&pod->bound);
@@ -387,7 +387,7 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
                 return strdup("it has terminated (its final status is cached)");
         if (!pod->bound.desired)
                 return strdup(pods->is_of_other_cluster && !pod->remote.exists
-                                      ? "the kubeconfig is of another cluster now"
+                                      ? "the kubeconfig belongs to another cluster now"
                                       : "the API server deleted it");
         if (pod->bound.rejection)
                 return strdup(strna(pod->bound.rejection->message));
@@ -515,7 +515,7 @@ void apiserver_pods_on_pod(ApiServerPods *pods, const Pod *local_pod, bool is_go
         remove_unreferenced_pods(pods);
 }
 
-/* ---- other changes of the reports ---- */
+/* ---- other reasons to report ---- */
 
 void apiserver_pods_set_synced(ApiServerPods *pods) {
         pod_status_writer_set_synced(pods->writer);

@@ -182,7 +182,7 @@ static void store_services(const ApiServerServices *services) {
                 apiserver_cache_write(services->spec.cache, ".", services_file_name, text);
         else
                 log_error("Cannot cache the services: out of memory; pods that start while the API "
-                          "server is unreachable may lack variables of new ones");
+                          "server is unreachable may not have the variables of new services");
 }
 
 static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -335,8 +335,8 @@ static bool is_service_visible(const Service *service, const Pod *pod) {
         return streq(service->namespace, "default") && streq(service->name, "kubernetes");
 }
 
-/* Takes the strings. 'n' is the length of the array that they are appended to: services can be so
- * many that it must not be counted for each. */
+/* Takes the strings. 'n' is the length of the array to which they are appended: it must not be
+ * counted for each service, because there may be thousands of them. */
 static int append_strings(char ***strv, size_t *n, char ***strings) {
         size_t more = strv_length(*strings);
 

@@ -13,7 +13,7 @@
 
 typedef struct ServingCertificate ServingCertificate;
 
-typedef struct ServingCertificateSpec { /* copied, but for the event loop */
+typedef struct ServingCertificateSpec { /* copied, except for the event loop */
         sd_event *event;
         const char *node_name;
         const char *directory;               /* of its file */

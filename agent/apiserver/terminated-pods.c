@@ -12,7 +12,8 @@ enum {
         TERMINATED_POD_MAX_BYTES = 4 * 1024 * 1024
 };
 
-static const char terminated_pods_directory[] = "ended"; /* on the disk; its name stays */
+static const char terminated_pods_directory[] = "ended"; /* on disk: earlier versions use this name
+                                                          */
 
 void terminated_pods_add(ApiServerCache *cache, const char *uid, const char *json) {
         apiserver_cache_write(cache, terminated_pods_directory, uid, json);

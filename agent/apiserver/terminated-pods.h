@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+/* Queues writing the final v1.Pod of a pod, or removing it, by apiserver_cache_write(). */
 void terminated_pods_add(ApiServerCache *cache, const char *uid, const char *json);
 void terminated_pods_remove(ApiServerCache *cache, const char *uid);
 

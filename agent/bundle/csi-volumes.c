@@ -69,8 +69,8 @@ static void take_driver_settings(const CsiDriverObject *driver, CsiVolume *volum
         volume->is_group_left_alone = driver->fs_group_policy == FS_GROUP_POLICY_NONE;
 }
 
-/* Drivers are told about pods of files by the same words as by a CSIDriver with podInfoOnMount:
- * most of those that serve ephemeral volumes need to know that the volume is one. */
+/* Drivers get the same attributes for pods of files as with podInfoOnMount in a CSIDriver: most
+ * drivers of ephemeral volumes need the attribute that marks the volume as ephemeral. */
 static int resolve_ephemeral_volume(const BundleConfig *config, const Pod *pod,
                                     const Volume *volume, CsiVolume *ret, Error *reterr) {
         const CsiVolumeSource *source = volume->csi;

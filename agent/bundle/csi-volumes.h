@@ -12,7 +12,7 @@
 int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
                     CsiVolume *ret, Error *reterr);
 
-/* Sets the tokens that its driver asks for. 0; -EAGAIN with a message while one is being requested;
+/* Sets the tokens that its driver requires. 0; -EAGAIN with a message while one is being requested;
  * or -errno with a message. */
 int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume *volume,
                           Error *reterr);

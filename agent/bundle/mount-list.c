@@ -162,7 +162,7 @@ static void put_fs_group_line(FILE *out, const PodSecurityContext *context, cons
                        context->fs_group.value, is_once ? ":root-mismatch" : "", volume->name);
 }
 
-/* Options that "ro" contradicts are mount.nfs's to settle: the last one counts. */
+/* mount.nfs resolves contradictions to "ro": it uses the last option. */
 static void put_nfs_mount(FILE *out, const Volume *volume, const NfsExport *export,
                           const char *target) {
         const char *server = export->source->server;

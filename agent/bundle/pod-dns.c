@@ -174,8 +174,8 @@ static int add_resolver_option(char ***options, const char *name, const char *va
         return 0;
 }
 
-/* A final dot makes no other domain. Nothing is left of the root domain, which systemd-resolved
- * writes: it makes the resolver of musl fail for every name. */
+/* A domain with a final dot is the same domain. The root domain, which systemd-resolved writes,
+ * becomes empty: it would make the resolver of musl fail for every name. */
 static void drop_final_dot(char *domain) {
         size_t length = strlen(domain);
 

@@ -43,7 +43,7 @@ static const char *non_numeric_user(const Image *image) {
         return user;
 }
 
-/* An image whose user cannot be resolved has a number all the same, if that is its USER. */
+/* A numeric USER is known even if the user of the image cannot be resolved. */
 static bool runs_as_root(const Image *image) {
         const char *user = strna(image->user);
 

@@ -45,8 +45,8 @@ int selinux_check_container(const BundleConfig *config, const Pod *pod, const Co
                             Error *reterr);
 
 /* The label with which a volume is mounted, so that its files need not be relabelled (kubelet:
- * GetMountSELinuxLabel): that of the containers that use it and set one, unless the pod wants files
- * relabelled. '*ret' is NULL for none. 0; -EINVAL with the kubelet's message if they differ; or
+ * GetMountSELinuxLabel): that of the containers that use it and set one, unless the pod requests
+ * relabelling. '*ret' is NULL for none. 0; -EINVAL with the kubelet's message if they differ; or
  * another error of selinux_container_labels(). */
 int selinux_mount_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
                         char **ret, Error *reterr);

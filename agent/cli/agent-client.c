@@ -66,7 +66,7 @@ int client_explain_refusal(long status, char *text, Error *reterr) {
                 return error_setf(reterr, EREMOTEIO, "%s", text);
         if (status == 413 || status == 414 || status == 431)
                 return error_setf(reterr, E2BIG, "the arguments are too long for the agent");
-        return error_setf(reterr, EREMOTEIO, "the agent does not take the request: status %ld",
+        return error_setf(reterr, EREMOTEIO, "the agent does not accept the request: status %ld",
                           status);
 }
 

@@ -84,8 +84,8 @@ static int add_recipient(SecretPrinter *printer, const char *text, const char *n
         return append_recipient_name(printer, name ? name : text);
 }
 
-/* As age reads it: a recipient on each line, but for empty lines and comments. The comment on the
- * line before is the name of the recipient. */
+/* The format of age: a recipient on each line, except empty lines and comments. The comment on the
+ * line before a recipient is its name. */
 static int add_recipients_of_file(SecretPrinter *printer, const char *path, Error *reterr) {
         cleanup_free char *text = NULL;
         const char *name = NULL;
@@ -215,7 +215,7 @@ static int take_key(const SecretPrinter *printer, size_t word, char **ret, Error
 
         for (size_t i = FIRST_VALUE; i < word; i++)
                 if (strncmp(words[i], words[word], length + 1) == 0)
-                        return error_setf(reterr, EINVAL, "the key '%.*s' is there twice",
+                        return error_setf(reterr, EINVAL, "the key '%.*s' occurs twice",
                                           (int) length, words[word]);
         *ret = strndup(words[word], length);
         return *ret ? 0 : -ENOMEM;

@@ -46,7 +46,7 @@ enum {
 
 typedef struct IndexMaker {
         const Options *options;
-        int from_fd, to_fd, blobs_fd; /* the last one is negative if nothing is to be written */
+        int from_fd, to_fd, blobs_fd; /* the last one is negative if nothing must be written */
         json_t *files, *images;
         SourceIndex before; /* that the directory has; empty: none */
         IndexImagesMaker *images_maker;
@@ -399,8 +399,7 @@ static int verify_index_files(int dir_fd, const SourceIndex *index, Error *reter
                 sha256_hex(data, length, sha256);
                 if (length != file->size || !streq(sha256, file->sha256))
                         return error_setf(reterr, EBADMSG,
-                                          "%s: is not what the index has the digest of",
-                                          file->name);
+                                          "%s: does not match its digest in the index", file->name);
                 r = read_manifest_to_sign(file->name, data, length, NULL, reterr);
                 if (r < 0)
                         return r;

@@ -112,7 +112,7 @@ static void describe_secrets_at_rest(const json_t *node, FILE *out) {
         if (streq(state, "sealed"))
                 fputs("encrypted, with a key that systemd seals", out);
         else if (streq(state, "clear"))
-                fputs("in clear, as 'secretsAtRest: clear' permits", out);
+                fputs("unencrypted, as 'secretsAtRest: clear' permits", out);
         else {
                 fputs("not kept: ", out);
                 write_quoted(state, out);
@@ -120,7 +120,7 @@ static void describe_secrets_at_rest(const json_t *node, FILE *out) {
         fputc('\n', out);
 }
 
-/* Settings that were read and do nothing; kubectl does not have this. */
+/* Settings that are accepted without an effect; kubectl has no such line. */
 static void describe_settings(const json_t *node, FILE *out) {
         const char *names = own_json_value(node, OWN_KEY_SETTINGS_WITHOUT_EFFECT);
 

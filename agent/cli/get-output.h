@@ -19,7 +19,8 @@ typedef struct GetKind {
         void (*replace_cells)(const json_t *object, json_t *cells);
 } GetKind;
 
-/* The output of one command. Zeroed but for the first two and COLUMNS_TABLE at first. */
+/* The output of one command. Initialized with zeros, except for the first two members and
+ * COLUMNS_TABLE. */
 typedef struct GetOutput {
         const GetRequest *request;
         const GetKind *kind;

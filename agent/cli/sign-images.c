@@ -792,7 +792,7 @@ int index_images_verify(int directory_fd, const SourceIndex *index, Error *reter
                         return error_prefixf(reterr, r, "%s", strna(path));
                 if (!streq(actual, *hex))
                         return error_setf(reterr, EBADMSG,
-                                          "%s: is not what the index has the digest of", path);
+                                          "%s: does not match its digest in the index", path);
         }
         return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images of a signed index that is made: found by mainstay-image in archives, layouts and
- * registries, and put beside the index with deltas. */
+/* The images of a signed index that is being created: mainstay-image finds them in archives,
+ * layouts and registries, and stores them next to the index, with deltas. */
 
 #include "agent/cli/cli.h"
 #include "agent/manifest/manifest.h"
@@ -10,8 +10,8 @@
 
 typedef struct IndexImagesMaker IndexImagesMaker;
 
-/* 'before' is the index that the directory has (empty: none), which is borrowed, as are the others.
- * 0, or -errno with a message. */
+/* 'before' is the current index of the directory (empty: none). All arguments are borrowed. 0, or
+ * -errno with a message. */
 int index_images_maker_new(const Options *options, int directory_fd, const SourceIndex *before,
                            IndexImagesMaker **ret, Error *reterr);
 IndexImagesMaker *index_images_maker_free(IndexImagesMaker *maker);

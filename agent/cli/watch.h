@@ -17,8 +17,8 @@ typedef int (*watch_object_t)(const char *type, json_t *object, void *userdata);
 int watch_objects(const char *socket, const char *path, watch_object_t on_object, void *userdata,
                   Error *reterr);
 
-/* The same of these pods of an earlier list only, told apart by their UIDs, without "BOOKMARK". The
- * end of each is reported: a pod that has gone between the list and the watch is "DELETED" as it
- * was in the list. The list is borrowed for the call. */
+/* The same for these pods of an earlier list only, identified by their UIDs, without "BOOKMARK".
+ * The end of each is reported: a pod that has gone between the list and the watch is "DELETED" as
+ * it was in the list. The list is borrowed for the call. */
 int watch_pods(const char *socket, const json_t *pods, watch_object_t on_pod, void *userdata,
                Error *reterr);

@@ -26,8 +26,8 @@ typedef struct CniBuiltInNetwork {
  * for the default range of IPv4 alone, as in packaging/cni/99-mainstay.conflist.
  *
  * The IPv6 range is left out if the kernel has no IPv6 or it is disabled, unless it is the only
- * one. Without iptables, but with nft, the plugins are told to use nftables, which those of 1.6 and
- * later can; the plugin firewall, which cannot, is left out. */
+ * one. Without iptables, but with nft, the plugins are configured to use nftables, which version
+ * 1.6 and later support; the plugin firewall does not, and is left out. */
 char *cni_built_in_config(const CniBuiltInNetwork *network);
 
 /* The kernel has IPv6, and it is not disabled for the bridge. */

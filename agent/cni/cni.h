@@ -35,9 +35,9 @@ DEFINE_CLEANUP(CniNetwork *, cni_network_free)
 char *cni_network_to_text(const CniNetwork *network);
 int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr);
 
-/* A packed attachment has its number, its addresses, and whether it is attached; all else is called
- * after it was unpacked, which is 0 or -ENOMEM. Without memory it stays as it is. Each may be
- * called twice. */
+/* A packed attachment keeps only its number, its addresses, and whether it is attached; every other
+ * function needs it unpacked. Unpacking returns 0 or -ENOMEM; packing without memory changes
+ * nothing. Both may be called twice. */
 void cni_network_pack(CniNetwork *network);
 int cni_network_unpack(CniNetwork *network);
 
@@ -53,8 +53,8 @@ size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
  * stored: DEL skips plugins that are not recorded. */
 void cni_network_record_add_step(CniNetwork *network, size_t n);
 
-/* The command that the shim runs for one step. It owns its strings, but for interface and address.
- */
+/* The command that the shim runs for one step. It owns its strings, except for interface and
+ * address. */
 typedef struct CniInvocation {
         char *plugin; /* its type */
         char **argv;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The directories of CSI volumes below the kubelet's directory, and the vol_data.json in each of
- * them, as drivers and their tools know them. Containers of drivers write there: no link is
- * followed. */
+ * them, in the layout that drivers and their tools expect. Containers of drivers write there: no
+ * link is followed. */
 
 #include "common/error.h"
 

@@ -31,7 +31,8 @@ typedef struct CsiMountRequest {
         char *group;         /* fsGroup, if it applies to the volume */
         CsiAccess access;
         bool is_read_only;
-        int64_t bytes; /* to which it is expanded; 0: the driver is only asked whether it can */
+        int64_t bytes; /* the size to which it is expanded; 0: only find out whether the driver can
+                        * expand it */
 } CsiMountRequest;
 
 typedef enum CsiStep {
@@ -72,19 +73,20 @@ typedef struct CsiMount {
         unsigned capabilities;       /* of the driver, for this operation */
         CsiMountRequest *request;    /* of the mount that is under way */
         char *error;                 /* of the last operation, with its kubelet's prefix; or NULL */
-        bool is_error_new;           /* the pod does not know it yet */
+        bool is_error_new;           /* not reported to the pod yet */
         uint64_t due;                /* boot time of the next step; USEC_INFINITY: none */
         uint64_t delay;              /* of the back-off */
         int64_t bytes;               /* its size on this node; 0: not known */
         int64_t expanded_bytes;      /* by the last expansion */
         CsiExpansionError expansion; /* how that has ended */
         char *expansion_error;       /* with it; or NULL */
-        bool is_expansion_new;       /* the pod does not know how the last one has ended */
+        bool is_expansion_new;       /* the result of the last one was not reported to the pod yet
+                                      */
         bool is_expansion_refused;   /* while it is mounted */
         uint64_t expansion_due;      /* boot time from which it may be tried again */
         uint64_t expansion_delay;    /* of the back-off */
-        uint64_t claim_due;          /* boot time at which its claim is to be read again;
-                                      * USEC_INFINITY: never, as far as is known */
+        uint64_t claim_due;          /* boot time at which its claim is read again; USEC_INFINITY:
+                                      * never, as far as is known */
         bool is_claim_due;
         int64_t stats_call;          /* that is under way; 0: none */
         bool stats_has_capabilities; /* it is NodeGetVolumeStats */
@@ -163,7 +165,7 @@ char *csi_mount_stage_path(const CsiMount *mount);
 
 extern const BackOffLimits csi_back_off;
 
-/* Other mounts of its volume that wait are looked at soon. */
+/* Waiting mounts of the same volume are continued soon. */
 void csi_mount_wake_others(const CsiMount *mount);
 
 /* Copies what the calls need. 0 or -ENOMEM. */

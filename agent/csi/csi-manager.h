@@ -30,7 +30,7 @@ typedef struct CsiCallSpec {
         const char *endpoint;
         const char *method; /* "NodePublishVolume" */
         const Buffer *request;
-        uint64_t usec; /* that it may take */
+        uint64_t usec; /* time limit */
 } CsiCallSpec;
 
 enum {
@@ -81,7 +81,7 @@ void csi_manager_on_calls_lost(CsiManager *manager, bool were_read);
  * later. */
 int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr);
 
-/* A pod that runs has this volume. 1: it is to be mounted again now, by csi_manager_mount(); 0: it
+/* A pod that runs has this volume. 1: it must be mounted again now, by csi_manager_mount(); 0: it
  * is not; -EIO with the kubelet's message: that has failed, and the volume stays as it is. */
 int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
                               Error *reterr);
@@ -112,24 +112,24 @@ int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *vol
 void csi_manager_set_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume,
                                  int64_t bytes);
 
-/* The claim of a mounted volume, which its driver can expand, is to be read again now. */
+/* Whether the claim of a mounted volume that its driver can expand is due to be read again. */
 bool csi_manager_claim_is_due(CsiManager *manager, const char *uid, const CsiVolume *volume);
 
-/* Unmounts all volumes of a pod, none of whose processes runs. Whether that has ended; if not,
- * on_pod_changed() follows. NULL: there are none. */
+/* Unmounts all volumes of a pod without running processes. True: all are unmounted; false:
+ * on_pod_changed() follows. A NULL manager has no volumes. */
 bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);
 
-/* The usage of a volume, as its driver told it last. */
+/* The usage of a volume, as its driver last reported it. */
 typedef struct CsiVolumeStats {
         uint64_t taken_at; /* realtime; 0: it is not known */
         uint64_t bytes, bytes_available, bytes_used;
         uint64_t inodes, inodes_available, inodes_used;
-        bool has_condition; /* the driver knows it */
+        bool has_condition; /* the driver reports a condition */
         bool is_abnormal;
 } CsiVolumeStats;
 
-/* The usage of a volume that is mounted, and asks its driver for the next caller, at most once a
- * minute. NULL: it is not known. */
+/* Returns the last known usage of a mounted volume, and requests the current one from its driver
+ * for the next caller, at most once a minute. NULL: it is not known. */
 const CsiVolumeStats *csi_manager_stats(CsiManager *manager, const char *uid, const char *volume);
 
 /* "kubernetes.io/csi/<driver>^<handle>" of each volume that is mounted or may be, for

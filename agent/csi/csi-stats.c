@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usage of volumes. Nobody asks a driver unless somebody asks the agent. */
+/* The usage of volumes. It is requested from a driver only when a client requests it from the
+ * agent. */
 
 #include "agent/csi/csi-manager-private.h"
 #include "agent/csi/csi-messages.h"

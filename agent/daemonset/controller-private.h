@@ -11,7 +11,7 @@ struct DaemonSetController {
         DaemonSetState **sets; /* owned */
         size_t n_sets;
         DaemonSetSyncPass pass;
-        bool has_undesired; /* some set is there only for its pods */
+        bool has_undesired; /* a set that is not desired still has pods */
         char **warnings;
         sd_event_source *timer;
 };

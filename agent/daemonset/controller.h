@@ -57,7 +57,7 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
                                   void *userdata);
 
-/* After a pass: the reason why a pod that its set does not want is stopped. The caller frees it;
+/* After a pass: the reason why a pod that its set does not desire is stopped. The caller frees it;
  * NULL: the pod is not of a known set. */
 char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
 

@@ -35,9 +35,9 @@ static int delete_daemonset_manifest(const DaemonSetAction *action, const char *
                                   file);
         if (!manifest || manifest->error ||
             manifest->pods.n + manifest->data.n + manifest->daemonsets.n != 1)
-                return error_setf(reterr, EINVAL,
-                                  "%s does not hold this set alone; remove it from there by hand",
-                                  file);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s contains other objects as well; remove the set from it by hand", file);
         path = path_join(action->manifest_dir, file);
         if (!path)
                 return -ENOMEM;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* One DaemonSet as the controller sees it: its spec, its revision history, the decision whether it
- * runs on this node, and the state of its rollout. Opaque but for daemonset-state.c (data, status,
- * requests) and daemonset-sync.c (reconciling). */
+ * runs on this node, and the state of its rollout. Opaque, except for daemonset-state.c (data,
+ * status, requests) and daemonset-sync.c (reconciling). */
 
 #include "agent/daemonset/sync-pass.h"
 
@@ -57,7 +57,7 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
 char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                    const Pod *pod);
 
-/* Images may be there now. True if a preflight waits for one. */
+/* To be called when an image has become available. True if a preflight waits for one. */
 bool daemonset_state_retry_preflight(DaemonSetState *state);
 
 /* ---- orphaning ---- */

@@ -53,8 +53,8 @@ static bool is_excluded_by_pod_affinity(const DaemonSetDecision *decision) {
                (streq(decision->rule, "podAffinity") || streq(decision->rule, "podAntiAffinity"));
 }
 
-/* Another label value may change only the reason, of hundreds of sets at once: that is for
- * debugging. */
+/* Logs a changed verdict. A label value that changes only the reason, possibly of hundreds of sets
+ * at once, is logged at debug level. */
 static void log_daemonset_decision(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                    const DaemonSetDecision *last) {
         const DaemonSetDecision *decision = &state->decision;
@@ -497,7 +497,7 @@ static int sync_daemonset_pods(DaemonSetSyncPass *pass, DaemonSetState *state) {
         return keep_claimed_pods(pass, state, &claimed);
 }
 
-/* True while the pods of the set are orphans and its file is to be removed. An agent that finds
+/* True while the pods of the set are orphans and its file has not been removed. An agent that finds
  * both at its start continues an agent that died before it could remove the file. */
 static bool is_being_orphaned(const DaemonSetSyncPass *pass, DaemonSetState *state) {
         if (!state->history.is_orphaning || pass->generation > 1)
@@ -593,7 +593,7 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
                is_pod_ending(pass, pod);
 }
 
-/* The reason why a desired set does not want one of its pods. */
+/* The reason why a desired set does not desire one of its pods. */
 static char *explain_daemonset_plan(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                     const Pod *pod) {
         const ObjectMeta *set = &state->set->metadata;

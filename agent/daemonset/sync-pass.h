@@ -13,7 +13,7 @@
 #include "agent/model/node.h"
 #include "common/clock.h"
 
-/* Admission of a pod that the controller wants to create, in place of an API server's. 1: it is
+/* Admission of a pod that the controller is about to create, in place of an API server's. 1: it is
  * admitted; 0 with the refusal, which the caller ends; -ENOMEM. */
 typedef int (*admit_daemonset_pod_t)(const PodSource *source, const DaemonSet *set, const Pod *pod,
                                      DaemonSetRefusal *ret, void *userdata);

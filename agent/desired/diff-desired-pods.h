@@ -3,7 +3,7 @@
 
 /* Compares the desired pods with the actual ones: which to start, edit, keep and stop. Pure: it
  * reads no file, process or clock, and does nothing. A pod is stopped only for a reason that its
- * source gave; that no source wants it is not a reason. */
+ * source gave; the mere fact that no source desires it is not a reason. */
 
 #include "agent/model/desired-pods.h"
 

@@ -26,7 +26,7 @@ struct FetchedManifests {
         IndexRollout *rollout; /* of the index; NULL: none is configured */
         IndexImages *images;   /* likewise */
         SourceImages named;    /* by the index that is being fetched */
-        bool is_preparing;     /* the images of "next" were asked for, and it is not in use */
+        bool is_preparing;     /* the images of "next" were requested, and it is not in use yet */
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
@@ -68,8 +68,8 @@ static void load_index_images(const FetchedManifests *fetched, const char *which
                                          strna(path));
 }
 
-/* Those of the index before are kept while the one in use may be rolled back; those of the next one
- * while they are being fetched. */
+/* The manifests of the previous index are kept while the one in use may be rolled back; those of
+ * the next one while they are being fetched. */
 static void update_source_images(FetchedManifests *fetched) {
         cleanup_with(source_images_done) SourceImages in_use = { 0 }, kept = { 0 };
         uint64_t since;
@@ -174,7 +174,7 @@ static void report_source_status(const NodeSourceStatus *status, void *userdata)
 static void load_fetched_source(FetchedSource *one) {
         cleanup_close int fd = one->source ? manifest_source_open_current(one->source) : -EBADF;
 
-        /* Nothing is dropped because the disk cannot be read, or was never written to. */
+        /* If the disk cannot be read, or was never written to, no manifest is dropped. */
         if (one->source && fd < 0) {
                 if (fd != -ENOENT)
                         (void) log_error_errno(fd, "Cannot read the stored manifests of %s",

@@ -14,7 +14,7 @@ typedef struct IndexImagesConfig {
         sd_event *event;
         ImageStore *store;
         const NodeLabelsTaints *node;
-        /* Whether the source may be asked now; with a message, if not. */
+        /* Whether the source may be contacted now; if not, with a message. */
         bool (*may_continue)(Error *reterr, void *userdata);
         /* All are here, or why one is not: -ECANCELED if it was not to continue. */
         void (*on_done)(int r, const Error *error, void *userdata);

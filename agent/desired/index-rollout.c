@@ -27,7 +27,7 @@ struct IndexRollout {
         SteadyStamp fetched, ready_since;
 };
 
-/* The state of everything that the index wants on this node. */
+/* The state of everything that the index desires on this node. */
 typedef struct IndexReadiness {
         const IndexRollout *rollout;
         const ActualPods *actual;

@@ -23,7 +23,7 @@ typedef struct IndexRolloutConfig {
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
         const PodStatus *(*get_status)(const char *uid, void *userdata);
         void (*on_recompute_due)(void *userdata);
-        void (*on_proven)(void *userdata); /* the index before is no longer needed */
+        void (*on_proven)(void *userdata); /* the previous index is no longer needed */
         void *userdata;
         void *proven_userdata;
 } IndexRolloutConfig;

@@ -27,7 +27,7 @@ static void report_manifest_problem(const ManifestProblems *problems, char ***pr
         (void) strv_append(present, text);
 }
 
-/* The message is the kubelet's. The pods run on, so the events are recorded for them. */
+/* The message is the kubelet's. The pods keep running, so the events are recorded for them. */
 static void record_broken_object_event(const ManifestProblems *problems, const char *what,
                                        const ObjectMeta *metadata, const Manifest *manifest,
                                        PodEvent *event) {

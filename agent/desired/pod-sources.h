@@ -12,8 +12,8 @@ typedef struct DaemonSetPodSource {
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
         /* Conflicts between DaemonSets, one message each. */
         char *const *(*warnings)(void *userdata);
-        /* The reason why it does not want this pod, which the caller frees; NULL: not known, or not
-         * its pod. */
+        /* The reason why it does not desire this pod, which the caller frees; NULL: not known, or
+         * not its pod. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
         /* A record of an earlier agent. 1: it belongs to a known DaemonSet, or is an orphan; 0;
          * -ENOMEM. */

@@ -31,8 +31,8 @@ void rollout_history_done(RolloutHistory *history);
 /* The hash of the revision that a pod is; "": it has none. */
 const char *rollout_hash_of(const Pod *pod);
 
-/* The manifest has this revision. One that differs from the one before is tried, even if it was
- * rolled back earlier. True: the history has changed. */
+/* The manifest has this revision. A revision that differs from the previous one is tried, even if
+ * it was rolled back earlier. True: the history has changed. */
 bool rollout_history_set_tried(RolloutHistory *history, const char *hash, uint64_t now);
 
 /* A revision is good: its pod in JSON and its images, which are copied. 0 or -ENOMEM. */
@@ -42,7 +42,7 @@ int rollout_history_set_good(RolloutHistory *history, const char *hash, const ch
 /* The revision in the manifest is rolled back. 0 or -ENOMEM. */
 int rollout_history_set_failed(RolloutHistory *history, const char *reason);
 
-/* The revision in the manifest was rolled back, or is good: nothing is to be decided. */
+/* The revision in the manifest was rolled back, or is good: there is no decision to make. */
 bool rollout_history_is_failed(const RolloutHistory *history);
 bool rollout_history_is_settled(const RolloutHistory *history);
 

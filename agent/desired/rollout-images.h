@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images of a revision by their digests: those with which it was good are those with which it
- * comes back, although a tag may name another image by then. */
+/* The images of a revision by their digests: a rollback uses the images with which the revision was
+ * good, even if a tag names another image by then. */
 
 #include "agent/image/image-set.h"
 #include "agent/model/pod.h"
@@ -17,7 +17,7 @@ typedef const char *(*image_digest_of_t)(const char *reference, void *userdata);
 char *rollout_images_format(const Pod *pod, const PodStatus *status, image_digest_of_t digest_of,
                             void *userdata);
 
-/* Adds "@sha256:…" to the images of the pod whose names are other images' now. 0 or -ENOMEM. */
+/* Adds "@sha256:…" to the images of the pod whose names mean other images now. 0 or -ENOMEM. */
 int rollout_images_pin(Pod *pod, const char *images, image_digest_of_t digest_of, void *userdata);
 
 /* Adds the digests. 'images' may be NULL. */

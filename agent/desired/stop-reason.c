@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which source is asked why a pod is stopped, and the answer of the manifest directory. */
+/* Selects the source that gives the reason for stopping a pod, and the reasons of the manifest
+ * directory. */
 
 #include "agent/desired/stop-reason.h"
 

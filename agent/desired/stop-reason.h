@@ -3,7 +3,8 @@
 
 /* The reason why a pod that is not desired any more is stopped. The reason is evidence that its
  * source gives: a file that was removed, a deletion at the API server, a DaemonSet that does not
- * select the node any more. A source that is broken or unknown gives none, and the pod runs on. */
+ * select the node any more. A source that is broken or unknown gives no reason, and the pod keeps
+ * running. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/manifest/manifest.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a container gets, and the kubelet's reasons why it gets none. Admission starts from
- * the first container each time it is asked, and goes as far as the providers have answered. */
+/* Which devices a container gets, and the kubelet's reasons why it gets none. Each admission starts
+ * with the first container, and proceeds as far as the providers have answered. */
 
 #include "agent/devices/device-manager-private.h"
 #include "agent/model/cdi.h"
@@ -42,7 +42,7 @@ static bool has_healthy_device(const DeviceResource *resource) {
 /* ---- which devices are left ---- */
 
 /* Whether a container before this one leaves the device to it: ordinary init containers have ended
- * by then; a sidecar and a container that runs beside it keep what they have. */
+ * by then; sidecars and containers that run at the same time keep their devices. */
 static bool is_reusable(const DeviceRequest *request, const char *id) {
         const PodSpec *spec = &request->pod->spec;
         const Container *container;
@@ -212,7 +212,7 @@ static int check_allocated(const DeviceRequest *request, DeviceAllocation *alloc
                                   uid_of(request), request->container->name,
                                   request->resource->name, strv_length(allocation->ids),
                                   request->n);
-        if (!allocation->is_old) /* its sandbox is made anew */
+        if (!allocation->is_old) /* its sandbox is created again */
                 return 0;
         r = check_registered(request, reterr);
         if (r < 0)
@@ -227,7 +227,7 @@ static int check_allocated(const DeviceRequest *request, DeviceAllocation *alloc
         return 0;
 }
 
-/* Before the first provider is asked. */
+/* To be called before the first request to a provider. */
 static int check_free_devices(const DeviceRequest *request, Error *reterr) {
         cleanup_with(device_choice_done) DeviceChoice choice = { 0 };
         int r;
@@ -387,7 +387,7 @@ static int prepare_resource(DeviceManager *manager, DeviceAllocation *allocation
         return r;
 }
 
-/* The next start is prepared anew. */
+/* The next start is prepared again. */
 static int finish_start(const DeviceManager *manager, const char *uid, const char *container, int r,
                         Error *reterr) {
         for (size_t i = 0; i < manager->ledger.allocations.n; i++) {

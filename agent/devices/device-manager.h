@@ -111,10 +111,10 @@ void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAns
 
 /* ---- for pods ---- */
 
-/* Allocates the devices of all containers of a pod, once. 0: it has all; -EINPROGRESS: asked again
- * after on_pod_changed(); -ENODEV, only where 'must_exist': no provider has registered for a
- * resource (otherwise, like the kubelet, the pod starts without it); another -errno with the
- * kubelet's message: it has none. */
+/* Allocates the devices of all containers of a pod, once. 0: it has all; -EINPROGRESS: call again
+ * after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has registered for a resource
+ * (otherwise, like in the kubelet, the pod starts without it); another -errno with the kubelet's
+ * message: it has none. */
 int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
 
 /* Before each start of a container. 0, -EINPROGRESS as above, or -errno with the kubelet's message.

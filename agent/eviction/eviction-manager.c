@@ -69,7 +69,7 @@ static int set_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
                 r = sd_event_source_set_time_relative(manager->timer, delay_usec);
         if (r < 0)
                 return r;
-        /* Else the first accuracy would stay. */
+        /* sd_event_source_set_time_relative() does not change the accuracy. */
         r = sd_event_source_set_time_accuracy(manager->timer, delay_usec / 10);
         if (r < 0)
                 return r;

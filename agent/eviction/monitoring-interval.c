@@ -66,8 +66,8 @@ uint64_t next_monitoring_interval(const EvictionPolicy *policy, const SignalObse
                 uint64_t time;
 
                 if (!observed->is_known) {
-                        /* The pods' control group is made with the first pod, after the first look.
-                         */
+                        /* The control group of all pods is created with the first pod, after the
+                         * first measurement. */
                         if (threshold->signal == EVICTION_ALLOCATABLE_MEMORY)
                                 next = MIN(next, SETTLED_USEC);
                         continue;

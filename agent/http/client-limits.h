@@ -22,7 +22,7 @@ typedef struct WaitingClient {
         int fd;
 } WaitingClient;
 
-/* Zeroed at first, but for the user. */
+/* Initialized with zeros, except for 'service_uid'. */
 typedef struct ClientLimits {
         uid_t service_uid; /* mainstay-api's user, which stands for many; 0: there is none */
         uid_t served[CLIENTS_MAX];

@@ -27,7 +27,7 @@ enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
                                  ...) printf_like(3, 4);
 
-/* 404: the path is not one that the server has. */
+/* 404: the server has no such path. */
 enum MHD_Result http_reply_unknown_path(struct MHD_Connection *http);
 
 /* 405, with the method that the path takes. */

@@ -301,7 +301,7 @@ static int set_socket_group(const HttpServer *server, const char *path) {
                                                             : let_group_reach_socket(server);
 }
 
-/* 1: it is found, and is not that of before; 0: it is that of before; -ENOENT: there is none. */
+/* 1: the user exists, and has changed; 0: it has not changed; -ENOENT: there is none. */
 static int find_api_user(HttpServer *server) {
         const struct passwd *user = getpwnam("mainstay-api");
 

@@ -21,7 +21,7 @@ typedef struct ResponseStreams {
         void (*schedule_run)(void *userdata); /* libmicrohttpd runs again in the next turn */
         void *userdata;
         ResponseStream *first;
-        unsigned n_unbounded; /* streams that last as long as the client wants */
+        unsigned n_unbounded; /* streams without an end of their own */
 } ResponseStreams;
 
 /* The source of the bytes of a stream. */

@@ -75,15 +75,15 @@ typedef struct ImageGc {
         Child *child;          /* removes an image; no job runs in the meantime */
         char *removing_digest; /* of that image */
         char **removal_queue;  /* digests of manual removals */
-        bool is_due;           /* disk usage is to be checked */
+        bool is_due;           /* disk usage must be checked */
         bool is_freeing_space; /* it was above the threshold, and still is */
         unsigned high_percent; /* imageGCHighThresholdPercent */
         unsigned low_percent;  /* imageGCLowThresholdPercent */
         uint64_t min_age_usec; /* imageMinimumGCAge */
         uint64_t max_age_usec; /* imageMaximumGCAge; 0: none */
         uint64_t started_at;   /* boot time: images count as used until then */
-        ImageSet used;         /* that the last look at the ages found in use */
-        bool is_age_due;       /* the ages of the images are to be looked at */
+        ImageSet used;         /* images that the last check of the ages found in use */
+        bool is_age_due;       /* the ages of the images must be checked */
         sd_event_source *age_timer;
 } ImageGc;
 
@@ -128,7 +128,7 @@ void image_store_report_progress(ImageStore *store, const ImageJob *job);
 /* Looks again at the requests that wait for archives. */
 void image_store_settle_requests(ImageStore *store);
 
-/* Schedules one look at the directory and the jobs, regardless of the number of requests. */
+/* Schedules one check of the directory and the jobs, regardless of the number of requests. */
 int image_store_schedule_work(ImageStore *store);
 
 /* ---- image-jobs.c ---- */
@@ -165,7 +165,7 @@ int image_store_sweep_leftovers(ImageStore *store);
 
 /* ---- image-admission.c ---- */
 
-/* 1: the image may run under this name; 0: its signatures are to be checked; -EKEYREJECTED with a
+/* 1: the image may run under this name; 0: its signatures must be checked; -EKEYREJECTED with a
  * message; -ENOMEM. */
 int image_admission_check(ImageStore *store, const char *reference, const char *digest,
                           Error *reterr);

@@ -373,7 +373,7 @@ static int add_registry_scope(json_t *normalised, const char *scope, json_t *lis
         if (r < 0)
                 return r;
         if (json_object_get(normalised, normal ? normal : scope))
-                return error_setf(reterr, EINVAL, "is there twice, in two spellings of \"%.256s\"",
+                return error_setf(reterr, EINVAL, "occurs twice, in two spellings of \"%.256s\"",
                                   normal);
         return json_object_set(normalised, normal ? normal : scope, list) < 0 ? -ENOMEM : 0;
 }

@@ -18,6 +18,7 @@ typedef enum CertificateHealth {
         N_CERTIFICATE_HEALTHS,
 } CertificateHealth;
 
+/* The health of a certificate; all times are realtime in microseconds. */
 CertificateHealth certificate_health(uint64_t not_before, uint64_t not_after, uint64_t now);
 
 /* When its state may change next; UINT64_MAX: never. */

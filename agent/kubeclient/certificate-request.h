@@ -3,11 +3,10 @@
 
 /* Obtains a certificate for this node (kubelet: pkg/kubelet/certificate): creates a key and a
  * CertificateSigningRequest (csr.h), waits for its approval, and tries the new pair before it
- * replaces the old one. It is a client's, or that of the server on port 10250. TLS bootstrap
- * requests the first certificate so (tls-bootstrap.h), the rotation each later one, with the
- * current certificate (certificate-manager.h). The key is on disk, so a restarted agent continues
- * with it.
- */
+ * replaces the old one. The certificate is that of a client or of the server on port 10250. TLS
+ * bootstrap requests the first one (tls-bootstrap.h); the rotation requests each later one with the
+ * current certificate (certificate-manager.h). The key is on disk, so that a restarted agent
+ * continues with it. */
 
 #include "agent/kubeclient/csr.h"
 #include "agent/kubeclient/kube-client.h"

@@ -111,7 +111,7 @@ static void start_queued_request(KubeRequest *request) {
                 kube_request_finish(request, CURLE_FAILED_INIT);
 }
 
-/* A request that is to be freed or started; the list may change after each. */
+/* A request that must be freed or started; the list may change after each. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         list_foreach(request, connections->requests)
                 if (!request->is_finishing &&

@@ -40,7 +40,7 @@ typedef struct KubeGateState {
         KubeGate gate; /* no path: there is none */
         bool is_open;
         KubeRequest *request;      /* in flight */
-        sd_event_source *decided;  /* enabled when waiting requests are to be sent, or to fail */
+        sd_event_source *decided;  /* enabled when waiting requests must be sent, or fail */
         bool has_failed;           /* then they fail: */
         bool opens;                /* and later ones are sent */
         char *error;               /* for this reason, or NULL: */
@@ -142,7 +142,7 @@ void kube_request_finish(KubeRequest *request, CURLcode code);
 /* The same for a request that has not started, with this response. */
 void kube_request_refuse(KubeRequest *request, const KubeResponse *response);
 
-/* Like kube_client_start_request(), without a question before. */
+/* Like kube_client_start_request(), without waiting for the gate. */
 int kube_request_start(KubeClient *client, const KubeRequestSpec *spec, bool is_gate,
                        KubeRequest **ret, Error *reterr);
 

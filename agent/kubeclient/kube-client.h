@@ -73,8 +73,9 @@ DEFINE_CLEANUP(KubeClient *, kube_client_free)
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
 typedef enum KubeGateVerdict {
-        KUBE_GATE_PASSES, /* requests are sent until the server is unreachable again */
-        KUBE_GATE_FAILS,  /* this was no answer: waiting requests fail like it, the next one asks */
+        KUBE_GATE_PASSES,  /* requests are sent until the server is unreachable again */
+        KUBE_GATE_FAILS,   /* no valid answer: waiting requests fail like this one, and the next
+                            * request is tried */
         KUBE_GATE_REJECTS, /* waiting requests fail, because they belong to another server; later
                             * ones are sent */
 } KubeGateVerdict;

@@ -137,7 +137,7 @@ static json_t *write_node_resources(const NodeResources *resources) {
                          write_bytes(resources->memory), "pods", pods);
 }
 
-/* Names sort before "memory" or behind it; nobody depends on the order. */
+/* Names sort before or after "memory"; no client depends on the order. */
 static json_t *write_all_resources(const NodeResources *resources, const NodeDevicesList *devices,
                                    bool is_allocatable) {
         json_t *json = write_node_resources(resources);

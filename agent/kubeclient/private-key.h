@@ -7,7 +7,7 @@
 #include <gnutls/x509.h>
 #include <netinet/in.h>
 
-/* A new key on P-256. '*ret' is to be deinitialized, also after an error unless it is NULL. */
+/* A new key on P-256. The caller deinitializes '*ret', also after an error, unless it is NULL. */
 int private_key_generate(gnutls_x509_privkey_t *ret);
 
 /* The same for a key that private_key_format() wrote. At most 'max' bytes are read. */
@@ -19,5 +19,6 @@ char *private_key_format(gnutls_x509_privkey_t key);
 /* Text that GnuTLS has exported; the copy of GnuTLS is overwritten and freed. */
 char *take_gnutls_text(gnutls_datum_t *datum);
 
-/* A numeric address as an alternative name has it. Its length, 4 or 16; 0: it is none. */
+/* Converts a numeric address to the form of an alternative name. Its length, 4 or 16; 0: it is not
+ * an address. */
 unsigned parse_alternative_address(const char *text, unsigned char ret[sizeof(struct in6_addr)]);

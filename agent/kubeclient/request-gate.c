@@ -43,7 +43,7 @@ static void mark_waiting_requests(const KubeConnections *connections) {
                 request->is_refused = !request->is_started && !request->is_gate;
 }
 
-/* A callback may start a request, which is not one of these. */
+/* A callback may start another request, which is not marked. */
 static void refuse_marked_requests(KubeConnections *connections, const KubeResponse *response) {
         KubeRequest *request;
 

@@ -14,7 +14,7 @@ enum {
         CGROUP_TEXT_MAX = 64 * 1024,
 };
 
-/* Slices contain units; what is below a unit is its own. */
+/* Slices contain units; cgroups below that of a unit belong to the unit. */
 static bool path_is_of_unit(const char *path, size_t length, const char *unit) {
         static const char slice[] = ".slice";
         const char *end = path + length;
@@ -70,7 +70,7 @@ bool launch_peer_is_permitted(int connection_fd, const char *unit) {
         if (peer.uid == geteuid() && (!unit || is_process_of_unit(peer.pid, unit)))
                 return true;
         log_warning("Refused to start a program for process %d of user %u: only processes of root "
-                    "in %s may have that done",
+                    "in %s may do that",
                     (int) peer.pid, (unsigned) peer.uid, unit ? unit : "any unit");
         return false;
 }

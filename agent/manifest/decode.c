@@ -49,7 +49,7 @@ static int expect_secret(const Decoder *d, const YamlNode *node) {
                           yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
-/* In the API an empty string counts as absent, but for a few fields. */
+/* In the API an empty string counts as absent, except in a few fields. */
 static bool is_absent_text(const Decoder *d, const Field *field, const YamlNode *node) {
         return !node->text[0] && !(field->is_not_empty && d->mode == DECODE_MANIFEST);
 }
@@ -439,7 +439,7 @@ static bool is_zero(const YamlNode *node) {
                (node->kind == YAML_NODE_STRING && streq(node->text, "0s"));
 }
 
-/* The value is the one without effect, durations in any spelling. */
+/* Whether the value is the default, which has no effect; a duration may have any spelling. */
 static bool is_default(const Field *field, const YamlNode *node) {
         uint64_t usec, expected;
 

@@ -54,7 +54,7 @@ struct ManifestDirectory {
 
         ManifestTable table;
         char *last_error;
-        char *warning; /* others than root may write */
+        char *warning; /* users other than root may write */
         unsigned generation;
         unsigned fetched_generation; /* the same for the manifests that were fetched */
         bool has_new_fetched;        /* since the last scan */
@@ -219,8 +219,8 @@ static void check_directory_writers(DirectoryScan *scan, const struct stat *st) 
 
         if (is_shared)
                 warning = text_format(
-                        "%s: others than root may write here (mode %04o, owner %u:%u) and so run "
-                        "anything as root",
+                        "%s: users other than root may write here (mode %04o, owner %u:%u) and so "
+                        "run anything as root",
                         scan->source->directory, (unsigned) st->st_mode & 07777,
                         (unsigned) st->st_uid, (unsigned) st->st_gid);
         if (!streq_ptr(scan->source->warning, warning))

@@ -19,7 +19,7 @@ typedef struct ForeignKinds {
         CustomKind *defined; /* by its CustomResourceDefinitions; sorted */
         size_t n_defined;
         char **skipped; /* kinds, each once, in the order of the file */
-        size_t n_more;  /* that were not added to 'skipped' for its limit */
+        size_t n_more;  /* beyond the limit of 'skipped' */
 } ForeignKinds;
 
 /* Finds the CustomResourceDefinitions of a file. 0 or -ENOMEM. The result borrows from the tree;

@@ -78,7 +78,7 @@ static void default_int(OptionalInt *number, int64_t value) {
                 *number = (OptionalInt){ .is_set = true, .value = value };
 }
 
-/* Those of every runtime that knows CDI. */
+/* The directories of every runtime that supports CDI. */
 static int default_cdi_directories(char ***directories) {
         int r;
 

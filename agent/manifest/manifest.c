@@ -107,7 +107,7 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
-/* For records it is not known from their text: the reader knows it. */
+/* The text of a record does not contain it: the reader passes it. */
 static ObjectSource parsed_source(const Decoder *decoder) {
         const PodSource file = pod_source_of_file(decoder->file);
 
@@ -529,7 +529,7 @@ int manifest_parse_api(const char *place, const char *kind, const char *data, si
 static int check_record(const Pod *pod, Error *reterr) {
         assert(pod);
         if (!pod->metadata.namespace || !pod->metadata.uid)
-                return error_setf(reterr, EINVAL, "is not a record of a pod: it lacks %s",
+                return error_setf(reterr, EINVAL, "is not a record of a pod: it has no %s",
                                   pod->metadata.uid ? "namespace" : "UID");
         return 0;
 }

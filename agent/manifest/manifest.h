@@ -121,7 +121,7 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
 /* NULL, or why the directory cannot be read; then the last good set stays. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);
 
-/* NULL, or that others than root may write into the directory. */
+/* NULL, or the warning that users other than root may write to the directory. */
 const char *manifest_directory_warning(const ManifestDirectory *source);
 
 /* False while memory was insufficient to decide which file has which name: then the files do not

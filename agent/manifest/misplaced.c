@@ -9,7 +9,8 @@ enum {
         DEPTH_MAX = 5,  /* from a DaemonSet to a container's security context */
 };
 
-/* The objects that fields are misplaced in most. They precede others that are as near. */
+/* The objects in which fields are misplaced most often. They precede others at the same distance.
+ */
 static const struct {
         const Schema *schema;
         const char *noun;
@@ -28,7 +29,7 @@ typedef struct Search {
         const char *key;
         char base[DECODE_PATH_SIZE]; /* the object from which the search descends */
         size_t n_up;                 /* levels from the key up to it */
-        const char *keys[DEPTH_MAX]; /* from there to the object that is looked at */
+        const char *keys[DEPTH_MAX]; /* from there to the current object */
         bool is_list[DEPTH_MAX];
         size_t distance, n_places;
         FieldHome *found;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-        KEYS_MAX = 16, /* of a volume that are looked at */
+        KEYS_MAX = 16, /* of a volume, that are checked */
 };
 
 /* The new name wins, regardless of the value of the old one. */

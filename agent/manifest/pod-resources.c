@@ -84,8 +84,8 @@ int pod_set_default_resources(PodSpec *spec) {
         return r;
 }
 
-/* Not of init containers, which the API server does not look at: the pod's control group limits
- * them. */
+/* Not of init containers, which the API server does not check: the pod's control group limits them.
+ */
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);

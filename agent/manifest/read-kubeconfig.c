@@ -188,7 +188,7 @@ static int check_client_key_pair(const Decoder *d, const KubeconfigParts *parts)
                 return 0;
         return kubeconfig_error_at(d, &parts->user_item,
                                    has_key ? "client-key" : "client-certificate",
-                                   error_setf(d->reterr, EINVAL, "lacks %s",
+                                   error_setf(d->reterr, EINVAL, "needs %s",
                                               has_key ? "client-certificate" : "client-key"));
 }
 

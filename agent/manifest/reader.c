@@ -134,7 +134,7 @@ static int explain_manifest_open_error(const char *name, int r, bool is_link, Er
         if (!is_link && r == -ENOENT)
                 return r;
         if (is_link && r == -ENOENT)
-                return error_setf(reterr, ENOENT, "%s: is a link to a file that is not there",
+                return error_setf(reterr, ENOENT, "%s: is a link to a file that does not exist",
                                   name);
         if (is_link && r == -EXDEV)
                 return error_setf(reterr, EXDEV,

@@ -78,7 +78,7 @@ static int check_label_requirement(const RequirementRules *list,
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].key", list->place, i);
         if (rules_are_of_api(list->rules))
-                return 0; /* the server does not look at the values of preferences */
+                return 0; /* the server does not check the values of preferences */
         r = check_requirement_values(requirement, list->rules->reterr);
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].values", list->place, i);

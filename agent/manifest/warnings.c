@@ -145,7 +145,7 @@ static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const Decod
         return r;
 }
 
-/* A node has no accounts: it is a name, which a variable may refer to. */
+/* A node has no service accounts: the field is only a name, which a variable may refer to. */
 static int warn_of_service_account(Decoder *d, const YamlNode *spec, const DecodePath *parent,
                                    const Pod *pod) {
         static const char *const keys[] = { "serviceAccountName", "serviceAccount" };

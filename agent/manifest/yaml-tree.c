@@ -231,7 +231,7 @@ static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
                         node = b->anchors[i - 1].node;
         if (!node)
                 return refuse_yaml_at(b, line, column,
-                                      "the alias lacks an anchor before it; quote a text that "
+                                      "the alias has no anchor before it; quote a text that "
                                       "starts with '*'");
         /* The weight of a collection is set when it ends. */
         if (node->weight == 0)

@@ -228,7 +228,7 @@ static void write_family_head(FILE *out, const char *name, const char *type, con
         fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Unless the row before is of the same metric. */
+/* Omitted if the previous row is of the same metric. */
 static void write_head_of_family(FILE *out, const CadvisorFamily *families, size_t i) {
         if (i == 0 || !streq(families[i - 1].name, families[i].name))
                 write_family_head(out, families[i].name, families[i].type, families[i].help);

@@ -123,7 +123,7 @@ static int check_https_or_file_url(const char *value, const char *what, Error *r
                 return error_setf(reterr, EINVAL, "must start with https:// or file:///");
         if (is_file && (value[strlen(value) - 1] == '/' || strpbrk(value, "?#%")))
                 return error_setf(reterr, EINVAL,
-                                  "must be the path of a %s after file://, as it is", what);
+                                  "must be the unescaped path of a %s after file://", what);
         return check_url_characters(value, reterr);
 }
 

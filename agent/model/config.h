@@ -133,8 +133,8 @@ typedef struct SharedObject {
         char *kind_name; /* ConfigMap, Secret, PriorityClass or RuntimeClass */
         char *namespace; /* NULL: of a kind without one */
         char *name;
-        ObjectSource from; /* whose it is */
-        ObjectSource to;   /* whose pods see it, in the place of their own */
+        ObjectSource from; /* the source of the object */
+        ObjectSource to;   /* the source whose pods see it instead of their own */
 
         ObjectKind kind; /* computed by kubelet_config_load() */
 } SharedObject;

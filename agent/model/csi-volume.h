@@ -28,13 +28,13 @@ typedef struct CsiVolume {
         bool is_ephemeral;
         bool is_block;       /* a device, not a filesystem */
         bool is_of_one_pod;  /* only one pod at a time may use it */
-        bool is_republished; /* the driver wants it published again and again */
+        bool is_republished; /* the driver requires republishing */
         bool has_tokens_in_secrets;
         const CsiDriverObject *driver_object; /* NULL: there is none */
         char *tokens;             /* of the pod's service account, as a JSON object; or NULL */
         char *selinux_label;      /* of all its files, by a mount option; or NULL */
         bool has_pod_info;        /* the driver gets name and service account of the pod */
-        bool is_group_by_file;    /* fsGroup applies to each kind of volume, or */
+        bool is_group_by_file;    /* fsGroup is applied to every kind of volume, or */
         bool is_group_left_alone; /* to none */
         const DataObject *stage_secret, *publish_secret; /* or NULL */
         const DataObject *expand_secret;     /* csi_volume_add_expand_secret() sets it; or NULL */

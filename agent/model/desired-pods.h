@@ -17,7 +17,7 @@ typedef struct DesiredPod {
 
 typedef struct DesiredPods {
         LIST_OF(DesiredPod) pods; /* sorted by namespace and name, which are unique */
-        bool is_incomplete;       /* a source could not add all pods that it wants */
+        bool is_incomplete;       /* a source could not add all of its pods */
 } DesiredPods;
 
 /* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod that was added
@@ -56,8 +56,7 @@ typedef struct ActualPod {
         bool is_outdated;                  /* some of its containers still run from an older spec */
         const Pod *successor;              /* that follows it, or that is about to start; or NULL */
         const PodSource *successor_source; /* of 'successor' */
-        char *stop_reason; /* the reason why its source does not want 'pod' any more; NULL: not
-                            * known */
+        char *stop_reason; /* the reason why its source no longer desires 'pod'; NULL: not known */
 } ActualPod;
 
 typedef LIST_OF(ActualPod) ActualPods;

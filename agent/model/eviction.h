@@ -66,6 +66,7 @@ typedef struct EvictionAmount {
         double fraction;
 } EvictionAmount;
 
+/* The quantity, or the fraction of 'capacity'. */
 int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity);
 
 typedef struct EvictionThreshold {

@@ -78,7 +78,7 @@ static void put_enum(JsonWriter *writer, json_t *json, const Field *field, const
                 json_writer_put(writer, json, field->key, json_string(field->names[value]));
 }
 
-/* The pointer behind a string, a string array and an optional object. */
+/* The pointer of a string, a string array and an optional object. */
 static void *load_pointer(const void *at) {
         void *pointer;
 

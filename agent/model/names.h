@@ -18,6 +18,8 @@ enum {
  * Returns the buffer. */
 const char *excerpt(char buffer[EXCERPT_SIZE], const char *text);
 
+/* RFC 1123, as Kubernetes checks names. The check_…() functions return 0, or -EINVAL with a message
+ * that starts with "must". */
 bool is_dns_label(const char *text);
 bool is_dns_subdomain(const char *text);
 

@@ -7,7 +7,7 @@
 #include "agent/model/node-status.h"
 #include "agent/model/resource.h"
 
-/* The resources, and behind them the number of pods (maxPods, podsPerCore). */
+/* The resources, followed by the number of pods (maxPods, podsPerCore). */
 enum {
         NODE_PODS = N_RESOURCE_TYPES,
         N_NODE_AMOUNTS,

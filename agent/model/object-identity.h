@@ -32,7 +32,7 @@ int object_compare_name(const ObjectMeta *object, const char *namespace, const c
 /* By the words of a client, or of a user. */
 bool object_has_name(const ObjectMeta *object, const char *namespace, const char *name);
 
-/* Among objects of one source, or pods that run: no two of those have one UID. */
+/* For objects of one source, or running pods, whose UIDs are unique. */
 bool object_has_uid(const ObjectMeta *object, const char *uid);
 bool objects_share_uid(const ObjectMeta *a, const ObjectMeta *b);
 

@@ -122,8 +122,8 @@ typedef struct ObjectLookup {
         const DataObject *(*find)(const ObjectKey *key, void *userdata);
         /* Whether the existence of the object is not known yet. Or NULL. */
         bool (*is_awaited)(const ObjectKey *key, void *userdata);
-        /* Opens a Secret that has encrypted values: the same with its values in clear. 0; -EAGAIN:
-         * later; or -errno; with a message. Or NULL. */
+        /* Decrypts a Secret that has encrypted values: the same Secret with its decrypted values.
+         * 0; -EAGAIN: later; or -errno; with a message. Or NULL. */
         int (*open)(const DataObject *object, const DataObject **ret, Error *reterr,
                     void *userdata);
         void *userdata;

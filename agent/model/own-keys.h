@@ -18,11 +18,11 @@ typedef enum OwnKey {
         OWN_KEY_PROGRESS_DEADLINE,
         OWN_KEY_ENCRYPTED_KEYS, /* of a Secret of a manifest */
         OWN_KEY_ENCRYPTED_FOR,  /* likewise; for display: names of recipients */
-        /* Written by the agent: of a pod, */
+        /* Written by the agent, in pods: */
         OWN_KEY_COVERS, /* "<name>/<uid>" of the API server's pod that it has adopted */
         OWN_KEY_ROLLED_BACK,
         OWN_KEY_SOURCE, /* for display, also of other objects */
-        /* and of the Node. */
+        /* Written by the agent, in the Node: */
         OWN_KEY_NODE_LABELS,
         OWN_KEY_NODE_TAINTS,
         OWN_KEY_API_SERVER,

@@ -108,6 +108,7 @@ typedef struct VolumeAttachment {
         StringMap metadata; /* for the driver on the node */
 } VolumeAttachment;
 
+/* attachRequired; true if it is not set. */
 bool csi_driver_must_attach(const CsiDriverObject *driver);
 
 /* At most one source is not NULL; none: it is of another kind. */

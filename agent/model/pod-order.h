@@ -2,7 +2,7 @@
 #pragma once
 
 /* The order of pods: with the annotation mainstay.dev/after a pod names others of this node, which
- * are to be Ready before it starts, and which are stopped after it when the node shuts down.
+ * must be Ready before it starts, and which are stopped after it when the node shuts down.
  * Kubernetes has no equivalent for pods. Pure. */
 
 #include "agent/model/pod.h"

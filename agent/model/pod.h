@@ -50,7 +50,7 @@ typedef enum Medium {
         MEDIUM_HUGE_PAGES, /* of the one page size that the pod's containers request */
         MEDIUM_HUGE_PAGES_1GI,
         MEDIUM_HUGE_PAGES_2MI,
-        MEDIUM_OTHER, /* of an API server, which does not look at it: the volume cannot be made */
+        MEDIUM_OTHER, /* of an API server, which does not check it: the volume cannot be created */
         N_MEDIA,
 } Medium;
 

@@ -28,8 +28,8 @@ static uint64_t rollout_good_at(const RolloutState *rollout) {
                                  : UINT64_MAX;
 }
 
-/* One that an agent finds under way at its start, or after the machine has slept, gets half of the
- * deadline again. */
+/* A rollout that is in progress when the agent starts, or after the machine was suspended, gets
+ * half of the deadline again. */
 static uint64_t rollout_failed_at(const RolloutState *rollout) {
         if (!rollout->can_go_back || (rollout->is_ready && !rollout->must_be_good_in_time))
                 return UINT64_MAX;

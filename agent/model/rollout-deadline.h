@@ -15,7 +15,7 @@ uint64_t daemonset_progress_deadline_usec(const DaemonSet *set);
 typedef struct RolloutState {
         uint64_t deadline_usec;
         uint64_t since;            /* when the rollout began */
-        bool is_settled;           /* nothing is to be decided */
+        bool is_settled;           /* there is no decision to make */
         bool can_go_back;          /* there is a good revision to return to */
         bool must_be_good_in_time; /* within the deadline; otherwise it must only be ready */
         bool is_ready;             /* the new revision is, */

@@ -31,7 +31,7 @@ typedef struct SourceIndexFile {
         char sha256[SHA256_HEX_SIZE];
 } SourceIndexFile;
 
-/* A blob of images/blobs/sha256/ beside the index. */
+/* A blob of images/blobs/sha256/ next to the index. */
 typedef struct SourceIndexBlob {
         char digest[SOURCE_DIGEST_SIZE];
         uint64_t size;
@@ -64,7 +64,7 @@ typedef struct SourceIndex {
         char *fleet;
         LIST_OF(SourceIndexFile) files;
         LIST_OF(SourceIndexImage) images;  /* sorted by name */
-        int64_t progress_deadline_seconds; /* else the one before is used again; 0: none */
+        int64_t progress_deadline_seconds; /* after it the previous index is used again; 0: none */
         char **keys; /* one of them must have signed the next ones; NULL: as before */
 } SourceIndex;
 

@@ -45,8 +45,8 @@ typedef struct ClaimUpdate {
 
 /* How pods have claims of the API server read and written. */
 typedef struct ClaimAccess {
-        /* Reads the claim again, and its volume if the claim has changed. The pods that refer to
-         * them are told of changes. */
+        /* Reads the claim again, and its volume if the claim has changed. Changes are reported to
+         * the pods that refer to them. */
         void (*refresh)(const DataObject *claim, void *userdata);
         /* Writes the status of the claim, later. An update replaces an earlier one. */
         void (*update)(const DataObject *claim, const ClaimUpdate *update, void *userdata);

@@ -258,7 +258,7 @@ int main(int argc, char **argv) {
         r = arg_signer ? run_signer_process(arg_user ? arg_user : "mainstay-signer", &error)
                        : serve_api(&error);
         if (r >= 0 && arg_signer)
-                _exit(EXIT_SUCCESS); /* nothing is allowed that the end of a process does */
+                _exit(EXIT_SUCCESS); /* the filter permits none of the system calls of exit(3) */
         if (r >= 0)
                 return EXIT_SUCCESS;
         log_error_message(&error, r);

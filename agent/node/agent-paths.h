@@ -38,7 +38,7 @@ typedef struct AgentPaths {
 
 void agent_paths_done(AgentPaths *paths);
 
-/* The files of the configuration, by the options: the directory of drop-ins is "config.d" beside
+/* The files of the configuration, by the options: the directory of drop-ins is "config.d" next to
  * the configuration, unless an option names one, which must exist. 0 or -ENOMEM. */
 int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, ConfigFiles *ret);
 

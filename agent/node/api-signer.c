@@ -127,7 +127,8 @@ static int watch_signer(ApiSigner *signer, pid_t pid) {
 
         if (r < 0)
                 return r;
-        sd_event_source_disable_unref(TAKE_PTR(signer->exit_source)); /* of one before, that ends */
+        sd_event_source_disable_unref(TAKE_PTR(signer->exit_source)); /* of the previous signer,
+                                                                       * which is ending */
         r = sd_event_add_child(signer->spec.event, &signer->exit_source, pid, WEXITED,
                                on_signer_exit, signer);
         return r < 0 ? r : child_source_rearm(signer->exit_source);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches the configuration: SIGHUP and inotify. The directory of drop-ins may come and go, and has
- * directories of its own: all watches of it are made anew before its files are read again, so that
- * no change is between the two. */
+/* Watches the configuration: SIGHUP and inotify. The directory of drop-ins can appear and
+ * disappear, and has subdirectories: all of its watches are created again before its files are
+ * read, so that no change is missed in between. */
 
 #include "agent/node/config-watch.h"
 

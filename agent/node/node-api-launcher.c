@@ -108,7 +108,7 @@ static void refuse_without_user(NodeApiLauncher *launcher) {
         if (!launcher->is_user_missing)
                 log_error("Closing connections to port %u: there is no user 'mainstay-api' for "
                           "'%s' to run as; create it: useradd --system --no-create-home --shell "
-                          "%s mainstay-api. The next client finds it",
+                          "%s mainstay-api. The next client is served then",
                           config_node_api_port(launcher->spec.config), launcher->spec.program,
                           find_no_login_shell());
         launcher->is_user_missing = true;
@@ -183,7 +183,8 @@ static int listen_for_clients(NodeApiLauncher *launcher) {
                                on_node_api_client, launcher);
 }
 
-/* The first failure is not logged: the mainstay-api of the agent before may still have the port. */
+/* The first failure is not logged: the mainstay-api of the previous agent may still have the port.
+ */
 static void watch_listener(NodeApiLauncher *launcher) {
         int r = launcher->listen_source
                         ? sd_event_source_set_enabled(launcher->listen_source, SD_EVENT_ON)

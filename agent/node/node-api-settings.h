@@ -20,8 +20,7 @@ typedef struct NodeApiSettingsSpec { /* all is borrowed */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees. The second one is for the signer alone: the serving certificate, its
- * key and the authorities of clients; it is to be freed by secret_free(). 0, or -errno with a
- * message. */
+ * key and the authorities of clients; free it by secret_free(). 0, or -errno with a message. */
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, char **ret_material,
                               Error *reterr);
 
@@ -32,4 +31,5 @@ typedef struct NodeAccessSettings {
         uint64_t token_usec, allowed_usec, denied_usec;
 } NodeAccessSettings;
 
+/* authentication and authorization of the configuration, with the kubelet's defaults. Pure. */
 NodeAccessSettings node_access_settings(const Config *config);

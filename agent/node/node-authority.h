@@ -35,8 +35,8 @@ typedef struct NodeCertificateSpec {
         unsigned valid_days;
 } NodeCertificateSpec;
 
-/* A new key and its certificate in PEM; the key is to be freed by secret_free(). 0, or -errno with
- * a message. */
+/* A new key and its certificate in PEM; free the key by secret_free(). 0, or -errno with a message.
+ */
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
 

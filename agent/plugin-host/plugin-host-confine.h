@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes from mainstay-plugins all but its descriptors, before the first byte of a plugin is read.
- */
+/* Drops everything that mainstay-plugins has, except its descriptors, before the first byte of a
+ * plugin is read. */
 
 #include "common/error.h"
 

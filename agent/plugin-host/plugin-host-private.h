@@ -23,7 +23,7 @@ typedef struct DevicePlugin {
         uint64_t retry_at; /* of a connection that failed; 0: it is not to be tried again */
         bool has_preferences, prepares_start;
         bool has_answered;  /* GetDevicePluginOptions: it has one message */
-        bool is_registered; /* the agent knows it */
+        bool is_registered; /* the agent has accepted its registration */
         bool is_dead;       /* freed at the end of the turn */
 } DevicePlugin;
 

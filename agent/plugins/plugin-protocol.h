@@ -16,7 +16,7 @@ typedef enum PluginMessageKind {
         PLUGIN_PREFER,       /* 'call', 'connection', 'ids' available, 'included', 'size' */
         PLUGIN_ALLOCATE,     /* 'call', 'connection', 'ids' */
         PLUGIN_PREPARE,      /* likewise, for PreStartContainer */
-        PLUGIN_LISTED,       /* 'call', 'error' or 'body', the answer as it is to be sent */
+        PLUGIN_LISTED,       /* 'call', 'error' or 'body', the encoded answer */
         PLUGIN_ASK_INFO,     /* 'call', chosen by the agent: GetInfo of the plugin behind the socket
                                 whose descriptor this is */
         PLUGIN_ADOPT,        /* 'call', 'name' of the resource: that plugin is the device plugin

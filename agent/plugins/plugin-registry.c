@@ -59,7 +59,8 @@ typedef struct RegistrySocket {
         char *type, *name, *endpoint;
         char **versions;
         bool is_csi_driver;     /* the driver 'name' is registered for it */
-        char *failure;          /* what the plugin is being told, or was last; or NULL */
+        char *failure;          /* the error that is being reported to the plugin, or was last; or
+                                 * NULL */
         uint64_t due;           /* boot time; USEC_INFINITY: it waits for no time */
         uint64_t delay;         /* of the back-off */
         uint64_t connect_delay; /* likewise, of its endpoint, */

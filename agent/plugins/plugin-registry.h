@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Plugins that register by a socket in plugins_registry (kubelet: pluginmanager): each socket is
- * asked who is behind it, and told whether it is registered. A refused plugin, and one that does
- * not answer, is asked again with a back-off for as long as its socket exists. */
+/* Plugins that register by a socket in plugins_registry (kubelet: pluginmanager): GetInfo is called
+ * on each socket, and the result is reported with NotifyRegistrationStatus. A plugin that is
+ * refused or does not answer is tried again with a back-off while its socket exists. */
 
 #include "agent/csi/csi-manager.h"
 #include "agent/plugins/plugin-protocol.h"

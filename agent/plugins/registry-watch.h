@@ -12,7 +12,7 @@
 
 typedef struct RegistryWatch RegistryWatch;
 
-/* Tells a socket that was made anew from one that is known. */
+/* Distinguishes a socket that was created again from the known one. */
 typedef struct SocketIdentity {
         dev_t device;
         ino_t inode;
@@ -35,8 +35,8 @@ typedef struct RegistryWatchHandlers {
         void *userdata;
 } RegistryWatchHandlers;
 
-/* 'dir_fd' is borrowed for as long as it exists. Calls back for what is there already. 0 or
- * -errno. */
+/* 'dir_fd' is borrowed while the watch exists. Reports the existing sockets as well. 0 or -errno.
+ */
 int registry_watch_new(sd_event *event, int dir_fd, const RegistryWatchHandlers *handlers,
                        RegistryWatch **ret);
 RegistryWatch *registry_watch_free(RegistryWatch *watch);

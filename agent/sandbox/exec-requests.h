@@ -5,8 +5,8 @@
 
 #include "agent/sandbox/protocol.h"
 
-/* A command that the shim was asked to run. The one who asked owns it until its callback is called,
- * or sandbox_exec_cancel(); the sandbox may be freed before it. */
+/* A command that the shim was requested to run. The caller owns it until its callback is called, or
+ * until sandbox_exec_cancel(); the sandbox may be freed before it. */
 typedef struct SandboxExec SandboxExec;
 
 /* The result, from the loop: exit_code, signal, timed_out, output, error; 'message' is "", or the
@@ -25,7 +25,7 @@ SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, voi
 /* Valid as long as the request. */
 const char *exec_request_id(const SandboxExec *exec);
 
-/* Passes the result on, SHIM_EVENT_EXEC_DONE, to the one who asked, if it still waits. */
+/* Passes the result on, SHIM_EVENT_EXEC_DONE, to the caller, if it still waits. */
 void exec_requests_finish(SandboxExec **list, const ShimEvent *result);
 
 /* The sandbox is freed before those that wait. */

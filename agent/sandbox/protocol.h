@@ -68,7 +68,7 @@ typedef struct ShimRequest {
         const char *events_file;
         const char *note;
         bool has_input;     /* its standard input is open; outside of sessions it is silent */
-        bool has_output;    /* of a session: the client wants the standard output */
+        bool has_output;    /* of a session: the client reads standard output */
         bool has_error;     /* likewise */
         bool has_terminal;  /* config.json, or the session's client, requests a terminal */
         bool is_held;       /* a session's command waits for CHANNEL_START */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Credentials of systemd, made and opened by systemd-creds(1): base64 text that is encrypted with
- * the key of this machine, its TPM2, or both, and bound to a name. */
+/* Credentials of systemd, which systemd-creds(1) encrypts and decrypts: base64 text that is
+ * encrypted with the key of this machine, its TPM2, or both, and bound to a name. */
 
 #include "common/child.h"
 

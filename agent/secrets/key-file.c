@@ -75,7 +75,7 @@ struct KeyFile {
         KeyList keys; /* if it is open */
         AgeKey recipients[KEYS_MAX];
         size_t n_recipients;
-        char *sealed;          /* the credential; NULL: it is kept in clear */
+        char *sealed;          /* the credential; NULL: it is stored unencrypted */
         KeyFileAction pending; /* once it is open; N_KEY_FILE_ACTIONS: none */
         KeyList next;          /* is being written */
         Child *child;
@@ -228,7 +228,7 @@ static void on_keys_written(int r, void *userdata) {
         file->config.on_changed(file->config.userdata);
 }
 
-/* 'content' is the credential, or the identities in clear. */
+/* 'content' is the credential, or the unencrypted identities. */
 static int write_keys(KeyFile *file, const char *kind, const char *content) {
         cleanup_with(buffer_erase) Buffer text = { 0 };
         cleanup_free char *checked = NULL;
@@ -313,8 +313,8 @@ static int make_next_keys(KeyFile *file, KeyFileAction action) {
         return age_identity_make(&next->keys[0]);
 }
 
-/* Nothing is to be done for the first action if there is an identity, or for the last one without
- * an old one. */
+/* Nothing must be done for the first action if there is an identity, or for the last one without an
+ * old one. */
 static void change_open_file(KeyFile *file, KeyFileAction action) {
         cleanup_error Error error = ERROR_NULL;
         int r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* A file with keys of this node below <state>/secrets, sealed by systemd unless the configuration
- * permits that they are kept in clear. The newest key is in use; older ones only open what was
- * encrypted before a rotation. */
+ * permits unencrypted keys. The newest key is in use; older ones only decrypt data from before a
+ * rotation. */
 
 #include "common/age-file.h"
 
@@ -30,7 +30,8 @@ typedef struct KeyFileConfig {
         const KeyFileRole *role;
         const char *state_dir;              /* borrowed */
         bool is_kept_clear;                 /* secretsAtRest: clear */
-        void (*on_changed)(void *userdata); /* from the loop: keys can be had, or cannot */
+        void (*on_changed)(void *userdata); /* from the loop: keys have become available, or
+                                             * unavailable */
         void *userdata;
 } KeyFileConfig;
 
@@ -56,7 +57,7 @@ int key_file_get(KeyFile *file, const AgeKey **ret, size_t *ret_n, Error *reterr
  * finished; or -errno; with a message. */
 int key_file_change(KeyFile *file, KeyFileAction action, Error *reterr);
 
-/* Why the keys cannot be had, or the last change failed; borrowed; NULL: nothing failed. */
+/* Why the keys are unavailable, or the last change failed; borrowed; NULL: nothing failed. */
 const char *key_file_error(const KeyFile *file);
 
 /* Sets keys that cannot be unsealed aside, so that there are none. */

@@ -14,7 +14,7 @@
 struct SecretStorage {
         SecretStorageConfig config;
         KeyFile *key;
-        uint64_t made_at; /* boot time at which a key was asked for; 0: never */
+        uint64_t made_at; /* boot time at which a key was last requested; 0: never */
         void (*on_changed)(void *userdata);
         void *userdata;
 };
@@ -43,7 +43,7 @@ int secret_storage_new(const SecretStorageConfig *config, SecretStorage **ret) {
                 return r;
         if (config->is_kept_clear)
                 log_warning("'secretsAtRest: clear' is configured: Secrets and tokens that are "
-                            "kept in %s are in clear, in files that only root can read",
+                            "kept in %s are not encrypted, in files that only root can read",
                             config->state_dir);
         *ret = TAKE_PTR(storage);
         return 0;
@@ -63,7 +63,7 @@ void secret_storage_set_callback(SecretStorage *storage, void (*on_changed)(void
         storage->userdata = userdata;
 }
 
-/* Not more often than every few seconds, as each write that waits asks. */
+/* At most every few seconds, because each waiting write calls this. */
 static int make_storage_key(SecretStorage *storage) {
         uint64_t now = now_boottime_usec();
         int r;

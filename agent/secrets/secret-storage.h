@@ -2,8 +2,8 @@
 #pragma once
 
 /* Encrypts secrets that the agent keeps on disk, with a key of this node in
- * <state>/secrets/storage-key, which systemd seals; or leaves them in clear if the configuration
- * says so. Without a key nothing is to be kept. */
+ * <state>/secrets/storage-key, which systemd seals; or leaves them unencrypted if it is configured.
+ * Without a key, callers must not store them. */
 
 #include "agent/secrets/key-file.h"
 
@@ -28,16 +28,16 @@ void secret_storage_set_callback(SecretStorage *storage, void (*on_changed)(void
 void secret_storage_start(SecretStorage *storage);
 
 /* The text of the file 'name', in memory that the caller frees. A key that cannot be unsealed is
- * replaced: who encrypts has the text. 0; -EAGAIN: there is no key yet, and on_changed() follows;
- * -EKEYREJECTED: there is none, which is logged; or -errno. */
+ * replaced, because the caller still has the text. 0; -EAGAIN: there is no key yet, and
+ * on_changed() follows; -EKEYREJECTED: there is none, which is logged; or -errno. */
 int secret_storage_encrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
 
-/* The other way round; a text in clear, of an earlier version, is returned as it is. 0; -EAGAIN:
- * the key is being opened, and on_changed() follows; -EKEYREJECTED: it cannot be, which is logged,
- * or the text is of another key or was changed; or -errno. */
+/* Decrypts; an unencrypted text of an earlier version is returned unchanged. 0; -EAGAIN: the key is
+ * being opened, and on_changed() follows; -EKEYREJECTED: it cannot be, which is logged, or the text
+ * is of another key or was changed; or -errno. */
 int secret_storage_decrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
 
-/* Files in clear are to be replaced, and can be. */
+/* True if unencrypted files must be replaced, and a key is available. */
 bool secret_storage_is_open(SecretStorage *storage);
 
 /* "sealed", "clear", or why nothing is kept, which the caller frees; NULL: out of memory. */

@@ -38,8 +38,8 @@ typedef enum AttachmentNotice {
         ATTACHMENT_DROPPED = 256 /* the client did not read */
 } AttachmentNotice;
 
-/* All descriptors are O_CLOEXEC. 'ret_session' is to be closed by the caller once the session runs.
- * 0 or -errno. */
+/* All descriptors are O_CLOEXEC. The caller closes 'ret_session' once the session runs. 0 or
+ * -errno. */
 int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session);
 
 /* Ends the session's streams, after it has received the reason. */

@@ -29,7 +29,7 @@ typedef struct Attachments {
 
 typedef struct AttachmentOptions {
         unsigned id;     /* its number, > 0 */
-        bool has_output; /* the client wants standard output */
+        bool has_output; /* the client reads standard output */
         bool has_error;
         bool has_terminal; /* output is for a terminal */
         int output_fd;     /* as AttachmentEnds has them */

@@ -27,7 +27,8 @@ struct Attempt {
         unsigned number;
         pid_t pid;
         bool has_target;  /* it is in the PID namespace of another container */
-        bool shares_pids; /* it has no PID namespace of its own: its first process is not all */
+        bool shares_pids; /* it has no separate PID namespace: the first process does not represent
+                           * all */
         bool runtime_failed;
         bool oom_killed;
         bool deleting;
@@ -54,7 +55,7 @@ typedef struct AttemptList {
 
 enum {
         ATTEMPTS_MAX = 256,     /* that have left something: neither deleted nor failed */
-        ATTEMPTS_REMEMBERED = 2 /* per container name, of the rest */
+        ATTEMPTS_REMEMBERED = 2 /* per container name, of those that have left nothing */
 };
 
 /* Appends an attempt in ATTEMPT_STARTING, and drops old records of the same container that have

@@ -25,7 +25,8 @@ int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
 /* Its number for the copier. */
 unsigned container_output_id(const ContainerOutput *output);
 
-/* The container runs: data in the pipes is copied, and data that arrives later. */
+/* To be called when the container runs: copies the data that is in the pipes, and all later data.
+ */
 void container_output_commit(ContainerOutput *output);
 
 /* A new copier gets all that the earlier one had. */
@@ -64,9 +65,9 @@ typedef struct ContainerAttach {
                              */
 } ContainerAttach;
 
-/* Attaches a client to the container, which runs: output from now on. The input and the terminal in
- * 'ret' stay the container's; attachment_streams_close() closes the rest. The number of the
- * attachment, > 0, or -errno. */
+/* Attaches a client to the running container; it receives all output from now on. The input and the
+ * terminal in 'ret' stay the container's; attachment_streams_close() closes the rest. The number of
+ * the attachment, > 0, or -errno. */
 int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
                             AttachmentStreams *ret);
 

@@ -323,8 +323,8 @@ static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) 
                                                     .message = run_refusal_message(r) });
 }
 
-/* Beside the shim's own socket, whose path is as long: the limit of a socket path leaves only few
- * letters. */
+/* In the directory of the shim's own socket: the limit of a socket's path leaves room for a few
+ * letters only. */
 static char *container_terminal_path(const Shim *shim, const char *id) {
         return text_format("%s/tty%.8s", shim->pod_dir, id);
 }

@@ -101,7 +101,7 @@ bool copier_send(Copier *copier, const CopierMessage *message, const void *data,
         r = copier->queue ? -EAGAIN : copier_channel_send(copier->socket.fd, message, data, length);
         if (r == -EAGAIN || r == -EINTR || r == -ENOBUFS || r == -ENOMEM || r == -ETOOMANYREFS)
                 queue_message(copier, message, data, length);
-        else if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* it ends: SIGCHLD comes */
+        else if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* it is ending: SIGCHLD follows */
                 (void) log_warning_errno(r, "Cannot send a message to the log copier");
         return copier->socket.fd >= 0;
 }

@@ -16,7 +16,7 @@ enum {
         INSTRUCTIONS_BEFORE = 6,
         INSTRUCTIONS_AFTER = 2,
         PROGRAMS_MAX = 64,
-        /* Registers: the context, what is asked for, and a copy of it. */
+        /* Registers: the context, the requested access, and a copy of it. */
         CONTEXT = BPF_REG_1,
         COPY = BPF_REG_1,
         ACCESS = BPF_REG_2,
@@ -63,7 +63,7 @@ static void emit_rule(DeviceProgram *program, const DeviceRule *rule) {
                 emit_unless_equal(program, TYPE,
                                   rule->type == 'c' ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK);
         if (rule->access != DEVICE_ALL) {
-                /* Nothing is asked for that the rule does not have. */
+                /* The request has no access that the rule does not permit. */
                 emit(program, BPF_ALU64 | BPF_MOV | BPF_X, COPY, ACCESS, 0, 0);
                 emit(program, BPF_ALU64 | BPF_AND | BPF_K, COPY, 0, 0,
                      (int) (~rule->access & DEVICE_ALL));

@@ -143,7 +143,7 @@ int device_rules_load(const json_t *config, const LiveDevice *first, size_t n_fi
 
                 remove_rule(&given, &rule);
         }
-        /* The first one is about all devices. */
+        /* The first rule applies to all devices. */
         for (i = 0; i < given.n && r >= 0; i++) {
                 r = append_rule(&rules, &given.items[i]);
                 if (r >= 0 && i == 0)

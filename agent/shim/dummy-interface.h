@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A dummy interface for CNI DEL. A network plugin may look at the pod's interface when it deletes:
+/* A dummy interface for CNI DEL. A network plugin may inspect the pod's interface when it deletes:
  * bridge and ptp learn from it which addresses they have masqueraded. The interface may be missing,
  * because the shim died with its namespace or an earlier deletion was interrupted. Then the plugin
  * would leave its rules behind. So it runs with a dummy interface: a network namespace with an

@@ -256,7 +256,7 @@ static void give_to_process_user(const json_t *config, LiveDeviceList *list) {
         }
 }
 
-/* Until the change is done, the record has all that the container may have. */
+/* Until the change is complete, the record contains both the old and the new devices. */
 static int change_devices(const DeviceUpdate *update, int bundle_fd, const json_t *config,
                           Error *reterr) {
         cleanup_with(live_device_list_done) LiveDeviceList before = { 0 }, after = { 0 };

@@ -45,7 +45,7 @@ static const struct {
  * hides from us and from the programs that we start. */
 static int kernel_check_calls(Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(needed_calls); i++)
-                /* No call takes these arguments: they are wrong before anything is done. */
+                /* These arguments are invalid for every call, so that no call has an effect. */
                 if (syscall(needed_calls[i].number, -1L, -1L, -1L, -1L, -1L) < 0 && errno == ENOSYS)
                         return error_setf(reterr, ENOSYS,
                                           "this kernel lacks the system call '%s'; Mainstay needs "
@@ -97,9 +97,9 @@ static const char help[] =
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
         "            the --empty directory, and each DIR; ends with the --agent, its parent; a\n"
         "            network plugin that a dead shim left in its cgroup has two seconds to end\n"
-        "  usage     print how many bytes, or inodes, each directory takes on disk; after N\n"
-        "            seconds, of which each has its share, what was counted by then; of both only\n"
-        "            where all was counted, otherwise 18446744073709551615\n"
+        "  usage     print how many bytes, or inodes, each directory takes on disk; for one that\n"
+        "            takes longer than its share of N seconds, the amount so far or, with both,\n"
+        "            18446744073709551615\n"
         "  guard     a hook of the OCI runtime: mask paths of the kernel in a container, and make\n"
         "            its working directory, before the runtime does\n"
         "  net-devices  a hook of the OCI runtime: move network devices of the node into the\n"

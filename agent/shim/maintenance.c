@@ -64,8 +64,8 @@ static int is_empty_in_memory(const char *path) {
         return 1;
 }
 
-/* The label of a file system is that of its root directory, as policies do not know this one; a
- * category may have a comma. */
+/* The label of a file system is that of its root directory, because policies do not define a label
+ * for this one; a category may have a comma. */
 static char *root_label_option(const char *path) {
         cleanup_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         cleanup_free char *label = NULL;

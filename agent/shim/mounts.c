@@ -337,7 +337,8 @@ static int list_mounts_beneath(const char *root, char ***ret) {
 int mounts_undo(const char *root) {
         cleanup_close int fd = open_no_symlinks(AT_FDCWD, root, O_PATH, 0);
 
-        /* Behind a link is nothing that was mounted for a pod, and maybe all that the node has. */
+        /* A link is not followed: nothing below its target was mounted for a pod, and the target
+         * may be the root of the node. */
         if (fd < 0)
                 return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
         for (unsigned round = 0; round < UNDO_ROUNDS; round++) {

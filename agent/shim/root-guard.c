@@ -65,7 +65,7 @@ static bool is_on(int fd, long type) {
 }
 
 /* In procfs, also while something is mounted over it. A link on the way is a volume's, and its
- * target has a separate path. -ENOENT: there is nothing of the kernel's. */
+ * target has a separate path. -ENOENT: the kernel has no such file. */
 static int open_kernel_path(const RootGuard *guard, const char *path) {
         static const char proc[] = "/proc/";
         bool is_proc = strncmp(path, proc, strlen(proc)) == 0;

@@ -21,7 +21,7 @@ int rootfs_check(const char *rootfs, Error *reterr) {
                 if (fstatat(root_fd, kernel_directories[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
                         if (errno == ENOENT)
                                 continue;
-                        return error_setf(reterr, errno, "cannot look at '/%s' of the image: %s",
+                        return error_setf(reterr, errno, "cannot inspect '/%s' of the image: %s",
                                           kernel_directories[i], strerror(errno));
                 }
                 if (S_ISLNK(st.st_mode))

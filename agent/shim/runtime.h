@@ -68,8 +68,8 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
 char *runtime_log_last_error(const char *bundle);
 char *runtime_log_last_error_at(const char *path);
 
-/* How a call of the runtime ended that failed without a word, in memory that the caller frees, or
- * NULL. */
+/* Describes the end of a call of the runtime that failed without a message. The caller frees the
+ * text; NULL: out of memory. */
 char *runtime_describe_end(const char *program, const char *verb, int status);
 
 /* Writes into <bundle>/runtime.log that the program cannot be run, in the format of the runtime's

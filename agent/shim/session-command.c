@@ -2,7 +2,7 @@
 /* The runtime starts the command and leaves it to us, as we are its subreaper. So the exit status
  * comes from the kernel, and the command can be killed when the client disconnects.
  *
- * From the copier comes one message, that the command is to be started, and its end. */
+ * The copier sends one message, the request to start the command, and closes its end. */
 
 #include "agent/shim/session-command.h"
 

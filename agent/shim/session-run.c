@@ -42,7 +42,7 @@ typedef struct ExecSessionOutput {
         ExecSession *session;
         unsigned char channel;
         bool is_watched;
-        bool is_muted; /* the client does not want it */
+        bool is_muted; /* the client does not read it */
 } ExecSessionOutput;
 
 struct ExecSession {

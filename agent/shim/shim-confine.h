@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes from a child of the shim all that it does not need: the log copier, and the first process
- * of a shared PID namespace. */
+/* Drops everything that a child of the shim does not need, for the log copier and for the first
+ * process of a shared PID namespace. */
 
 #include <stddef.h>
 #include <sys/types.h>

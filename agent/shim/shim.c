@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 
 /* Open descriptors of the containers, which the shim counts because the agent may not have the
- * privilege to look at other processes. */
+ * privilege to inspect other processes. */
 
 /* <container>/memory.events -> <container>/cgroup.procs */
 static char *procs_file_of_attempt(const Attempt *attempt) {

@@ -47,6 +47,8 @@ bool task_reap(TaskList *tasks, pid_t pid, int status);
 /* Limits the deadline of all tasks to this. */
 void tasks_limit_deadline(TaskList *tasks, uint64_t deadline);
 
+/* The next deadline by the awake clock, USEC_INFINITY: none; and kills the tasks whose deadline has
+ * passed, with their process groups. Their results follow as usual. */
 uint64_t tasks_next_deadline(const TaskList *tasks);
 void tasks_expire(TaskList *tasks, uint64_t now_awake);
 

@@ -54,8 +54,9 @@ struct ManifestSource {
         bool is_on_trial;
         char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
         StickWatch *stick_watch; /* else NULL */
-        bool is_absent;          /* it is out: it is not asked until something appears */
-        bool is_preparing;       /* what "next" needs is being fetched: the source is not asked */
+        bool is_absent;          /* no stick is mounted: nothing is fetched until one appears */
+        bool is_preparing;       /* images of "next" are being fetched, and the source is not
+                                  * contacted */
         bool is_pending;         /* "next" can be used when what it needs is here */
         char *progress;          /* of what is fetched, for the status */
         uint64_t since;          /* realtime; of the last transition */
@@ -353,7 +354,7 @@ static void on_stick_changed(void *userdata) {
                 (void) arm_source_timer(source, 0);
 }
 
-/* It may have been put in before it was watched: it is asked once more. */
+/* The stick may have been mounted before it was watched: it is read once more. */
 static void notice_absence(ManifestSource *source, bool is_absent) {
         bool was_absent = source->is_absent;
 

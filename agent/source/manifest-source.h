@@ -21,8 +21,8 @@ typedef struct ManifestSourceConfig {
         uint64_t interval_usec;
         uint64_t jitter_usec;   /* at most so much is added at random */
         uint64_t timeout_usec;  /* of one run of the helper */
-        const char *stick_path; /* of a "file:" URL: while nothing is there, it is not asked before
-                                   something appears; NULL: a server's */
+        const char *stick_path; /* of a "file:" URL: nothing is fetched until a file appears there;
+                                 * NULL: the URL of a server */
         const char *window;     /* hours of the day, model/day-window.h, outside of which no request
                                  * is sent, unless nothing is in use yet; NULL: always */
 
@@ -30,10 +30,11 @@ typedef struct ManifestSourceConfig {
         int (*open_settings)(bool was_refused, void *userdata);
         /* Whether all manifests of a directory can be used: 0, or -errno and why not. */
         int (*check)(int dir_fd, Error *reterr, void *userdata);
-        /* They can be used, and all that they need is fetched first. 1: it is here; 0:
+        /* Fetches everything that valid manifests need. 1: all is present; 0:
          * manifest_source_on_prepared() follows; or -errno and why not. */
         int (*prepare)(int dir_fd, Error *reterr, void *userdata);
-        /* How far that is, in words, memory of the caller's; NULL: nothing is fetched. */
+        /* Describes the progress of that, in memory that the caller frees; NULL: nothing is being
+         * fetched. */
         char *(*describe_progress)(void *userdata);
         /* The manifests of this directory are in use from now on. */
         void (*on_accepted)(int dir_fd, void *userdata);
@@ -66,7 +67,7 @@ uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, 
  * not a failure: it continues when the source may be contacted again. */
 void manifest_source_on_prepared(ManifestSource *source, int r, const Error *error);
 
-/* Whether now is one of the hours in which the source is asked; with a message, if not. */
+/* Whether the source may be contacted at this hour; if not, with a message. */
 bool manifest_source_may_ask(const ManifestSource *source, Error *reterr);
 
 /* "current" and "next" of it, in memory of the caller's; or NULL. */

@@ -22,8 +22,8 @@ void source_rollback_done(SourceRollback *rollback);
 /* Replaces the record. 0 or -errno. */
 int source_rollback_store(int dir_fd, const char *sha256, const char *reason);
 
-/* The index in use has a deadline, was not proven, and 'before' is the one that it can be rolled
- * back to. */
+/* True if the index in use has a progress deadline, has not been proven good, and can be rolled
+ * back to 'before'. */
 bool source_is_on_trial(int dir_fd, const SourceInUse *in_use, const SourceInUse *before,
                         const SourceRollback *rollback);
 

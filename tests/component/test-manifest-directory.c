@@ -378,7 +378,7 @@ TEST(non_regular_file_is_an_error_and_stops_nothing)
                 "b.yaml: !b.yaml: is a directory; only regular files are read; "
                 "c.yaml: !c.yaml: is a socket; only regular files are read; "
                 "d.yaml: !d.yaml: is a device; only regular files are read; "
-                "e.yaml: !e.yaml: is a link to a file that is not there; "
+                "e.yaml: !e.yaml: is a link to a file that does not exist; "
                 "f.yaml: !f.yaml: is a link that leads out of the directory; only links within it "
                 "are followed; "
                 "g.yaml: !g.yaml: is a link that leads out of the directory; only links within it "

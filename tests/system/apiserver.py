@@ -183,8 +183,8 @@ class ApiServer:
         self.listener.server_close()
         self.listener = None
 
-    def make_anew(self, fill=lambda: None):
-        """A cluster that has nothing of this one but what 'fill' puts in, at the same address and with the same certificates."""
+    def recreate(self, fill=lambda: None):
+        """A new cluster at the same address and with the same certificates, which contains only what 'fill' adds."""
         self.stop()
         self.api = Api(self.authority)
         self.store, self.api.tokens = self.api.store, self.tokens

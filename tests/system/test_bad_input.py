@@ -235,13 +235,13 @@ def test_control_characters_of_a_manifest_do_not_reach_the_terminal(node):
 
 def test_a_directory_that_others_may_write_into_is_warned_of(node):
     node.launch(specs.pod("web"))
-    assert "others than root" not in node.complaints()
+    assert "users other than root" not in node.complaints()
     for owner, mode in ((0, 0o777), (1234, 0o755)):
         os.chown(node.manifests, owner, -1)
         os.chmod(node.manifests, mode)
-        world.wait(lambda: f"warning: {node.manifests}: others than root may write" in node.cli("get", "pods").stderr, node.said)
+        world.wait(lambda: f"warning: {node.manifests}: users other than root may write" in node.cli("get", "pods").stderr, node.said)
         assert f"(mode {mode:04o}, owner {owner}:" in node.said()
         os.chown(node.manifests, 0, -1)
         os.chmod(node.manifests, 0o755)
-        world.wait(lambda: "others than root" not in node.cli("get", "pods").stderr, "the warning has ended")
+        world.wait(lambda: "users other than root" not in node.cli("get", "pods").stderr, "the warning has ended")
     assert node.status("web")["restartCount"] == 0

@@ -201,11 +201,11 @@ BAD = {
                                             "the index: is not signed by one of the known keys"),
     "a byte was added": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _append(p, b" ")), "is not signed by one of the known keys"),
     "a byte of a file was changed": (lambda i, k: _bad_blob(i, "a", lambda p: _flip(p, 5)),
-                                     "o.yaml: is not what the index has the digest of"),
+                                     "o.yaml: does not match its digest in the index"),
     "a file is longer": (lambda i, k: _bad_blob(i, "b", lambda p: _append(p, b"#")),
                          "o.yaml: the response is larger than"),
     "a file is cut": (lambda i, k: _bad_blob(i, "c", lambda p: os.truncate(p, 9)),
-                      "o.yaml: is not what the index has the digest of"),
+                      "o.yaml: does not match its digest in the index"),
     "a file is missing": (lambda i, k: _bad_blob(i, "d", os.unlink),
                           "o.yaml: the server answered with status 404"),
     "another key": (lambda i, k: i.write(BAD_POD, key=k[1]), "is not signed by one of the known keys"),
@@ -450,7 +450,7 @@ def test_index_in_use_brings_its_keys_again_after_a_change_of_the_configured_one
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "removed", "a directory"])
-def test_damaged_trust_accepts_nothing_new_and_says_so(make_sourced, index, damage):
+def test_damaged_trust_accepts_nothing_new_and_is_reported(make_sourced, index, damage):
     index.write({"web.yaml": specs.pod("web")})
     node = make_sourced("file://" + index.path)
     wait_in_use(node, 1)

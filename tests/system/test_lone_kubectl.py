@@ -124,7 +124,7 @@ def test_unsupported_commands_are_refused_with_the_alternative(kubectl, lone):
     done = kubectl.run("drain", "node1", "--force", "--ignore-daemonsets", check=False)
     assert done.returncode != 0
     assert "it cannot be cordoned or drained" in done.stderr
-    assert f"it would start again, as it is of a file; remove {lone.node.manifests}/solo.yaml" in done.stderr
+    assert f"it would start again, because it is from a file; remove {lone.node.manifests}/solo.yaml" in done.stderr
     done = kubectl.run("label", "pod", lone.pods["solo"], "a=b", check=False)
     assert f"its objects are files; edit {lone.node.manifests}/solo.yaml" in done.stderr
 

@@ -68,7 +68,7 @@ def test_a_kubeconfig_stays_valid_when_the_agent_restarts(lone):
     assert len(lone.names(PODS)) == 2
 
 
-def test_a_kubeconfig_names_the_server_that_was_asked_for(lone):
+def test_a_kubeconfig_names_the_requested_server(lone):
     text = lone.kubeconfig("--server", "https://edge.example:10250")
     assert "server: https://edge.example:10250\n" in text and "tls-server-name: node1\n" in text
 
@@ -118,7 +118,7 @@ def test_every_resource_is_a_list_and_a_table(lone, path):
     assert all(len(row["cells"]) == len(table["columnDefinitions"]) for row in table["rows"])
 
 
-def test_the_node_says_its_version(lone):
+def test_the_node_reports_its_version(lone):
     cells = lone.get("/api/v1/nodes", headers=TABLE)["rows"][0]["cells"]
     assert cells[:3] == ["node1", "Ready", "<none>"]
     assert cells[4] == lone.get("/version")["gitVersion"]
@@ -311,7 +311,7 @@ def test_a_version_that_is_not_known_is_gone(lone):
 
 # Subresources of pods
 
-def test_logs_need_no_container_where_there_is_only_one(lone):
+def test_logs_need_no_container_name_if_there_is_only_one(lone):
     assert lone.api.request(f"{PODS}/{lone.pods['solo']}/log", certificate=lone.admin) == (200, "alone\n")
     assert lone.api.request(f"{PODS}/{lone.pods['web']}/log?container=main&tailLines=1",
                             certificate=lone.admin) == (200, "two\n")
@@ -348,7 +348,7 @@ def test_a_failure_is_a_status(lone, path, method, status, said):
     assert said in answer["message"]
 
 
-def test_the_file_of_a_pod_is_named_where_the_pod_cannot_be_written(lone):
+def test_the_file_of_a_pod_is_named_if_the_pod_cannot_be_written(lone):
     status, answer = lone.ask(f"{PODS}/{lone.pods['solo']}", method="PATCH", body={})
     assert status == 405
     assert answer["message"].endswith(f"edit {lone.node.manifests}/solo.yaml")
@@ -357,7 +357,7 @@ def test_the_file_of_a_pod_is_named_where_the_pod_cannot_be_written(lone):
 def test_a_pod_cannot_be_evicted_nor_the_node_cordoned(lone):
     status, answer = lone.ask(f"{PODS}/{lone.pods['solo']}/eviction", method="POST", body={"kind": "Eviction"})
     assert status == 405
-    assert answer["message"].endswith(f"it would start again, as it is of a file; remove {lone.node.manifests}/solo.yaml")
+    assert answer["message"].endswith(f"it would start again, because it is from a file; remove {lone.node.manifests}/solo.yaml")
     status, answer = lone.ask("/api/v1/nodes/node1", method="PATCH", body={"spec": {"unschedulable": True}})
     assert status == 405 and "it cannot be cordoned or drained" in answer["message"]
     resources = {item["name"]: item for item in lone.get("/api/v1")["resources"]}
@@ -376,7 +376,7 @@ def test_a_deleted_pod_starts_again(lone):
     assert lone.node.init("solo") != before
 
 
-def test_a_deletion_is_refused_where_its_options_are_wrong(lone):
+def test_a_deletion_is_refused_if_its_options_are_wrong(lone):
     path = f"{PODS}/{lone.pods['solo']}"
     before = lone.node.init("solo")
     for options, status in (({"preconditions": {"uid": "another"}}, 409), ({"gracePeriodSeconds": -5}, 400), (b"{", 415),

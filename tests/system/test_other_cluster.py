@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server of another cluster: the cache of the one before is dropped. The same cluster may change its address and its authority."""
+"""An API server of another cluster: the cache of the previous one is dropped. The same cluster may change its address and its authority."""
 
 import os
 import shutil
@@ -74,26 +74,26 @@ def test_cache_of_another_cluster_is_not_used(make_member, other, readable):
          lambda: f"the other cluster's pod runs: {member.said()[-3000:]}")
     wait(lambda: words(member) == ["one", "two"], lambda: f"it has its own cluster's Secret: {words(member)}")
     wait(lambda: not world.is_alive(pid), "the pod of the first cluster is stopped")
-    assert "of another cluster than before" in member.said()
+    assert "to another cluster than before" in member.said()
     other.delete("pods", "default", "later", grace=1)
     member.wait_gone("later")
 
 
 def wait_for_its_own(member, pid, before):
     wait(lambda: words(member) == ["one", "two"], lambda: f"its pod has its own Secret: {words(member)}\n{member.said()[-3000:]}")
-    wait(lambda: not world.is_alive(pid), "the pod of the cluster before is stopped")
+    wait(lambda: not world.is_alive(pid), "the pod of the previous cluster is stopped")
     wait(lambda: identity(member)[2] not in ("", before[2]), lambda: f"the cluster is known: {identity(member)}")
     assert identity(member)[:2] == before[:2]
-    assert "of another cluster than before" in member.said()
+    assert "to another cluster than before" in member.said()
 
 
 @pytest.mark.parametrize("name", ["web", "later"])
-def test_cluster_that_was_made_anew_at_the_same_address_is_another_one(make_member, name):
+def test_cluster_that_was_recreated_at_the_same_address_is_another_one(make_member, name):
     """With the certificates and the node's name of the one before, and perhaps with a pod of the same name."""
     member = run_first(make_member, True)
     pid, before = member.init("web"), identity(member)
     member.stop()
-    member.api.make_anew()
+    member.api.recreate()
     fill(member.api, "two", True)
     bind(member, member.api, name)
     member.start()
@@ -103,14 +103,14 @@ def test_cluster_that_was_made_anew_at_the_same_address_is_another_one(make_memb
 
 
 @pytest.mark.parametrize("name", ["web", "later"])
-def test_cluster_that_is_made_anew_while_the_agent_runs_is_another_one(make_member, name):
+def test_cluster_that_is_recreated_while_the_agent_runs_is_another_one(make_member, name):
     member = run_first(make_member, True)
     pid, before = member.init("web"), identity(member)
 
     def refill():
         fill(member.api, "two", True)
         bind(member, member.api, name)
-    member.api.make_anew(refill)
+    member.api.recreate(refill)
     wait_for_its_own(member, pid, before)
     member.api.delete("pods", "default", name, grace=1)
     member.wait_gone(name)
@@ -120,7 +120,7 @@ def test_nothing_is_sent_to_a_cluster_before_it_has_answered(make_member):
     """Not even the status of a pod of the cluster before, or a request for its token."""
     member = run_first(make_member, True)
     member.stop()
-    member.api.make_anew()
+    member.api.recreate()
     member.api.api.grant("system:nodes", "namespaces", "list", "watch")
     fault = member.api.misbehave(plural="namespaces", status=503)
     del member.api.requests[:]
@@ -129,7 +129,7 @@ def test_nothing_is_sent_to_a_cluster_before_it_has_answered(make_member):
     sent = [(one.verb, one.kind and one.kind.plural) for one in list(member.api.requests) if one.user.name == f"system:node:{NODE_NAME}"]
     assert {plural for _, plural in sent} == {"namespaces"}, sent
     member.api.faults.remove(fault)
-    wait(lambda: "of another cluster than before" in member.said(), "it has noticed")
+    wait(lambda: "to another cluster than before" in member.said(), "it has noticed")
 
 
 def test_cached_pods_start_at_once_without_a_server_that_answers(make_member):
@@ -142,7 +142,7 @@ def test_cached_pods_start_at_once_without_a_server_that_answers(make_member):
     wait(lambda: words(member) == ["one", "one"], lambda: f"it starts with what is cached: {words(member)}")
     member.api.start()
     member.wait_reported_phase("web", "Running")
-    assert identity(member) == before and "of another cluster" not in member.said()
+    assert identity(member) == before and "to another cluster" not in member.said()
 
 
 @pytest.mark.parametrize("answer", [b"", b"{", b"[]", b'{"kind": "Status"}'])
@@ -156,7 +156,7 @@ def test_answer_that_is_no_list_of_namespaces_proves_nothing(make_member, answer
     assert member.init("web") == pid and identity(member) == before
     member.api.behave()
     wait(lambda: member.reported("web")["status"]["phase"] == "Running", "the same cluster is used")
-    assert member.init("web") == pid and "of another cluster" not in member.said()
+    assert member.init("web") == pid and "to another cluster" not in member.said()
 
 
 def change_both(member, api):
@@ -182,7 +182,7 @@ def test_same_cluster_with_another_address_and_authority_keeps_its_pods(make_mem
     if not running:
         member.start()
     if running and not readable:
-        wait(lambda: "is of another cluster now; the last one stays in use" in member.said(), "it says so")
+        wait(lambda: "belongs to another cluster now; the last one stays in use" in member.said(), "it says so")
         assert identity(member) == before
     else:
         wait(lambda: identity(member)[0] != before[0] and identity(member)[1] != before[1], lambda: f"it is used: {identity(member)}")
@@ -215,7 +215,7 @@ def test_running_agent_does_not_change_to_another_cluster(make_member, other):
     fill(other, "two", True)
     bind(member, other)
     other.kubeconfig(member.kubeconfig, node=NODE_NAME)
-    wait(lambda: "is of another cluster now; the last one stays in use until mainstayd is restarted" in member.said(), "it says so")
+    wait(lambda: "belongs to another cluster now; the last one stays in use until mainstayd is restarted" in member.said(), "it says so")
     assert member.init("web") == pid and words(member) == ["one"]
     member.restart()
     wait(lambda: words(member) == ["one", "two"], lambda: f"the other cluster's pod has its Secret: {words(member)}\n{member.said()[-3000:]}")

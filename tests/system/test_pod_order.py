@@ -42,7 +42,7 @@ def wait_waits(node, name, words):
     wait(lambda: words in node.wait_waiting(name, "WaitingForPods"), lambda: f"{name} says '{words}'; it is {node.pod(name)}")
 
 
-def test_a_pod_starts_when_those_that_it_is_after_are_ready(node):
+def test_a_pod_starts_when_the_pods_before_it_are_ready(node):
     node.drop(after("db, default/cache", "web"))
     wait_waits(node, "web", "waits for default/db, which does not exist and for default/cache, which does not exist")
     node.drop(gated(node, "db"))
@@ -146,7 +146,7 @@ def test_draining_stops_pods_before_those_that_they_are_after(node):
         node.wait_running(name)
 
 
-def test_draining_ends_where_a_pod_cannot_be_removed_and_stops_those_that_it_is_after(node):
+def test_draining_ends_at_a_pod_that_cannot_be_removed_and_stops_the_pods_before_it(node):
     node.launch(specs.pod("db"))
     node.launch(after("db", "web", specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}]))
     pids = [node.init(name) for name in ("db", "web")]
@@ -162,8 +162,8 @@ def test_draining_ends_where_a_pod_cannot_be_removed_and_stops_those_that_it_is_
         subprocess.run(["chattr", "-i", fixed], check=True)
     assert done.returncode == 1, done.stderr
     assert not [pid for pid in pids if is_alive(pid)]
-    said = [line for line in done.stderr.splitlines() if "Cannot remove what pod" in line]
-    assert len(said) == 1 and "Cannot remove what pod 'default/web-node1' left, which the next agent tries again: " in said[0], done.stderr
+    said = [line for line in done.stderr.splitlines() if "Cannot remove the remains of pod" in line]
+    assert len(said) == 1 and "Cannot remove the remains of pod 'default/web-node1', the next agent tries again: " in said[0], done.stderr
     assert said[0].endswith("volumes': Operation not permitted"), said
     node.drain()
 

@@ -503,7 +503,7 @@ def test_report_in_a_directory_is_bounded_and_has_the_status_of_each_pod(make_st
 def test_report_settings_that_have_no_effect_are_errors(make_node):
     for report, words in (({"url": "file:///media/reports", "headers": {"A": ["b"]}}, "report.headers: must not be set if url is a directory"),
                           ({"url": "https://127.0.0.1/", "logLines": 5}, "report.logLines: needs a url of a directory"),
-                          ({"url": "file:///media/reports/"}, "must be the path of a directory after file://, as it is")):
+                          ({"url": "file:///media/reports/"}, "must be the unescaped path of a directory after file://")):
         node = make_node(start=False, config={"mainstay": {"report": report}})
         node.agent = node.spawn()
         assert node.agent.wait(world.DEADLINE) == 1

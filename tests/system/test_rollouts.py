@@ -255,7 +255,7 @@ def test_delete_removes_the_manifest_and_the_pods(node):
 def test_manifest_with_other_objects_is_not_removed(node):
     node.drop(specs.text(logs("1"), specs.pod("other")), file="both.yaml")
     pid = init_of(node, wait_version(node, "1"))
-    assert "both.yaml does not hold this set alone" in run_cli(node, "delete", "ds", "logs", status=1)
+    assert "both.yaml contains other objects as well" in run_cli(node, "delete", "ds", "logs", status=1)
     assert world.is_alive(pid)
 
 

@@ -230,12 +230,12 @@ def test_secret_that_everybody_could_open_is_not_sealed(tmp_path):
         assert ran.returncode == 1 and words in ran.stderr and not ran.stdout and CANARY not in ran.stderr, ran
 
 
-def test_key_of_a_secret_is_there_once(tmp_path):
+def test_key_of_a_secret_exists_once(tmp_path):
     (tmp_path / "word").write_text(CANARY)
     key = tool("age-keygen").decode().split("public key: ")[1].split()[0]
     for verb, options in (("encrypt", ("-r", key)), ("seal", ())):
         ran = mainstay("secret", verb, "till", f"word={tmp_path}/word", f"words={tmp_path}/word", f"word={tmp_path}/word", *options)
-        assert ran.returncode == 1 and "the key 'word' is there twice" in ran.stderr and not ran.stdout, ran
+        assert ran.returncode == 1 and "the key 'word' occurs twice" in ran.stderr and not ran.stdout, ran
     assert mainstay("secret", "encrypt", "till", f"word={tmp_path}/word", f"words={tmp_path}/word", "-r", key).returncode == 0
 
 
@@ -314,7 +314,7 @@ def test_canaries_are_neither_in_the_state_nor_in_logs_and_dumps(node):
         assert not any(word in text.encode() for word in words), text
 
 
-def test_sign_says_for_how_many_recipients_a_value_is_encrypted(tmp_path):
+def test_sign_prints_for_how_many_recipients_a_value_is_encrypted(tmp_path):
     keys = [tool("age-keygen").decode().split("public key: ")[1].split()[0] for _ in range(3)]
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "till.yaml").write_text(specs.text(secret(word=age(CANARY, *keys).decode())))

@@ -41,7 +41,7 @@ def bind_pod(member, name="web"):
 
 
 def bound(make_member, at_rest="sealed"):
-    """A node on whose disk everything is that the pod needs."""
+    """A node that has stored everything that the pod needs on its disk."""
     member = make_member(secretsAtRest=at_rest)
     bind(member)
     member.wait_reported_phase("web", "Running")
@@ -136,7 +136,7 @@ def test_setting_for_clear_is_said_and_reads_what_was_encrypted(make_member):
     member.wait_running("web")
     has_its_values(member)
     assert "'secretsAtRest: clear' is configured" in member.said()
-    assert "in clear, as 'secretsAtRest: clear' permits" in member.cli("describe", "node").stdout
+    assert "unencrypted, as 'secretsAtRest: clear' permits" in member.cli("describe", "node").stdout
 
 
 def cut_file(member):
@@ -210,7 +210,7 @@ UNSEALED = {
 
 
 @pytest.mark.parametrize("case", UNSEALED)
-def test_without_a_key_nothing_is_kept_and_the_node_says_so(make_member, tmp_path, case):
+def test_without_a_key_nothing_is_kept_and_the_node_reports_it(make_member, tmp_path, case):
     script, words = UNSEALED[case]
     programs = without_systemd_creds(tmp_path)
     if script:

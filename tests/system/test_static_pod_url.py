@@ -155,7 +155,7 @@ BAD = {
     "500": ({"body": "oops", "status": 500}, "the server answered with status 500"),
     "cut before its length": (_cut_length, "in the middle of the response"),
     "cut before its last chunk": (_cut_chunk, ""),
-    "no end": (_no_length, "does not say how long its answer is"),
+    "no end": (_no_length, "does not send the length of its response"),
     "a reset": (_reset, "closed the connection without a response"),
     "not HTTP": (_garbage, "HTTP"),
     "a circle of redirects": (_redirect_circle, "redirects more than 5 times"),
@@ -242,7 +242,7 @@ def test_a_file_of_the_node_has_the_last_word(make_fetching, server):
     assert node.init("fetched") != own
 
 
-def test_a_source_that_is_no_longer_configured_wants_nothing(make_fetching, server):
+def test_a_source_that_is_no_longer_configured_desires_nothing(make_fetching, server):
     server.serve(pod_text())
     node = make_fetching()
     node.wait_running("fetched")

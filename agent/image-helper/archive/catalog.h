@@ -83,8 +83,9 @@ bool catalog_image_needs_base(const CatalogImage *image, size_t i);
 /* Forgets the delta, so that all layers are read from their own blobs. */
 void catalog_image_drop_delta(CatalogImage *image);
 
-/* Forgets the blobs of the delta that are not smaller than their layers. 'missing' says which
- * layers are needed; of these, the bytes with the delta and without. */
+/* Forgets the blobs of the delta that are not smaller than their layers. 'missing' marks the layers
+ * that are needed; '*ret_delta' and '*ret_layers' are the bytes to fetch for them with the delta
+ * and without it. */
 void catalog_image_drop_large_delta_blobs(CatalogImage *image, const bool *missing,
                                           uint64_t *ret_delta, uint64_t *ret_layers);
 

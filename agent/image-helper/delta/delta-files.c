@@ -13,7 +13,7 @@
 enum {
         SIZE_FACTOR_MAX = 10,    /* of similar files, … */
         SMALL_BYTES = 64 * 1024, /* … except for small ones */
-        MOVED_MAX = 64           /* that are looked at */
+        MOVED_MAX = 64           /* candidates that are compared */
 };
 
 typedef enum ClaimKind {

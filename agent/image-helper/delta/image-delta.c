@@ -80,7 +80,7 @@ int image_delta_attach(const json_t *manifest, CatalogImage *image, Error *reter
         if (!artifact_has_type(manifest, ARTIFACT_TYPE_DELTA))
                 return error_setf(reterr, EBADMSG, "the artifact is not a delta");
         if (!base || digest_parse(base, image->base_config) < 0)
-                return error_setf(reterr, EBADMSG, "the delta does not say what it is based on");
+                return error_setf(reterr, EBADMSG, "the delta does not name its base image");
         if (target && !streq(target, image->digest))
                 return error_setf(reterr, EBADMSG, "the delta makes image '%.128s'", target);
         r = attach_delta_layers(manifest, image, reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The rules are those of layer-unpack.c, which applies them again, and to the rest: who imports a
- * tar hears at once that it is damaged or hostile, and not only when a pod starts. */
+/* Applies the rules of layer-unpack.c, which applies them again: so the import of a damaged or
+ * hostile tar fails immediately, and not only the start of a pod. */
 
 #include "agent/image-helper/import/rootfs-check.h"
 

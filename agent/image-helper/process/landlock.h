@@ -14,4 +14,6 @@ typedef struct LandlockRules {
         bool reads_anything; /* only writing is restricted */
 } LandlockRules;
 
+/* Restricts this process and its children, permanently. 0, also on a kernel whose Landlock is older
+ * than LANDLOCK_VERSION_MIN, where nothing is restricted; or -errno with a message. */
 int landlock_restrict(const LandlockRules *rules, Error *reterr);

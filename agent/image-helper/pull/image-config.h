@@ -29,6 +29,8 @@ typedef struct ImageConfig {
         size_t n_diff_ids;
 } ImageConfig;
 
+/* Parses and checks the untrusted configuration of an image. 0; -EBADMSG, -E2BIG or -EINVAL with a
+ * message if it is invalid or exceeds a limit; -ENOMEM. */
 int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error *reterr);
 ImageConfig *image_config_free(ImageConfig *config);
 DEFINE_CLEANUP(ImageConfig *, image_config_free)

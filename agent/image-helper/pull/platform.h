@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Platforms of images. Pure but for uname(2), and for what platform_choose() has chosen. */
+/* Platforms of images. Pure, except for uname(2) and the platform that platform_choose() has set.
+ */
 
 #include "common/error.h"
 
-/* Images are wanted for that platform, "linux/arm64/v8", and not for this machine, from now on.
+/* Selects images for that platform, "linux/arm64/v8", instead of this machine's, from now on.
  * -EINVAL with a message. */
 int platform_choose(const char *name, Error *reterr);
 

@@ -19,7 +19,7 @@
 #define ANNOTATION_DIGEST "mainstay.image.digest"
 
 enum {
-        DELTAS_MAX = 8 /* that are looked at */
+        DELTAS_MAX = 8 /* that are tried */
 };
 
 /* ---- whether to query the registry ---- */

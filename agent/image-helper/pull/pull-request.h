@@ -32,5 +32,7 @@ typedef struct PullSettings {
         bool is_offline;      /* no registry is queried for signatures */
 } PullSettings;
 
+/* Reads the settings to the end of the stream; an empty one gives zeros. 0, or -errno with a
+ * message. The caller ends 'ret' with pull_settings_done(). */
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);
 void pull_settings_done(PullSettings *settings);

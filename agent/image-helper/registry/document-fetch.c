@@ -114,7 +114,8 @@ int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *n
         r = fetcher_pool_submit(fetchers, &request, fd, -1);
         if (r < 0)
                 return r;
-        /* A document that was given up while its fetcher was busy is replied, too. */
+        /* There may also be a reply for an earlier document that was given up while its fetcher was
+         * busy. */
         do
                 r = fetcher_pool_wait(fetchers, &reply, reterr);
         while (r >= 0 && reply.id != request.id && fetch_id_layer(reply.id) == FETCH_DOCUMENT);

@@ -35,6 +35,8 @@ typedef struct Endpoints {
         unsigned stall_seconds;
 } Endpoints;
 
+/* The endpoints of an image, in the order in which they are tried. Borrows from the settings. 0, or
+ * -errno with a message; the caller ends 'ret' with endpoints_done(). */
 int endpoints_find(const ImageReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr);
 void endpoints_done(Endpoints *endpoints);

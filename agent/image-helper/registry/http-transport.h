@@ -83,8 +83,8 @@ void transport_response_done(TransportResponse *reply);
 int url_resolve_location(const char *base, const char *location, bool may_be_plain, char **ret,
                          Error *reterr);
 
-/* The same as the endpoint permits it: one on a loopback address may redirect to plain HTTP of such
- * an address only. */
+/* The same, as far as the endpoint permits it: an endpoint on a loopback address may redirect to
+ * plain HTTP on loopback addresses only. */
 int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const char *location,
                              char **ret, Error *reterr);
 

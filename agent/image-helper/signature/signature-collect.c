@@ -8,9 +8,9 @@
 
 enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
-        REFERRERS_MAX = 256, /* of one list, that are looked at */
+        REFERRERS_MAX = 256, /* of one list, that are read */
         REFERRER_SIZE_MAX = 64 * 1024,
-        ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are looked at */
+        ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are read */
         FETCHED_DOCUMENTS_MAX = 512,   /* for which a registry is queried */
         ARCHIVED_DOCUMENTS_MAX = 2 * ARCHIVED_REFERRERS_MAX,
         TAG_SIZE = 96

@@ -10,7 +10,7 @@
 #include "agent/image-helper/signature/signature-store.h"
 #include "common/json-text.h"
 
-/* The image that is to be admitted, and its documents. */
+/* The image that is checked, and its documents. */
 typedef struct SignatureGate {
         const PullSettings *settings;
         Store *store;

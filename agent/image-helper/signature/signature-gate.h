@@ -24,8 +24,8 @@ int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage 
 int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,
                                  const ImageArchive *archive, Store *store, Error *reterr);
 
-/* For an image that a signed index names, and that no registry is asked for: by the signatures that
- * the store has of it. Likewise. */
+/* For an image that a signed index names, by its signatures in the store; no registry is contacted.
+ * Likewise. */
 int signature_gate_pass_vouched(const PullSettings *settings, const CatalogImage *image,
                                 Store *store, Error *reterr);
 

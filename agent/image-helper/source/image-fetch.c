@@ -212,7 +212,8 @@ static int read_indexed_image(ImageFetch *fetch, const ImageProvider *provider, 
 
 /* ---- the delta ---- */
 
-/* 1: the image has it now; 0: its base is not here. */
+/* 1: the delta was added to the image; 0: the base image of the delta is not in the store; -errno.
+ */
 static int try_indexed_delta(ImageFetch *fetch, const ImageProvider *provider,
                              const SourceIndexDelta *delta, Error *reterr) {
         CatalogBlob blob = { .size = delta->manifest.size };
@@ -230,7 +231,7 @@ static int try_indexed_delta(ImageFetch *fetch, const ImageProvider *provider,
         if (streq(fetch->image.base_config, delta->base))
                 return 1;
         catalog_image_drop_delta(&fetch->image);
-        return error_setf(reterr, EBADMSG, "it is based on another image than the index says");
+        return error_setf(reterr, EBADMSG, "its base is not the image that the index names");
 }
 
 static void warn_of_delta(int r, const Error *error) {

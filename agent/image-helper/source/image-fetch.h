@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Fetches an image that a signed index names from beside the index (mainstay-source(5)), by HTTPS
- * or from a stick, and unpacks it into the store. */
+/* Fetches an image that a signed index names from the place of the index (mainstay-source(5)), by
+ * HTTPS or from a USB stick, and unpacks it into the store. */
 
 #include "agent/image-helper/pull/pull-request.h"
 #include "agent/image-helper/store/store.h"
@@ -10,7 +10,7 @@
 /* 'reference' is normalised, and 'digest' what the index has for it on this machine; the settings
  * have the source. The index was verified when it arrived: each blob is one that it names, and is
  * verified by its digest. A delta is used if its base came from the same source. No registry is
- * asked. Drops all privileges but those of unpacking. Prints progress and the digest as a pull
+ * contacted. Drops all privileges but those of unpacking. Prints progress and the digest as a pull
  * does. 0, or -errno with a message: -EAGAIN if the source cannot be reached. */
 int fetch_image(const char *reference, const char *digest, const PullSettings *settings,
                 Store *store, Error *reterr);

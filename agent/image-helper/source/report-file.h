@@ -2,10 +2,9 @@
 #pragma once
 
 /* Writes a report into a directory, such as one of a USB stick: a file for each node, which
- * replaces that of an earlier report only when it is complete and synced. The stick is a
- * stranger's: no link of it is followed, and whatever it has under the names of the files is
- * replaced or reported as an error. The process can write nothing but the directory, and read
- * nothing but logs. */
+ * replaces that of an earlier report only when it is complete and synced. The content of a stick is
+ * not trusted: no link is followed, and existing files under the names of the report are replaced
+ * or reported as an error. The process can only write to the directory and read logs. */
 
 #include "agent/image-helper/source/source-settings.h"
 

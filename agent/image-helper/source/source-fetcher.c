@@ -64,8 +64,8 @@ static int judge_source_response(const TransportResponse *response, SourceReply 
                                   response->status);
         if (!response->has_end)
                 return error_setf(reterr, EPROTO,
-                                  "the server does not say how long its answer is, so that it "
-                                  "may lack its end");
+                                  "the server does not send the length of its response, whose end "
+                                  "may be missing");
         return 0;
 }
 

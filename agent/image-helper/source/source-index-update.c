@@ -155,7 +155,7 @@ static int add_downloaded_file(const IndexUpdate *update, const SourceIndexFile 
                 return r;
         if (!has_digest(data, length, file)) {
                 source_store_remove_part(update->store, file->sha256);
-                return error_setf(reterr, EBADMSG, "is not what the index has the digest of");
+                return error_setf(reterr, EBADMSG, "does not match its digest in the index");
         }
         return source_store_add(update->store, true, file->name, data, length, reterr);
 }

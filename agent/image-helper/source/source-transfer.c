@@ -181,7 +181,7 @@ static int get_source_document(SourceTransfer *transfer, const char *suffix, con
                 return r;
         if (reply.is_unchanged && !request.etag[0])
                 return error_setf(reterr, EPROTO,
-                                  "the server answered with status 304, which was not asked for");
+                                  "the server answered with status 304, which was not requested");
         ret->is_unchanged = reply.is_unchanged;
         memcpy(ret->etag, reply.etag, sizeof(ret->etag));
         return ret->is_unchanged ? 0 : read_source_body(fd, size_max, ret);

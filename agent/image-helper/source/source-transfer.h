@@ -44,9 +44,9 @@ void source_body_done(SourceBody *body);
 int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json_t *known,
                         uint64_t size_max, SourceBody *ret, Error *reterr);
 
-/* A file beside what the URL is of, of at most 'size' bytes, the first of which 'fd' has already. A
- * transfer that breaks off is continued, as long as it brings anything. Likewise; nothing of what
- * arrives is verified. */
+/* Downloads a file next to that of the URL, of at most 'size' bytes; 'fd' may already contain the
+ * first ones. An interrupted transfer is resumed as long as each try brings more bytes. The data is
+ * not verified. Returns the same errors. */
 int source_transfer_download(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,
                              Error *reterr);
 

@@ -96,8 +96,9 @@ void store_sweep_partial_blob(const Store *store, const char *name) {
         if (fd < 0)
                 return;
         partial_path(name, path);
-        /* Without a domain it is of an earlier version, and no pull resumes it. Whether others have
-         * the whole blob makes no difference: the registry sees which part is resumed. */
+        /* A name without a domain was written by an earlier version, and no pull resumes the file.
+         * It is irrelevant whether others have the complete blob: the registry sees which part is
+         * resumed. */
         if (!strchr(name, '.') ||
             (fstat(fd, &st) >= 0 && st.st_mtime <= time(NULL) - PARTIAL_AGE_SEC))
                 (void) unlinkat(store->fd, path, 0);

@@ -78,8 +78,8 @@ static int stage_record(const ImageUnpack *unpack, Error *reterr) {
         ImageUser account = { 0 };
         int r;
 
-        /* A pod that sets a user can run the image all the same, so this is reported by the
-         * container that needs it. */
+        /* A pod that sets a user can still run the image, so this is reported by the container that
+         * needs it. */
         r = image_user_find_in_layers(unpack->image->settings->user, &view, &account, &user_error);
         if (r < 0 && r != -EINVAL && r != -E2BIG)
                 return error_setf(reterr, -r, "%s", error_message(&user_error, r));

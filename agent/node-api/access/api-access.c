@@ -79,7 +79,7 @@ static bool is_token_text(const char *token) {
 
 /* ---- credentials ---- */
 
-/* 0; -EACCES: it has shown something, but nothing that is good. */
+/* 0; -EACCES: the client has presented credentials, and none of them is valid. */
 static int take_credential(ApiRequest *request) {
         const TlsStream *tls = request->connection->tls;
         const char *ticket = tls_stream_ticket(tls);

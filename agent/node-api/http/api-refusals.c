@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Writes that a node without an API server refuses (405): each response names the source of the
- * object, which is to be edited instead. */
+ * object, which must be edited instead. */
 
 #include "agent/model/own-keys.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -167,12 +167,13 @@ ApiStepResult api_refuse_eviction(ApiRequest *request) {
 
         if (read_object_origin(request->object, &origin) < 0)
                 return API_STEP_ABORT;
-        return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                          "pod %s cannot be evicted: it would start again, as it is of a file; "
-                          "remove %s%s%s",
-                          strna(json_text(request->object, "metadata", "name")),
-                          manifest_directory(request), origin.kind == ORIGIN_FILE ? "/" : "",
-                          origin.kind == ORIGIN_FILE ? origin.file : "");
+        return api_replyf(
+                request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                "pod %s cannot be evicted: it would start again, because it is from a file; "
+                "remove %s%s%s",
+                strna(json_text(request->object, "metadata", "name")), manifest_directory(request),
+                origin.kind == ORIGIN_FILE ? "/" : "",
+                origin.kind == ORIGIN_FILE ? origin.file : "");
 }
 
 /* ---- the node ---- */
@@ -208,7 +209,7 @@ static json_t *parse_new_object(const ApiRequest *request) {
                        : api_parse_body(request);
 }
 
-/* An object that is to be made is named in the body, and may exist. */
+/* An object that the client creates is named in the body, and may exist. */
 static ApiStepResult refuse_creation(ApiRequest *request, const ServedResource *resource,
                                      const ResourcePath *path) {
         cleanup_json json_t *body = parse_new_object(request);

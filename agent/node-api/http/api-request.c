@@ -16,7 +16,7 @@
 
 enum {
         BODY_MAX = 4 * 1024 * 1024,      /* of a request; an API server takes 3 MiB */
-        KUBERNETES_BODY_MAX = 64 * 1024, /* that is looked at, of the Kubernetes API */
+        KUBERNETES_BODY_MAX = 64 * 1024, /* that is parsed, of the Kubernetes API */
 };
 
 static ApiStepResult (*const api_steps[])(ApiRequest *request) = {

@@ -234,7 +234,7 @@ static ApiStepResult upgrade_to_spdy(ApiRequest *request, ApiUpgrade *upgrade_co
         return queue_upgrade(request, TAKE_PTR(upgrade), response);
 }
 
-/* 403 with the protocols that there are. */
+/* 403 with the supported protocols. */
 static ApiStepResult reply_no_spdy_protocol(ApiRequest *request, const char *offered,
                                             bool is_session) {
         static const char header[] = "X-Accepted-Stream-Protocol-Versions";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The writes that a client may make on a node without an API server: that a pod stops, and starts
- * again; an ephemeral container; the restart and the undoing of a DaemonSet's rollout. Files are
- * the only source of objects: api-refusals.c refuses all else. */
+/* Writes that a node without an API server accepts: stopping a pod, which starts again; adding an
+ * ephemeral container; restarting and undoing the rollout of a DaemonSet. Files are the only source
+ * of objects: api-refusals.c refuses all other writes. */
 
 #include "agent/node-api/access/self-reviews.h"
 #include "agent/node-api/http/request-url.h"

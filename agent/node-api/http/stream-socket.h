@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A stream socket on the event loop with a queue of data to be written. A consumer that cannot
- * take more data pauses the reading; a producer looks at the length of the queue. */
+/* A stream socket on the event loop with a queue of data to be written. A consumer that cannot take
+ * more data pauses the reading; a producer checks the length of the queue. */
 
 #include "agent/node-api/http/byte-queue.h"
 

@@ -15,7 +15,7 @@ static json_t *list_words(const char *const *words) {
         return list;
 }
 
-/* Resources of a group stand together in the table. */
+/* The table is grouped by API group. */
 static bool is_first_of_group(size_t i) {
         return i == 0 || !streq(served_resources[i].group, served_resources[i - 1].group);
 }

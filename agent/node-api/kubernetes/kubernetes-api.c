@@ -142,7 +142,7 @@ static json_t *find_object(const json_t *objects, const ResourcePath *path) {
         return NULL;
 }
 
-/* A static pod has the name of its manifest and, behind it, that of the node. */
+/* The name of a static pod is that of its manifest, followed by that of the node. */
 static json_t *find_manifest_pod(const ApiRequest *request, const json_t *objects,
                                  const ServedResource *resource, const ResourcePath *path) {
         cleanup_free char *name = NULL;

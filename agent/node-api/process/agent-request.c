@@ -155,8 +155,8 @@ static void finish_agent_request(AgentRequest *request) {
         report_agent_reply(request, &reply);
 }
 
-/* To a review an agent replies so that has not read its kubeconfig yet; one that ends before the
- * API server has replied leaves a head alone. */
+/* An agent that has not read its kubeconfig yet replies to a review with NOT_READY_STATUS; an agent
+ * that ends before the API server has replied sends a head without a body. */
 static bool must_repeat_replied(const AgentRequest *request) {
         bool is_unready =
                 request->head.status == NOT_READY_STATUS || byte_queue_length(&request->in) == 0;

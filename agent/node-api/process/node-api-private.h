@@ -139,7 +139,7 @@ struct ApiRequest {
         bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
         char *container;    /* of a session or log, if the API has chosen it; NULL: not yet */
 
-        bool has_looked;      /* for the object that it is about */
+        bool has_looked;      /* the object of the request was looked up */
         json_t *object;       /* that object; NULL: not yet, or there is none */
         json_t *manifest_pod; /* without one: the pod whose manifest has the name; or NULL */
         json_t *labels;       /* of the objects of metrics, by namespace and name; NULL: not yet */
@@ -161,7 +161,8 @@ struct ApiRequest {
         bool has_reply;
         int reply_error;
         unsigned reply_status;
-        char *reply_type, *reply_body; /* the body has a NUL behind it, and may have some inside */
+        char *reply_type, *reply_body; /* the body is terminated by a NUL, and may have some inside
+                                        */
         size_t reply_length;
         int reply_fd;
         ApiRun *run; /* of /run/; NULL: none */

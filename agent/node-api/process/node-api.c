@@ -98,7 +98,7 @@ static void retry_settings_later(NodeApi *server) {
 }
 
 /* The agent has ended, most likely, and the next one has another signer. Clients wait. The next
- * agent does not know the grants of this one. */
+ * agent does not have the grants of this one. */
 static void leave_signer(NodeApi *server) {
         server->signer_source = sd_event_source_disable_unref(server->signer_source);
         signer_client_disconnect(&server->signer);
@@ -279,7 +279,7 @@ void node_api_connection_ended(NodeApi *server) {
         update_idle_timer(server);
 }
 
-/* A client that is gone without a word is noticed in some minutes. */
+/* A client that disappears without closing its connection is noticed after a few minutes. */
 static void set_keep_alive(int fd) {
         static const int on = 1, idle_sec = 60, interval_sec = 20, user_timeout_msec = 120000;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Connections to ports of a pod over the channels of one WebSocket, as clients of before Kubernetes
+/* Connections to ports of a pod over the channels of one WebSocket, as clients before Kubernetes
  * 1.31 use it (v4.channel.k8s.io): the ports are those of the query, the n-th of them has channel
  * 2n for its data and 2n+1 for an error, and each channel starts with its port. */
 

@@ -95,8 +95,8 @@ static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
         return text;
 }
 
-/* As Go reads the types of strings, which produces the names that the API server uses: T61String is
- * Latin-1. NULL: it is not a text, has a NUL inside, or out of memory. */
+/* Decodes the types of strings like Go, so that the names equal those that the API server uses:
+ * T61String is Latin-1. NULL: it is not a text, has a NUL inside, or out of memory. */
 static char *decode_subject_text(const gnutls_x509_ava_st *attribute) {
         enum {
                 UTF8_STRING = 12,
@@ -214,7 +214,7 @@ static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Err
         return 0;
 }
 
-/* An audit log of the API server distinguishes certificates of one user by it. */
+/* The audit log of an API server distinguishes the certificates of one user by this ID. */
 static int set_credential_id(const gnutls_datum_t *der, ApiUser *user) {
         char hash[SHA256_HEX_SIZE];
 

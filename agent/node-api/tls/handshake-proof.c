@@ -10,7 +10,7 @@
 #include <gnutls/x509.h>
 
 enum {
-        RANDOM_OFFSET = 2, /* of a ServerHello: behind the version */
+        RANDOM_OFFSET = 2, /* of a ServerHello: after the version */
         MESSAGES_MAX = 12,
         N_ORDER = 9, /* of both */
         CONTEXT_PADDING = 64,

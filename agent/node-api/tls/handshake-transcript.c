@@ -8,7 +8,7 @@
 enum {
         HEADER_SIZE = 4,
         MESSAGE_HASH = 254,
-        SERVER_RANDOM_OFFSET = 2, /* behind the version */
+        SERVER_RANDOM_OFFSET = 2, /* after the version */
 };
 
 bool handshake_next_message(const void *transcript, size_t size, size_t *position,

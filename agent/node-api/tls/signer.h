@@ -22,7 +22,7 @@ void signer_use_material(Signer *signer, const uint8_t ticket_key[TICKET_KEY_SIZ
 /* The hash of the authorities in use; "": there are none. */
 const char *signer_authorities(const Signer *signer);
 
-/* Replies to a packet of mainstay-api. The caller frees the reply, which has a NUL behind it. 0 or
- * -ENOMEM. */
+/* Replies to a packet of mainstay-api. The caller frees the reply, which is terminated by a NUL. 0
+ * or -ENOMEM. */
 int signer_answer(Signer *signer, const char *packet, size_t length, char **ret,
                   size_t *ret_length);

@@ -12,7 +12,7 @@
 typedef struct TlsCredentials TlsCredentials;
 
 /* Asks the signer: see agent/model/signer-protocol.h. It waits for the reply, which the caller
- * frees, with a NUL behind it. 0, or -errno with a message. */
+ * frees, with a NUL at the end. 0, or -errno with a message. */
 typedef struct TlsSigner {
         int (*ask)(void *userdata, const void *request, size_t length, char **ret,
                    size_t *ret_length, Error *reterr);

@@ -18,7 +18,7 @@ typedef struct TlsStreamHandlers {
         /* The handshake is done. 'fd' is the other end of the socket, for the callback to own. */
         void (*on_open)(TlsStream *stream, int fd, void *userdata);
 
-        /* Nothing more passes. The stream is to be freed, here or later. */
+        /* No more data passes. The callee frees the stream, now or later. */
         void (*on_closed)(TlsStream *stream, void *userdata);
 } TlsStreamHandlers;
 
@@ -38,8 +38,8 @@ void tls_stream_end_record(TlsStream *stream);
  * 'early'. -errno: the client has ended, or not read the replies. */
 int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early);
 
-/* As recv() and send() of a non-blocking socket, but with -errno. After -EAGAIN the same bytes are
- * to be sent, and maybe more. */
+/* Like recv() and send() of a non-blocking socket, but return -errno. After -EAGAIN, the caller
+ * must send the same bytes again; more bytes may follow them. */
 ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size);
 ssize_t tls_stream_send(TlsStream *stream, const void *data, size_t length);
 void tls_stream_shut(TlsStream *stream); /* for writing */

@@ -48,7 +48,7 @@ struct Spdy {
         size_t n_streams;
         uint32_t last_id; /* of the stream that was opened last */
         bool is_gone;
-        int error; /* -errno: a frame was invalid; nothing is parsed behind it */
+        int error; /* -errno: a frame was invalid; nothing is parsed after it */
 
         /* The frame that is being received. */
         unsigned char head[FRAME_HEAD_SIZE];

@@ -4,8 +4,8 @@
  * or when the container is killed for a failed probe.
  *
  * Each probe has a schedule of fixed points, which starts with the container and does not drift. A
- * probe whose time comes while the one before is under way follows at once; points that were missed
- * altogether are skipped. */
+ * probe that becomes due while the previous one is in progress follows at once; points that were
+ * missed altogether are skipped. */
 
 #include "agent/pods/container/container-probes.h"
 

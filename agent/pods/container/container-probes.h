@@ -15,7 +15,7 @@
 typedef struct ContainerProbes ContainerProbes;
 
 typedef struct ContainerProbesCallbacks {
-        /* The results have changed: the attempt's checkpoint is to be updated. */
+        /* The results have changed: the attempt's checkpoint must be updated. */
         void (*on_changed)(void *userdata);
         /* A liveness or startup probe has failed: kills the attempt with this grace period. */
         void (*kill)(const OptionalInt *grace, const char *why, void *userdata);
@@ -25,7 +25,7 @@ typedef struct ProbeWorker {
         ContainerProbes *probes;
         ProbeResultRun run;
         bool is_running;
-        bool is_due;      /* its time came while the one before was under way */
+        bool is_due;      /* it became due while the previous one was in progress */
         uint64_t next_at; /* boot time */
         uint64_t period_usec;
         uint64_t n_errors;                     /* in a row: the probe could not be performed */

@@ -7,7 +7,7 @@
 
 #include "agent/pods/container/container-instance.h"
 
-/* How an attempt is to be stopped. */
+/* How an attempt is stopped. */
 typedef struct ContainerStop {
         unsigned attempt;
         bool for_good;           /* with the rest of the pod's grace period: */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* One container of a pod worker: its state machine (container/), driven with bundles, the shim,
- * images, probes, hooks and timers. Knows the pod's own state by callbacks only. */
+ * images, probes, hooks and timers. Gets the state of the pod by callbacks only. */
 
 #include "agent/model/edit-plan.h"
 #include "agent/model/probe-sample.h"

@@ -24,7 +24,7 @@ typedef struct ReplayedAttempts {
 } ReplayedAttempts;
 
 /* Adds an event; the shim replays the oldest attempt first. True: *ret_obsolete is an older attempt
- * whose remains are to be removed. */
+ * whose remains must be removed. */
 bool replayed_attempts_add(ReplayedAttempts *attempts, const ShimEvent *event,
                            unsigned *ret_obsolete);
 void replayed_attempts_done(ReplayedAttempts *attempts);

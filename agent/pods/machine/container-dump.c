@@ -38,7 +38,7 @@ void container_machine_dump(const ContainerMachine *c, FILE *out) {
                 dump_line(out, 3, "killed: %s", strna(c->kill_message));
         if (c->stops_for_good || c->restarts_when_stopped)
                 dump_line(out, 3, "stopping: %s",
-                          c->restarts_when_stopped ? "to restart" : "for good");
+                          c->restarts_when_stopped ? "to restart" : "permanently");
         if (c->is_restart_disabled)
                 dump_line(out, 3, "restart: disabled");
         if (c->wants_restart_all)

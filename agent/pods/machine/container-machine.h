@@ -75,10 +75,10 @@ DEFINE_CLEANUP(ContainerMachine *, container_machine_free)
 /* Requests of the pod. */
 void container_machine_start(
         ContainerMachine *container); /* the sandbox is ready; from waiting only */
-void container_machine_stop(ContainerMachine *container); /* for good */
+void container_machine_stop(ContainerMachine *container); /* permanently */
 
-/* For good, too, but the stop signal waits for container_machine_stop(): a preStop hook runs now.
- */
+/* Also permanently, but the stop signal waits for container_machine_stop(): a preStop hook runs
+ * now. */
 void container_machine_stop_in_turn(ContainerMachine *container);
 
 /* The spec has moved or changed, not its name. The running attempt may have started from the old

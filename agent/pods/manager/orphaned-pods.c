@@ -13,7 +13,7 @@
 
 #include <fcntl.h>
 
-/* For how long a shim that was found may not answer, as that of a pod. */
+/* Time limit for the response of a shim that was found, the same as in pod-worker-sandbox.c. */
 #define SHIM_ANSWER_USEC (10 * USEC_PER_SEC)
 
 typedef struct OrphanedPod {
@@ -117,7 +117,7 @@ static void on_orphan_network_detached(int r, const Error *error, void *userdata
         (void) sandbox_teardown(orphan->sandbox);
 }
 
-/* There is no shim, or it was lost: one is started, once, if the network is to be detached. */
+/* There is no shim, or it was lost: one is started, once, if the network must be detached. */
 static int begin_orphan_teardown(OrphanedPod *orphan);
 
 static void on_orphan_sandbox_lost(OrphanedPod *orphan) {

@@ -12,7 +12,7 @@ void pod_manager_set_draining(PodManager *manager) {
 
 static void explain_drain_failures(const PodManager *manager) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                log_error("Cannot remove what pod '%s' left, which the next agent tries again: %s",
+                log_error("Cannot remove the remains of pod '%s', the next agent tries again: %s",
                           entry->description, pod_worker_removal_error(entry->worker));
 }
 

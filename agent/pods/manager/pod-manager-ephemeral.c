@@ -22,14 +22,15 @@ static int check_debuggable(const PodEntry *entry, Error *reterr) {
 
         if (pod_is_of_api(pod))
                 return error_setf(reterr, EINVAL,
-                                  "pod \"%s\" is of an API server, which would not know the "
+                                  "pod \"%s\" belongs to an API server, which would not have the "
                                   "container; use 'kubectl debug'",
                                   name);
         if (!pod_worker_is_desired(entry->worker))
                 return error_setf(reterr, EAGAIN, "pod \"%s\" is being terminated", name);
         if (!pod_worker_is_editable(entry->worker))
                 return error_setf(reterr, EAGAIN,
-                                  "it is not known yet what runs of pod \"%s\"; try again", name);
+                                  "the containers of pod \"%s\" are not known yet; try again",
+                                  name);
         if (pod_worker_has_terminated(entry->worker))
                 return error_setf(reterr, EAGAIN, "pod \"%s\" has terminated", name);
         if (pod->spec.ephemeral_containers.n >= EPHEMERAL_CONTAINERS_MAX)

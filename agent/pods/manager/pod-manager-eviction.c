@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Node-pressure eviction as far as it is about pods: which may be evicted, which have been, and
- * which start again when the pressure is over. Ranking and choosing is eviction/.
+/* The pods' part of node-pressure eviction: which pods may be evicted, which have been, and which
+ * start again when the pressure is over. eviction/ ranks and chooses them.
  *
- * Evicted static pods come back by themselves, since no controller replaces them. Pods of an API
- * server do not: there a controller does. */
+ * Evicted static pods start again, because no controller replaces them. Pods of an API server do
+ * not: their controllers replace them. */
 
 #include "agent/model/object-identity.h"
 #include "agent/pods/manager/pod-manager-private.h"

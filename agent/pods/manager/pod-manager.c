@@ -364,7 +364,7 @@ int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *use
         if (must_be_all)
                 return error_prefixf(reterr, r, "cannot list all pods in %s",
                                      manager->context.bundle->state_dir);
-        log_error("Cannot list all pods in %s: %s; removing nothing that other pods have left",
+        log_error("Cannot list all pods in %s: %s; the remains of other pods are not removed",
                   manager->context.bundle->state_dir, strerror(-r));
         manager->has_swept_orphans = true;
         return 0;

@@ -257,7 +257,7 @@ uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition co
 
 /* Pods that were evicted for a condition that the node does not have any more are deleted, and
  * start again if they are desired. Not those with restart policy Never, nor those of an API server,
- * whose controllers replace them. Before the desired pods are computed. */
+ * whose controllers replace them. To be called before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
 /* There is a pod that may use the resource that is short. */

@@ -17,7 +17,7 @@ struct PreflightPaths {
         void *userdata;
         ForkedTask *task; /* NULL: the result is known */
         sd_event_source *deadline;
-        int fd;               /* the process writes into it which volume it looks at */
+        int fd;               /* the process writes into it which volume it checks */
         const Volume *faulty; /* NULL: none */
         bool is_hung;         /* 'faulty' does not answer */
 };
@@ -54,7 +54,7 @@ static int look_at_host_paths(int fd, const void *work) {
         return 0;
 }
 
-/* The last volume that the process looked at; NULL if it came to none. */
+/* The last volume that the process has started to check; NULL if there is none. */
 static const Volume *read_last_volume(const PreflightPaths *paths) {
         const Volume *last = NULL;
         size_t i;

@@ -10,7 +10,7 @@
 
 typedef struct PreflightPaths PreflightPaths;
 
-/* Starts to look. The pod is borrowed. 'on_change' is called from the loop when the result is
+/* Starts the checks. The pod is borrowed. 'on_change' is called from the loop when the result is
  * known. */
 int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
                         void *userdata, PreflightPaths **ret);

@@ -15,7 +15,7 @@ int preflight_new(PodContext *context, const Pod *pod, void (*on_change)(void *u
                   void *userdata, Preflight **ret);
 
 /* Requests the images that are missing, once. 1: the pod could start; 0: images are being pulled,
- * or paths of the host looked at; -errno: it could not, with a message. */
+ * or paths of the host are checked; -errno: it could not, with a message. */
 int preflight_step(Preflight *preflight, Error *reterr);
 
 /* The next step requests and looks again. */

@@ -69,7 +69,7 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
  */
 void network_attachment_interrupt(NetworkAttachment *attachment);
 
-/* The shim is gone and its namespace with it: the known attachment is to be deleted. */
+/* The shim is gone and its namespace with it: the known attachment must be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
 /* The same, on disk: before another shim is started, which the next agent would take for the one

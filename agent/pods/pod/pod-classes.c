@@ -117,7 +117,7 @@ bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const P
         return values.priority.is_set || values.priority_class_name || values.overhead;
 }
 
-/* The runtime that needs no class may be named by one all the same: "runc". */
+/* A class may also name the default runtime by its program, such as "runc". */
 static const char *find_handler_runtime(const OciRuntimes *runtimes, const char *handler) {
         const char *path = runtimes->handlers ? string_map_get(runtimes->handlers, handler) : NULL;
         const char *slash = strrchr(runtimes->path, '/');

@@ -2,7 +2,7 @@
 #pragma once
 
 /* PriorityClasses and RuntimeClasses, as admission would apply them: a pod has the priority and the
- * overhead of the classes that it names. A class that goes takes nothing from a pod that has it. */
+ * overhead of the classes that it names. Removing a class does not change pods that use it. */
 
 #include "agent/model/object.h"
 #include "agent/model/pod.h"

@@ -9,7 +9,7 @@
  * message. */
 int pod_mount_csi_volumes(const PodInstance *pod, Error *reterr);
 
-/* One of its volumes is of a CSI driver, or of a claim, and so perhaps of one. */
+/* A volume of the pod is that of a CSI driver, or of a claim, which may be bound to one. */
 bool pod_has_csi_volume(const Pod *pod);
 
 /* Does what is due for the volumes of a pod that runs. Failures are events. */

@@ -12,7 +12,7 @@ typedef struct PodInstance {
         PodContext *context;
         void *owner; /* argument of on_dirty() */
         Pod *pod;
-        unsigned n_edits;              /* of the running pod: its spec has changed as often */
+        unsigned n_edits;              /* edits of the spec while the pod runs */
         char *description;             /* "default/web-node1" */
         uint64_t start_time;           /* realtime */
         bool is_desired;               /* false: it is being terminated */

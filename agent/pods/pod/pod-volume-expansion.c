@@ -99,7 +99,8 @@ static int expand_volume(const PodInstance *pod, CsiVolume *volume, bool is_star
         case VOLUME_EXPANSION_MARK:
                 report_expansion(pod, volume, CLAIM_EXPANDING, NULL, NULL);
                 return error_setf(reterr, EAGAIN,
-                                  "volume \"%s\" is expanded once its claim says so", volume->name);
+                                  "volume \"%s\" is expanded once its claim requests it",
+                                  volume->name);
         case VOLUME_EXPANSION_CALL:
                 return call_driver(pod, volume, &plan, reterr);
         case VOLUME_EXPANSION_NONE:

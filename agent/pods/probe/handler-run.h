@@ -14,7 +14,7 @@ typedef enum HandlerResult {
         HANDLER_SUCCEEDED,
         HANDLER_FAILED,
         HANDLER_ERROR,   /* could not be performed; not a result of the container */
-        HANDLER_WARNING, /* of a probe: it succeeded, but users may want to see the details */
+        HANDLER_WARNING, /* of a probe: it succeeded, with details for the user */
         N_HANDLER_RESULTS,
 } HandlerResult;
 

@@ -68,7 +68,7 @@ static int compare_measured_paths(const void *a, const void *b) {
         return strcmp(((const MeasuredPath *) a)->path, ((const MeasuredPath *) b)->path);
 }
 
-/* Reads a number and the byte behind it. */
+/* Reads a number and the byte after it. */
 static bool parse_measured_number(const char **output, char end_byte, uint64_t *ret) {
         char *end;
 

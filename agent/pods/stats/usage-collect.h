@@ -11,7 +11,7 @@
 
 /* Samples are borrowed during the call. */
 typedef struct UsageVisitor {
-        /* The node; its system containers; then each pod, and behind it its containers. */
+        /* The node; its system containers; then each pod, followed by its containers. */
         void (*on_usage)(const UsageSample *sample, void *userdata);
         /* Those of the container or the pod that was the last. NULL: storage is not requested. */
         void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,

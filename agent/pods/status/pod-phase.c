@@ -11,7 +11,7 @@
 typedef struct ContainerCounts {
         unsigned pending_init;
         unsigned pending_sidecars;
-        unsigned failed_init; /* for good */
+        unsigned failed_init; /* permanently */
         unsigned waiting;
         unsigned running;
         unsigned stopped;

@@ -25,9 +25,9 @@ typedef struct PodStatusInput {
         bool is_sandbox_ready;
 } PodStatusInput;
 
-/* Computes the status from the facts and the one before (NULL: there is none), which has the
- * transition times of conditions, and the addresses that a pod keeps that has terminated without a
- * sandbox. 0 with a reference to the one before where nothing has changed, else to a new status,
- * whose version is the next one; or -ENOMEM. */
+/* Computes the status from the facts and the previous status (NULL: there is none), which provides
+ * the transition times of conditions, and the addresses of a pod that has terminated and has no
+ * sandbox. 0 with a reference to the previous status if nothing has changed, otherwise to a new
+ * status with the next version; or -ENOMEM. */
 int compute_pod_status(const PodStatusInput *input, const PodStatus *previous,
                        const PodStatus **ret);

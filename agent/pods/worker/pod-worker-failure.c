@@ -11,7 +11,7 @@
 
 #define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
 #define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-/* The default of container engines for a container: sufficient for one that wants to stop. */
+/* The default of container engines, sufficient for a container that stops on SIGTERM. */
 #define DISPLACEMENT_GRACE_USEC (10 * USEC_PER_SEC)
 
 /* 'message' is that of the status, 'event' that of the event. */

@@ -25,7 +25,7 @@ typedef enum PodWorkerState {
         WORKER_READY,        /* containers may run */
         WORKER_DETACHING,    /* no container runs, its network is being detached */
         WORKER_TEARING_DOWN, /* the shim has received the request to exit */
-        WORKER_SANDBOX_LOST, /* the shim is gone; its remains are to be cleaned up */
+        WORKER_SANDBOX_LOST, /* the shim is gone; its remains must be cleaned up */
         WORKER_CLEANING_UP,  /* a child cleans up */
         WORKER_UNMOUNTING,   /* CSI drivers unmount its volumes */
         WORKER_RETRY_WAIT,   /* something failed; the timer leads to 'retry_state' */
@@ -122,7 +122,7 @@ void pod_worker_shorten_grace(PodWorker *worker);
 void pod_worker_update_volumes(PodWorker *worker);
 void pod_worker_resize_cgroups(PodWorker *worker);
 
-/* If the pod's systemd slice was stopped, has it created again. */
+/* Requests the pod's systemd slice again if it was stopped. */
 void pod_worker_restore_slices(PodWorker *worker);
 
 /* Reads an earlier agent's state of failure, deletion and terminated containers. Unreadable files

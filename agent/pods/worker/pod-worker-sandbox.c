@@ -115,7 +115,7 @@ void pod_worker_retry_now(PodWorker *worker) {
 
 /* ---- network ---- */
 
-/* There is a network that is to be detached. */
+/* There is a network that must be detached. */
 static bool has_pod_network(const PodWorker *worker) {
         return worker->instance.attachment &&
                network_attachment_is_known(worker->instance.attachment);

@@ -78,7 +78,7 @@ void pod_worker_set_awaited(PodWorker *worker, const char *message) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* The event is the kubelet's. A network that becomes ready has the pod stepped again. */
+/* Emits the kubelet's event. When the network becomes ready, the pod is stepped again. */
 bool pod_worker_has_network(PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
         const char *not_ready = pod->context->network->not_ready;

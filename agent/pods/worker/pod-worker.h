@@ -66,8 +66,8 @@ void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *pla
 /* Why the edited pod cannot replace this one yet; NULL: there is no such edit. */
 void pod_worker_set_edit_error(PodWorker *worker, const char *message);
 
-/* As pod_worker_terminate(), with another grace period (-1: the pod's own). If there are several
- * calls the shortest counts. The same pod may start again as a new instance; see
+/* Like pod_worker_terminate(), with another grace period (-1: the pod's own). After several calls,
+ * the shortest period is used. The same pod may start again as a new instance; see
  * pod_reset_config_seen(). */
 void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason);
 

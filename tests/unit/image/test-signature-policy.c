@@ -321,13 +321,13 @@ TEST(an_invalid_policy_is_refused_with_the_place)
                   "transports.docker.\"*.example.com:5000\": '*' is followed by a domain: "
                   "*.example.com" },
                 { TWICE("localhost:5000", "LOCALHOST:05000"),
-                  "transports.docker.\"LOCALHOST:05000\": is there twice, in two spellings of "
+                  "transports.docker.\"LOCALHOST:05000\": occurs twice, in two spellings of "
                   "\"localhost:5000\"" },
                 { TWICE("docker.io/library/busybox:1", "index.docker.io/busybox:1"),
-                  "transports.docker.\"index.docker.io/busybox:1\": is there twice, in two "
+                  "transports.docker.\"index.docker.io/busybox:1\": occurs twice, in two "
                   "spellings of \"docker.io/library/busybox:1\"" },
                 { TWICE("*.example.com", "*.Example.com"),
-                  "transports.docker.\"*.Example.com\": is there twice, in two spellings of "
+                  "transports.docker.\"*.Example.com\": occurs twice, in two spellings of "
                   "\"*.example.com\"" },
                 { SCOPE("oci-archive", "images"),
                   "transports.oci-archive.\"images\": must be an absolute path, and not '/'" },

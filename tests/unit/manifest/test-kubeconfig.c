@@ -150,9 +150,9 @@ TEST(unsupported_ways_to_log_in_are_refused)
                 { "token: 12345", ":5:33: users[0].user.token: must be a string; quote it" },
                 { "token: \"" SECRET "\\nX: y\"",
                   ":5:33: users[0].user.token: must be visible characters of ASCII" },
-                { "client-key: a", ":5:38: users[0].user.client-key: lacks client-certificate" },
+                { "client-key: a", ":5:38: users[0].user.client-key: needs client-certificate" },
                 { "client-certificate: a",
-                  ":5:46: users[0].user.client-certificate: lacks client-key" },
+                  ":5:46: users[0].user.client-certificate: needs client-key" },
                 { "client-certificate: a, client-key-data: '" SECRET "!'",
                   ":5:66: users[0].user.client-key-data: must be base64" },
                 { "client-certificate: a, client-key-data: AAAA",
@@ -226,7 +226,7 @@ TEST(documents_are_checked)
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
                   "clusters: [{name: k, cluster: {server: 'https://a'}}]\n"
                   "users: [{name: u, user: {exec: {command: " SECRET "}, token: *" SECRET "}}]\n",
-                  ":4:64: the alias lacks an anchor before it; quote a text that starts with '*'" },
+                  ":4:64: the alias has no anchor before it; quote a text that starts with '*'" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -439,7 +439,7 @@ TEST(record_requires_namespace_and_uid)
                 { "[]", "record:1:1: must be a mapping, not a list" },
                 { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\","
                   "\"image\":\"i\"}]}}",
-                  "is not a record of a pod: it lacks UID" },
+                  "is not a record of a pod: it has no UID" },
                 { "{\"metadata\":{\"name\":\"a\",\"uid\":\"../../x\"}}",
                   "record:1:31: metadata.uid: must be a UID, not '../../x'" },
                 { "{\"metadata\":{\"name\":\"../x\"}}",

@@ -166,7 +166,7 @@ TEST(aliases_and_merge_keys_work)
 }
 
 #define NO_ANCHOR(place) \
-        place ": the alias lacks an anchor before it; quote a text that starts with '*'"
+        place ": the alias has no anchor before it; quote a text that starts with '*'"
 
 TEST(alias_without_anchor_or_to_itself_is_refused)
 {
