@@ -18,7 +18,7 @@ def directory(*names):
 
 
 def write(path, text):
-    """Whole or not at all: two runs may be at it."""
+    """Writes atomically, because two runs may write at the same time."""
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)

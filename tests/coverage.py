@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much of each parser of untrusted bytes the unit, component and fuzz suites run: lines of code as gcov counts
 them, without those that only report a failed allocation or pass an error on, which failed allocations and failpoints do
-elsewhere. A parser below the least is a failure. Ends with the counts.
+elsewhere. A parser below the minimum is a failure. Ends with the counts.
 
     tests/coverage.py BUILD             a build with --coverage, in which the suites have run
     tests/coverage.py BUILD --units     the same after the unit suite alone: its share of all lines of the modules below
@@ -18,7 +18,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LEAST = 95.0
-UNITS = {"agent/pods": 85.0}  # of each module, and the least of it
+UNITS = {"agent/pods": 85.0}  # the minimum coverage of each module, in percent
 FILES_AT_ONCE = 50
 PASSES_ON = re.compile(r"-ENOMEM|^\s*return (r|fd|code|-errno|MIN\(r, 0\));$")
 
@@ -85,7 +85,7 @@ def count_lines(build, ending=".gcda", within=""):
 
 
 def lines_that_count(path, lines):
-    """Those that do more than pass an error on, or did it."""
+    """The lines that do more than pass on an error, and all lines that were executed."""
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         text = file.read().split("\n")
     return {number: count for number, count in lines.items() if count > 0 or not PASSES_ON.search(text[number - 1])}

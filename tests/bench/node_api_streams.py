@@ -92,7 +92,7 @@ def send_bytes(listener, count):
 
 
 def relay(listener, port, wrap=contextlib.nullcontext):
-    """A plain TCP relay, of the way that is measured; its client speaks first. 'wrap' may add TLS."""
+    """A plain TCP relay with as many hops as the measured connection; its client sends first. 'wrap' may add TLS."""
     while True:
         plain, _ = listener.accept()
         with contextlib.suppress(OSError), wrap(plain) as connection, socket.create_connection(("127.0.0.1", port)) as target:

@@ -179,7 +179,7 @@ def fixture_trial(module_node):
 
 @pytest.fixture(name="make_own_node")
 def fixture_make_own_node(shared, own_plane):
-    """Nodes of the control plane that may be stopped; at the end of the test it is whole again."""
+    """Nodes of the control plane that may be stopped; at the end of the test it is complete again."""
     nodes = []
 
     def make(**options):

@@ -64,7 +64,7 @@ def make_namespace():
 
 
 class ControlPlane:
-    """Started whole. One that another process has started is attached to by its directory: everything but start and
+    """Starts all programs. One that another process has started is attached to by its directory: everything but start and
     stop works there as well."""
 
     def __init__(self, directory=None):

@@ -122,7 +122,7 @@ class ApiNode:
                                                              f"the agent said:\n{self.said()[-4000:]}", deadline)
 
     def wait_pods(self, app, count, deadline=90.0):
-        """Waits until exactly so many pods of a workload are there, all ready; gives them."""
+        """Waits until the workload has exactly this number of pods, all ready; returns them."""
         def look():
             pods = self.api_pods(app)
             return [pods] if len(pods) == count and all(is_ready(pod) for pod in pods) else None

@@ -99,5 +99,5 @@ class Releases:
     def patched(self):
         """A release of the same minor version."""
         newest = self.newest.version
-        return self.require(f"another patch release beside {newest}",
+        return self.require(f"another patch release in addition to {newest}",
                             lambda version: minor(version) == minor(newest) and version != newest)

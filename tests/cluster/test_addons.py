@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that nearly every cluster runs beside its nodes' agents, laid out as published: kube-proxy, the metrics server and
+"""The programs that nearly every cluster runs next to its nodes' agents, laid out as published: kube-proxy, the metrics server and
 node-problem-detector. MAINSTAY_ADDONS names the directory of their programs: kube-proxy, metrics-server,
 node-problem-detector; without it these tests are left out."""
 

@@ -94,12 +94,12 @@ def memory(limit):
     return {"limits": {"memory": limit}, "requests": {"memory": limit}}
 
 
-def test_container_that_uses_too_much_memory_says_so(trial):
+def test_container_that_uses_too_much_memory_is_reported_as_oom_killed(trial):
     pod = trial.end(program(*GREEDY, resources=memory("20Mi")), phase="Failed")
     assert terminated(pod)["reason"] == "OOMKilled" and terminated(pod)["exitCode"] == 137
 
 
-def test_init_container_that_uses_too_much_memory_says_so(trial):
+def test_init_container_that_uses_too_much_memory_is_reported_as_oom_killed(trial):
     pod = trial.end(specs.container(), phase="Failed", initContainers=[
         {**program(*GREEDY, resources=memory("20Mi")), "name": "init"}])
     assert terminated(pod, "init")["reason"] == "OOMKilled"
@@ -151,21 +151,21 @@ def test_containers_share_a_namespace_of_processes(trial):
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_processes_of_the_host_are_seen_where_it_is_asked_for(trial, host):
+def test_processes_of_the_host_are_visible_on_request(trial, host):
     trial.start(hostPID=host)
     own = os.readlink("/proc/self/ns/pid")
     assert (trial.exec("readlink", "/proc/self/ns/pid").strip() == own) == host
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_shared_memory_of_the_host_is_seen_where_it_is_asked_for(trial, host):
+def test_shared_memory_of_the_host_is_visible_on_request(trial, host):
     trial.start(hostIPC=host)
     own = os.readlink("/proc/self/ns/ipc")
     assert (trial.exec("readlink", "/proc/self/ns/ipc").strip() == own) == host
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_ports_of_the_host_are_seen_where_it_is_asked_for(trial, host):
+def test_ports_of_the_host_are_visible_on_request(trial, host):
     trial.start(hostNetwork=host)
     own = os.readlink(f"/proc/{trial.node.holder.pid}/ns/net")
     assert (trial.exec("readlink", "/proc/self/ns/net").strip() == own) == host
@@ -190,7 +190,7 @@ def test_proc_is_unmasked_in_a_user_namespace_only(trial):
 
 
 @pytest.mark.parametrize("mode, nested", [("Disabled", "rw"), ("IfPossible", "ro"), ("Enabled", "ro")])
-def test_mounts_below_a_volume_are_read_only_where_it_is_asked_for(trial, mode, nested):
+def test_mounts_below_a_volume_are_read_only_on_request(trial, mode, nested):
     """/dev/shm is a mount below the volume."""
     trial.start(specs.container(volumeMounts=[specs.mount("v", "/v", readOnly=True, recursiveReadOnly=mode)]),
                 volumes=[specs.host_path("v", "/dev")])
@@ -315,7 +315,7 @@ def test_pod_that_is_deleted_during_its_start_is_gone_soon(trial):
     trial.wait_gone()
 
 
-def test_pod_fails_where_a_container_exceeds_the_grace_period(trial):
+def test_pod_fails_if_a_container_exceeds_the_grace_period(trial):
     trial.start(specs.container(script="trap '' TERM; while :; do sleep 1; done"), metadata={"finalizers": ["example.com/test"]},
                 terminationGracePeriodSeconds=2)
     trial.delete()
@@ -707,7 +707,7 @@ def test_critical_pod_that_does_not_fit_preempts_others(make_node):
 # Images
 
 def test_image_that_is_not_used_is_removed_after_its_time(make_node, shared):
-    """The one that is used stays, and comes back from nowhere: its archive is gone."""
+    """The image in use stays. It could not be imported again, because its archive is gone."""
     node = make_node(shared["agnhost"], config={"imageMinimumGCAge": "1s", "imageMaximumGCAge": "3s"})
     node.bind("used")
     node.bind("unused", agnhost("pause"))

@@ -200,7 +200,7 @@ def test_init_container_that_fails_is_restarted_and_delays_the_others(trial):
     assert state(pod, "init2")["waiting"]["reason"] == state(pod)["waiting"]["reason"] == "PodInitializing"
 
 
-def test_init_container_that_fails_for_good_fails_the_pod(trial):
+def test_init_container_that_fails_permanently_fails_the_pod(trial):
     pod = trial.end(specs.container(script="true"), phase="Failed", initContainers=[
         specs.container("init1", "true"), specs.container("init2", "false")])
     assert condition(pod, "Initialized")["status"] == "False" and terminated(pod, "init2")["exitCode"] == 1
@@ -234,12 +234,12 @@ def test_rule_decides_about_a_restart(trial, what):
 
 # Images, classes and refusals of the node
 
-def test_image_of_a_registry_that_is_not_there_is_not_pulled(trial):
+def test_image_of_a_registry_that_does_not_exist_is_not_pulled(trial):
     trial.bind({**specs.container(), "image": "invalid.registry.k8s.io/invalid/alpine:3.1"})
     trial.wait_waiting("ErrImagePull", "ImagePullBackOff")
 
 
-def test_runtime_class_that_is_not_there_is_refused(trial):
+def test_runtime_class_that_does_not_exist_is_refused(trial):
     assert "RuntimeClass" in trial.refused(runtimeClassName=f"{trial.name}-absent")
 
 
@@ -331,7 +331,7 @@ def test_host_name_of_a_pod(trial, fields, name):
     trial.expect([name or trial.name], program("hostname"), **fields)
 
 
-def test_host_name_with_a_subdomain_is_a_whole_name_where_it_is_asked_for(trial):
+def test_host_name_with_a_subdomain_is_fully_qualified_on_request(trial):
     whole = f"{trial.name}.t.{trial.node.namespace}.svc.cluster.local"
     trial.expect([whole], program("hostname"), subdomain="t", setHostnameAsFQDN=True)
 
@@ -350,7 +350,7 @@ def test_host_name_that_is_invalid_is_refused(trial, fields):
 
 # Security
 
-def test_container_runs_as_the_user_that_is_asked_for(trial):
+def test_container_runs_as_the_requested_user(trial):
     trial.expect(["65534"], program("id", "-u", securityContext={"runAsUser": 65534}))
 
 
@@ -363,7 +363,7 @@ def test_container_that_is_not_root_runs(trial):
 
 
 @pytest.mark.parametrize("user", [{"runAsUser": 0}, {}])
-def test_container_that_is_root_does_not_run_where_it_may_not(trial, user):
+def test_container_that_is_root_does_not_run_if_the_pod_forbids_it(trial, user):
     trial.bind(specs.container(securityContext={"runAsNonRoot": True, **user}))
     pod = trial.wait_waiting("CreateContainerConfigError")
     assert "oot" in state(pod)["waiting"]["message"] and pod["status"]["phase"] == "Pending"
@@ -391,7 +391,7 @@ def namespaces(trial):
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_pod_has_users_of_its_own_where_it_asks_for_them(trial, host):
+def test_pod_has_separate_users_on_request(trial, host):
     trial.start(hostUsers=host)
     assert (namespaces(trial) == world.read("/proc/self/uid_map").split()) == host
 

@@ -27,7 +27,7 @@ def http(path, **fields):
 
 
 def bind(trial, place, container, **fields):
-    """The container is called 'main' wherever it is. A sidecar has a container next to it."""
+    """The container is called 'main' in every place. A sidecar gets an ordinary container next to it."""
     if place == "container":
         trial.bind(container, **fields)
     else:
@@ -111,7 +111,7 @@ def test_count_of_restarts_only_grows(trial, place):
         last = status_of(pod)["restartCount"]
 
 
-# Liveness: failures that do not
+# Liveness probes that must not restart the container
 
 STAYS = {
     "a file that is there": lambda: shell(f"echo ok > /tmp/health; {specs.IDLE}", livenessProbe=often(FILE, initialDelaySeconds=2)),
@@ -144,7 +144,7 @@ def test_container_is_not_restarted_by(trial, place, what):
 
 @PLACES
 def test_container_is_ready_at_once_after_its_startup_probe(trial, place):
-    """Though the readiness probe has a long period."""
+    """Although the period of the readiness probe is long."""
     bind(trial, place, shell("sleep 2; echo ok > /tmp/health; exec sleep 100000",
                              startupProbe=often(FILE, failureThreshold=60), readinessProbe={**FILE, "periodSeconds": 600}))
     trial.node.wait_api_running(trial.name, 30)

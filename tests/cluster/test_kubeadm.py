@@ -324,7 +324,7 @@ def test_single_node_is_upgraded(make_machine, releases, number):
 
 
 @pytest.mark.long
-def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
+def test_etcd_keeps_running_if_an_upgrade_does_not_change_it(make_machine, releases):
     """kubeadm takes its manifest away and puts it back at once. Its new certificate is read all the same."""
     machine = make_machine("only", releases.newest, releases.patched)
     initialize(machine)

@@ -36,8 +36,8 @@ MODES = ["websocket", "translated", "spdy"]
 KINDS = ["deployment", "daemonset", "static"]
 
 TALK = "while read line; do echo got-$line; done; " + specs.IDLE
-# It reads nothing, and ends once the other side has everything: closed with unread data the connection is reset, and
-# waiting data is lost.
+# Reads nothing, and ends once the peer has received everything: closing a connection with unread data resets it, which
+# would discard the data that has not been sent.
 FILE = (f"cat /bin/busybox; while grep -qE '^ *[0-9]+: [0-9A-F]+:{FILE_PORT:04X} [^ ]+ 0[18] 0*[1-9A-F]' /proc/net/tcp /proc/net/tcp6; "
         "do sleep 0.02; done")
 # The lines start when a file is there.
@@ -239,7 +239,7 @@ def test_terminal_of_a_command_has_the_size_of_kubectls(kubectl, pod):
         assert terminal.process.wait(60) == 5
 
 
-def test_command_that_is_asked_for_while_the_agent_restarts_is_executed(kubectl):
+def test_command_that_is_requested_while_the_agent_restarts_is_executed(kubectl):
     """As soon as the agent listens; without systemd none does in between."""
     name, node, found = kubectl.names["deployment"], kubectl.node, []
 
@@ -384,7 +384,7 @@ def test_files_are_copied_both_ways(kubectl, pod, tmp_path):
 # logs
 
 @pytest.mark.parametrize("mode", ["websocket", "translated"])
-def test_followed_log_loses_nothing_where_it_is_rotated(plane, module_node, mode):
+def test_followed_log_loses_nothing_when_it_is_rotated(plane, module_node, mode):
     kubectl, name = Kubectl(plane, module_node, mode), f"lines-{mode}"
     module_node.bind(name, specs.container(script=LINES.format(count=COUNT)))
     module_node.wait_api_running(name)

@@ -45,7 +45,7 @@ def test_node_reports_what_it_supports(node):
     assert set(handlers[""]) == {"recursiveReadOnlyMounts", "userNamespaces"}
 
 
-def test_node_reports_swap_if_it_has_some(node):
+def test_node_reports_swap_if_it_has_swap(node):
     total = next(int(line.split()[1]) * 1024 for line in world.read("/proc/meminfo").splitlines()
                  if line.startswith("SwapTotal:"))
     assert node.node()["status"]["nodeInfo"].get("swap") == ({"capacity": total} if total else None)
@@ -61,7 +61,7 @@ def test_images_have_sizes(node):
 
 
 def test_port_of_the_agent_is_0_or_answers(node):
-    """A server that has a port calls it for logs and sessions. An absent one it reports as 0."""
+    """The server connects to this port for logs and sessions. It reports a missing port as 0."""
     port = node.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     assert port == 0 or connect_inside(node.plane.net, node.address_of_node, port, 10).fileno() >= 0
 
@@ -216,7 +216,7 @@ def requests_of(node):
 
 
 @pytest.mark.long
-def test_quiet_node_with_110_pods_asks_and_holds_little(node):
+def test_idle_node_with_110_pods_sends_few_requests_and_uses_little_memory(node):
     """At most six requests a minute, four watches, and 6 MiB of memory, but for the moment of a request, when pages of
     libraries are there as well. OpenShift's API server mounts one more ConfigMap into each pod, which is watched."""
     node.workload("Deployment", "web", replicas=110)

@@ -130,7 +130,7 @@ def test_services_are_not_in_variables_without_links(node):
     assert "KUBERNETES_SERVICE_HOST=10.96.0.1" in node.output("web")
 
 
-def test_files_of_a_config_map_have_the_modes_that_are_asked_for(agnhost_node):
+def test_files_of_a_config_map_have_the_requested_modes(agnhost_node):
     node = agnhost_node
     node.create("ConfigMap", "files", data={"data-1": "value-1"})
     node.place("test", agnhost("mounttest", "--file_content=/etc/files/data-1", "--file_mode=/etc/files/data-1",
@@ -142,7 +142,7 @@ def test_files_of_a_config_map_have_the_modes_that_are_asked_for(agnhost_node):
     assert 'mode of file "/etc/files/data-1": -r--------' in log
 
 
-def test_emptyDir_has_the_mode_and_the_medium_that_are_asked_for(agnhost_node):
+def test_emptyDir_has_the_requested_mode_and_medium(agnhost_node):
     node = agnhost_node
     node.place("test", agnhost("mounttest", "--fs_type=/empty", "--file_perm=/empty", "--file_mode=/empty",
                                volumeMounts=[specs.mount("empty", "/empty")]),

@@ -81,7 +81,7 @@ class Trial:
         return self.node.wait_api_running(name or self.name, deadline)
 
     def end(self, *containers, phase="Succeeded", name=None, **fields):
-        """A pod that ends by itself; gives it as the server has it."""
+        """Runs a pod that ends by itself; returns the server's object."""
         self.bind(*containers, name=name, **{"restartPolicy": "Never", **fields})
         return self.node.wait_api_phase(name or self.name, phase)
 

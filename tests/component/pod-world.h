@@ -341,7 +341,7 @@ static inline void pod_disconnect(TestPod *pod) {
         pod->sandbox = sandbox_free(pod->sandbox);
 }
 
-/* As an agent that comes after another. */
+/* Connects to the shim like a restarted agent. */
 static inline void pod_reconnect(TestPod *pod) {
         cleanup_error Error error = ERROR_NULL;
 

@@ -166,7 +166,7 @@ TEST(writers_of_a_directory_take_turns)
         durable_world_done(&world);
 }
 
-TEST(a_write_in_this_process_is_there_when_it_returns)
+TEST(a_write_in_this_process_is_complete_when_it_returns)
 {
         DurableWriteWorld world;
         cleanup_free char *path = NULL;

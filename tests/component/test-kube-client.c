@@ -136,7 +136,7 @@ static void count_opened(void *userdata) {
         ((Answer *) userdata)->status = 200;
 }
 
-/* The server sends so many bytes on each watch, and then nothing at all. */
+/* The server sends 'length' bytes on each watch, and then nothing. */
 static void expect_received(World *world, Answer *watches, size_t n, size_t length) {
         size_t total = 0;
         char line[32];

@@ -137,7 +137,7 @@ TEST(keys_are_written_in_the_order_in_which_they_were_marked)
         author_done(&author);
 }
 
-TEST(nothing_is_sent_where_nothing_is_due)
+TEST(nothing_is_sent_if_nothing_is_due)
 {
         Author author;
 

@@ -445,7 +445,7 @@ TEST(prepare_keeps_an_empty_directory_in_memory_out_of_swap)
         REQUIRE(umount2(parent, MNT_DETACH) >= 0);
 }
 
-TEST(a_pod_is_not_mounted_where_the_host_would_see_it)
+TEST(a_pod_is_not_mounted_if_the_host_would_see_it)
 {
         cleanup_free char *path = NULL;
         PodWorld world;

@@ -185,7 +185,7 @@ static int greet_as_shim(TestPod *pod, int listen_fd, const char *greeting) {
         return fd;
 }
 
-TEST(older_shims_are_not_asked_for_what_they_cannot_do)
+TEST(older_shims_get_no_requests_that_they_do_not_support)
 {
         const SandboxContainerConfig with_target = {
                 .id = "x", .name = "e", .bundle = "/b", .log = "/l", .target = "y"

@@ -471,7 +471,7 @@ TEST(open_descriptors_of_containers_are_counted_on_request)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 10);
                 usage = sandbox_container_usage(pod.sandbox, id, &taken_at);
                 n_seen = count_descriptors(pid);
-                /* The runtime, which the script comes after, has sockets. */
+                /* The runtime, which precedes the script in this process, has sockets. */
                 if (usage && usage->n_descriptors >= 4 && usage->n_descriptors == n_seen &&
                     usage->n_sockets == 0)
                         break;

@@ -201,7 +201,7 @@ TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_noticed)
         EXPECT(is_held(&logind));
 }
 
-TEST(a_logind_that_refuses_is_not_asked_again)
+TEST(a_logind_that_refuses_is_not_queried_again)
 {
         cleanup_with(logind_done) FakeLogind logind;
 
@@ -214,7 +214,7 @@ TEST(a_logind_that_refuses_is_not_asked_again)
         WAIT_FOR(logind.last_reported == 1);
 }
 
-TEST(a_logind_that_fails_is_asked_again)
+TEST(a_logind_that_fails_is_queried_again)
 {
         cleanup_with(logind_done) FakeLogind logind;
 

@@ -50,7 +50,7 @@ def openssl(*words):
 
 
 def moment(offset):
-    """A time of X.509, so many seconds from now."""
+    """A time of X.509, relative to now, in seconds."""
     return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + offset))
 
 

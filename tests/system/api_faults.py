@@ -70,7 +70,7 @@ class Fault:
 
 
 def big_list(kind, size):
-    """The pieces of a list of so many bytes: pods of another node, as JSON."""
+    """The pieces of a list of that size: pods of another node, as JSON."""
     yield json.dumps({"kind": kind.kind + "List", "apiVersion": kind.api_version,
                       "metadata": {"resourceVersion": "1"}, "items": []})[:-2].encode()
     filler, sent, count = "x" * 60000, 0, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions of the test API server for each verb. Knows objects, not HTTP: a request comes in, an object goes out, or
+"""The actions of the test API server for each verb. Handles objects, not HTTP: takes a request, returns an object, or
 a Refusal is raised."""
 
 import base64
@@ -331,7 +331,7 @@ class Api:
                              f"media types include: {JSON}-patch+json, {MERGE}, {STRATEGIC}", {})
 
     def control_node(self, node):
-        """As the node lifecycle controller: the taint goes when the node is ready."""
+        """Like the node lifecycle controller: removes the taint when the node is ready."""
         ready = any(item["type"] == "Ready" and item["status"] == "True" for item in
                     node["status"].get("conditions") or [])
         taints = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != NOT_READY["key"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents whose clocks are the test's to set."""
+"""Agents whose clocks are set by the test."""
 
 import os
 import subprocess

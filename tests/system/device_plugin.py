@@ -61,7 +61,7 @@ def texts(data, wanted):
 
 
 def start_server(path, services, old=None):
-    """Serves {service: {method: handler}} at a socket that is made anew; 'old' ends, which would remove it later."""
+    """Serves {service: {method: handler}} at a new socket; 'old' ends, because it would remove the socket later."""
     if old:
         old.stop(0).wait()
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))

@@ -421,8 +421,8 @@ class Node:
         return list(self.find_leftovers())
 
     def drain(self):
-        """Drains the node, whose agent has ended; returns the log of the draining agent. No pod leaves a thing behind
-        from then on; a program of the agent that was killed may end later, and so may its child that waits for the
+        """Drains the node, whose agent has ended; returns the log of the draining agent. From then on, no pod has left
+        anything; a program of the agent that was killed may end later, and so may its child that waits for the
         disk."""
         done = self.run_drain()
         assert done.returncode == 0, done.stderr

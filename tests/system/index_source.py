@@ -96,7 +96,7 @@ class Index:
         return path
 
     def add_image(self, image, name, deltas=()):
-        """Puts the blobs of the image beside the index; gives its entry. 'deltas' are pairs of an old image and a delta."""
+        """Stores the blobs of the image next to the index; returns its entry. 'deltas' are pairs of an old image and a delta."""
         for data in (image.manifest, *image.blobs.values(), *(delta for _, delta in deltas)):
             self.add_blob(data)
         return {"name": name, "platforms": [image.row(deltas=[delta_row(old, image, delta) for old, delta in deltas])]}

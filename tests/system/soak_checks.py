@@ -67,7 +67,7 @@ class CounterLog:
         return sum(os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory))
 
 
-class Looks:
+class SoakChecks:
     def __init__(self, soak):
         self.soak, self.node = soak, soak.node
         self.identity, self.remains = {}, []

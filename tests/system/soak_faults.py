@@ -64,7 +64,7 @@ class Sessions:
                 os.unlink(path)
 
     def execute(self):
-        """It may fail only for what happens to the agent, which is nothing now."""
+        """No disturbance is active that could make it fail."""
         node = self.soak.node
         if self.soak.disk.is_full or not self.soak.is_answering() or not harness.is_running(node.pod("steady-idle")):
             return
@@ -99,7 +99,7 @@ class Processes:
                 any(self.soak.node.directory in word for word in words)]
 
     def wait_program(self, name):
-        """One that runs, after something that needs it; None if none does soon."""
+        """The PID of a running program of that name, which an earlier action has requested; None if none appears in time."""
         end = time.monotonic() + 3
         while time.monotonic() < end:
             found = self.programs(name)

@@ -134,7 +134,7 @@ class Takeover:
         return found
 
     def try_processes(self, other):
-        """'other' is a process of root that lives on if nothing goes wrong."""
+        """'other' is a process of root that survives if everything is correct."""
         return {
             "signal another process": self.outcome("kill", other, 0),
             "signal a process by a descriptor": self.outcome("pidfd_open", other, 0),

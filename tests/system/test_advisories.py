@@ -594,7 +594,7 @@ def test_cve_2024_5154_no_file_of_etc_is_made_behind_a_link(node, layout):
     assert os.listdir(outside) == []
 
 
-def test_cve_2019_14891_a_container_that_is_out_of_memory_takes_only_itself_along(node):
+def test_cve_2019_14891_a_container_that_is_out_of_memory_affects_only_itself(node):
     """Its output is copied by a process that the limit must not count."""
     node.launch(specs.pod("greedy", specs.container(
         script="sleep 1; yes 0123456789 | head -c 30000000; exec tail /dev/zero", resources={"limits": {"memory": "24Mi"}}),

@@ -95,7 +95,7 @@ class Passers:
 
 
 @pytest.mark.long
-def test_a_thousand_kills_beside_pods_that_run_and_pods_that_come_and_go(make_node):
+def test_a_thousand_kills_among_pods_that_run_and_pods_that_start_and_stop(make_node):
     node, chance = make_node(), many.make_random()
     steady = launch_steady(node, PODS)
     passers, recoveries = Passers(node, chance), []

@@ -26,7 +26,7 @@ ORDER = "trap 'sleep 1; echo $POD stops >> /data/order; exit 0' TERM; echo $POD 
 
 
 class Handover:
-    """A set whose pod this node has made, as no controller was there."""
+    """A set whose pod this node has created because there was no controller manager."""
 
     def __init__(self, member, *containers, **template):
         self.member, self.api = member, member.api
@@ -90,7 +90,7 @@ class Handover:
         return world.is_alive(self.pid) and self.member.init(self.name) == self.pid
 
     def delete_daemonset(self):
-        """The set goes, and its pods."""
+        """The set is deleted with its pods."""
         self.api.delete("daemonsets", "default", "logd")
         for pod in self.api.all("pods"):
             if pod["metadata"].get("labels", {}).get("app") == "logd" and "annotations" not in pod["metadata"]:
@@ -330,7 +330,7 @@ def test_pod_of_another_template_starts_in_order_whenever_the_agent_is_killed(ma
     wait_exchanged(handover, pod, read, again="(ours starts\n(ours stops\n)?)*")
 
 
-def test_adopted_pod_stops_where_its_api_pod_changes_beyond_an_edit(make_handover, order):
+def test_adopted_pod_stops_when_its_api_pod_changes_beyond_an_edit(make_handover, order):
     container, volume, read = order
     handover = make_handover(container("ours"), volumes=[volume], terminationGracePeriodSeconds=20)
     pod = handover.bind()

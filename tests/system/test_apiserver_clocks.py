@@ -26,7 +26,7 @@ def fixture_relay(api):
 
 
 def lists(member, since):
-    """How often each collection was listed, but for the question which cluster it is, which each lost connection asks."""
+    """How often each collection was listed, except the query for the identity of the cluster, which follows each lost connection."""
     found = [(one.path, one.query.get("fieldSelector")) for one in member.api.asked("list")
              if one.at >= since and one.query.get("fieldSelector") != "metadata.name=kube-system"]
     return {what: found.count(what) for what in found}

@@ -84,7 +84,7 @@ def test_volume_that_cannot_be_made_so_waits(make_member, word, volume):
     member.wait_reported_gone("web")
 
 
-def test_sandbox_that_cannot_be_made_so_waits(make_member):
+def test_sandbox_that_cannot_be_created_as_requested_waits(make_member):
     member = make_member()
     member.bind("web", securityContext={"supplementalGroupsPolicy": NEWER})
     assert "unsupported supplementalGroupsPolicy" in wait_event(member, "web", "FailedCreatePodSandBox")

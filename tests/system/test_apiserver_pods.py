@@ -277,7 +277,7 @@ def test_status_says_which_generation_it_is_about(make_member):
     assert member.wait_reported_phase(name, "Running")["status"]["observedGeneration"] == 1
 
 
-def test_completed_pod_lets_its_shim_go_and_keeps_its_log_and_its_status(make_member):
+def test_completed_pod_has_no_shim_and_keeps_its_log_and_its_status(make_member):
     member = make_member()
     script = "echo attempt $(cat /data/n 2>&-); [ -e /data/n ] || { echo 1 > /data/n; exit 3; }"
     member.bind("job", specs.container(script=script, volumeMounts=[specs.mount("data", "/data")],

@@ -129,7 +129,7 @@ def test_token_that_is_on_its_way_is_not_a_failure(make_member):
     assert "token" not in member.complaints()
 
 
-def test_token_of_a_pod_that_the_server_does_not_know_as_this_nodes_yet_is_on_its_way(make_member):
+def test_pod_waits_for_a_token_until_the_server_knows_that_it_is_bound_here(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True, times=3)
     member.bind("web")
@@ -153,7 +153,7 @@ def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of
 
 
 @pytest.mark.parametrize("plural", ["configmaps", "secrets"])
-def test_object_of_a_pod_that_the_server_does_not_know_as_this_nodes_yet_is_on_its_way(make_member, plural):
+def test_pod_waits_for_an_object_until_the_server_knows_that_it_is_bound_here(make_member, plural):
     member = make_member()
     member.api.create(plural, {"metadata": {"name": "settings"}, "data": {"word": "aGVsbG8="}})
     fault = member.api.misbehave(plural=plural, verb="list", unrelated=True, times=2,

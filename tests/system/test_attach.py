@@ -28,7 +28,7 @@ def spawn(node, *words, **streams):
 
 
 class Client:
-    """A mainstay attach with pipes, whose output is collected as it comes."""
+    """A mainstay attach with pipes, whose output is collected as it arrives."""
 
     def __init__(self, node, *words, reads=True):
         self.node = node

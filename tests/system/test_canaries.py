@@ -135,7 +135,7 @@ def assert_used(member, canaries):
 
 
 def says(member):
-    """All that the node tells somebody."""
+    """Everything that the node publishes."""
     for words in (("debug", "dump"), *(("get", what, "-A", "-o", "json") for what in ("pods", "events", "secrets", "nodes", "images")),
                   ("describe", "node"), *(("describe", "pod", kind) for kind in KINDS), *(("logs", kind) for kind in KINDS), ("source", "status")):
         ran = member.cli(*words)

@@ -50,7 +50,7 @@ def test_tolerated_seconds_are_seconds(clocked, shift):
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
 def test_a_surge_continues_on_time(clocked, shift):
-    seconds = 20  # in which both can be seen to run, and the clock be set
+    seconds = 20  # long enough to observe both pods and to set the clock
     clocked.drop(logs("1", **surge(seconds)))
     pid = init_of(clocked, wait_version(clocked, "1"))
     start = time.monotonic()
@@ -125,7 +125,7 @@ def forget_source(node):
                                                    "is not set, it says 1970-01-0"),
                                          (AHEAD, "the certificate of the server has expired; the clock of this machine says 20")],
                          ids=["1970", "ahead"])
-def test_a_source_that_failed_for_the_time_is_asked_when_the_clock_is_set(make_clocked, site, shift, words):
+def test_a_source_that_failed_because_of_the_time_is_fetched_when_the_clock_is_set(make_clocked, site, shift, words):
     node = make_clocked(shift, site.settings)
     node.launch(specs.pod("own"))
     init = node.init("own")

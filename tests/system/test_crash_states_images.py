@@ -155,7 +155,7 @@ def wrong_parts(tree, whole):
                     if os.path.basename(path)[:64] not in tree.get("images/index.json", b"").decode())
 
 
-def test_in_no_state_is_anything_published_that_is_not_whole(recorded):
+def test_no_state_has_an_incomplete_published_file(recorded):
     end = len(recorded.log.operations)
     whole, count = recorded.tree(end, set(range(end))), 0
     assert len(layers_of(whole)) == 4 and len(records_of(whole)) == 2
@@ -222,7 +222,7 @@ def boot(recorded, tree, manifests, synced):
 
 
 def test_the_replay_of_all_operations_is_what_was_unpacked(recorded, tmp_path):
-    """Otherwise the states would not be those of a disk."""
+    """If it were not, the generated states would not be possible states of a disk."""
     everything = set(range(len(recorded.log.operations)))
     crash_states.write(recorded.tree(len(everything), everything), str(tmp_path))
     expect_whole(recorded, f"{tmp_path}/images")

@@ -204,7 +204,7 @@ def test_infeasible_expansion_is_not_tried_again(make, running):
     assert driver.count(CALL) == 1 and read(member)["status"]["capacity"] == {"storage": "1Gi"}
 
 
-def test_failure_of_a_size_that_nobody_wants_is_infeasible(make):
+def test_failure_of_a_size_that_is_no_longer_requested_is_infeasible(make):
     member, driver = make()
     start(member)
     driver.fail(CALL, grpc.StatusCode.INTERNAL, "no")
@@ -246,7 +246,7 @@ def test_volume_of_many_nodes_is_expanded_after_another_node_has_written_the_cla
     assert member.api.asked("patch", "persistentvolumeclaims", subresource="status") == []
 
 
-def test_stage_that_its_controller_has_begun_is_left_alone(make):
+def test_stage_that_its_controller_has_begun_is_not_changed(make):
     member, driver = make()
     start(member)
     expand(member, stage="ControllerResizeInProgress")

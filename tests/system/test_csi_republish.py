@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CSI drivers want besides a mount: volumes that are published again while their pod runs, tokens of its service account, and volumes
+"""Options of CSI drivers: volumes that are published again while their pod runs, tokens of its service account, and volumes
 that only one pod may use."""
 
 import json
@@ -70,7 +70,7 @@ def test_volume_is_published_again_while_its_pod_runs(make):
     assert driver.count(PUBLISH) == 3
 
 
-def test_volume_is_published_once_unless_its_driver_wants_more(make):
+def test_volume_is_published_once_unless_its_driver_requires_republishing(make):
     member, driver = make()
     start(member)
     member.let_pass(SYNC)
@@ -86,7 +86,7 @@ def test_volume_is_published_once_unless_its_driver_wants_more(make):
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED])
-def test_failed_republish_is_an_event_and_harms_nothing(make, code):
+def test_failed_republish_is_an_event_without_an_effect(make, code):
     member, driver = make(requiresRepublish=True)
     pid = start(member)
     target = driver.call(PUBLISH)["target"]
@@ -125,7 +125,7 @@ def test_tokens_are_given_to_the_driver_and_to_nobody_else(make):
     assert not any(one["token"] in shown for one in found.values())
 
 
-def test_tokens_are_secrets_if_the_driver_wants_it(make):
+def test_tokens_are_secrets_if_the_driver_requires_it(make):
     member, driver = make(tokenRequests=[{"audience": "vault"}], serviceAccountTokenInSecrets=True)
     start(member)
     assert set(tokens_of(driver, "secrets")) == {"vault"} and TOKENS not in driver.call(PUBLISH)["context"]

@@ -69,7 +69,7 @@ def test_ephemeral_volume_has_usage_and_no_claim(make_member, make_driver):
     assert "pvcRef" not in found and found["usedBytes"] == 300 and not metrics(member)
 
 
-def test_driver_without_statistics_is_not_asked_for_any(make_member, make_driver):
+def test_driver_without_statistics_is_not_queried(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     csi_driver_object(member)
@@ -81,7 +81,7 @@ def test_driver_without_statistics_is_not_asked_for_any(make_member, make_driver
     assert driver.calls[-1][0] == "NodeGetCapabilities" and not volumes_of(member, "web")
 
 
-def test_failed_question_harms_nothing(make_member, make_driver):
+def test_failed_query_has_no_effect(make_member, make_driver):
     member = make_member()
     driver = make_driver(member, capabilities=[STAGE, STATS])
     driver.fail("NodeGetVolumeStats", grpc.StatusCode.NOT_FOUND, "gone")

@@ -283,7 +283,7 @@ def test_driver_of_the_same_name_needs_a_higher_version(node, make_driver):
         second.stop()
 
 
-def test_driver_that_cannot_tell_its_node_is_refused_and_asked_again(make_driver):
+def test_driver_that_cannot_report_its_node_is_refused_and_queried_again(make_driver):
     driver = make_driver()
     driver.fail("NodeGetInfo", CODES.INTERNAL, "no metadata", times=1)
     driver.register()

@@ -229,7 +229,7 @@ def test_other_pods_prove_nothing(make_cluster, change):
     cluster.wait_refused("logd", "AwaitsController", "no pod of the API server with this template")
 
 
-def test_bound_pod_stays_where_the_next_template_is_not_admitted(make_cluster):
+def test_bound_pod_stays_if_the_next_template_is_not_admitted(make_cluster):
     cluster, made = run_bound_pod(make_cluster)
     made = copy.deepcopy(cluster.api.get("daemonsets", "team", "logd"))
     made["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "2"}

@@ -98,7 +98,7 @@ def test_template_at_the_wrong_depth_is_refused_with_line_and_reason(node, tmp_p
     assert not node.pods()
 
 
-def test_priority_class_beside_the_set_applies(node):
+def test_priority_class_next_to_the_set_applies(node):
     node.drop(specs.text(
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "important"},
          "value": 100000},

@@ -64,7 +64,7 @@ def test_bundle_has_versions_configuration_states_events_logs_and_the_dump(make_
     assert not [name for name, data in found.items() if b"hunter2" in data]
 
 
-def test_bundle_without_an_agent_has_what_there_is_and_says_the_rest(make_node, tmp_path):
+def test_bundle_without_an_agent_lists_the_missing_parts(make_node, tmp_path):
     node = make_node()
     with_journal(node, tmp_path, "the last words\n")
     assert node.stop() == 0

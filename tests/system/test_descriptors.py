@@ -23,7 +23,7 @@ def limit_descriptors(pid, limit):
 
 
 def leave_descriptors(pid, n):
-    """The process can open so many more."""
+    """The process can open 'n' more."""
     used, limit = world.descriptors(pid), 0
     while n > 0 or limit in used:
         n -= limit not in used
@@ -45,7 +45,7 @@ def starter(node, name):
 
 
 def live_through_shortage(node, n):
-    """A pod comes while the agent can open only so many descriptors, and starts when it can open more."""
+    """A pod is added while the agent can open only 'n' more descriptors, and starts when it can open enough."""
     name, before = f"new{n}", len(node.said())
     leave_descriptors(node.agent.pid, n)
     node.drop(starter(node, name))
@@ -123,7 +123,7 @@ COUNT = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"
 
 
 def kill_beside_shortage(node, shim, n):
-    """A container dies while its shim can open only so many descriptors; it runs again when the shim can open more."""
+    """A container dies while its shim can open only 'n' descriptors; it runs again when the shim can open more."""
     restarts = node.status("web")["restartCount"]
     leave_descriptors(shim, n)
     world.kill_all([node.init("web")])

@@ -195,7 +195,7 @@ def test_init_container_leaves_its_device_to_the_sidecar_but_not_to_others(node,
     assert "allocatedResourcesStatus" not in node.pod("web")["status"]["initContainerStatuses"][0]
 
 
-def test_preferred_devices_are_asked_for_and_taken(node, make_plugin):
+def test_preferred_devices_are_requested_and_used(node, make_plugin):
     plugin = make_plugin(devices={**TWO, "c": HEALTHY}, preferred=["c", "foreign"])
     wait_counts(node, 3, 3)
     node.drop(device_pod("web", device_container(n=2)))
@@ -232,7 +232,7 @@ def test_refused_allocation_keeps_the_pod_waiting(node, make_plugin):
     node.wait_running("web")
 
 
-def test_health_of_a_device_is_in_the_status_and_the_pod_runs_on(node, make_plugin):
+def test_health_of_a_device_is_in_the_status_and_the_pod_keeps_running(node, make_plugin):
     plugin = make_plugin(devices={"a": HEALTHY})
     wait_counts(node, 1, 1)
     node.drop(device_pod("web"))
@@ -336,7 +336,7 @@ def test_pod_resources_list_devices_of_active_pods(node, make_plugin):
     assert grpc.StatusCode.RESOURCE_EXHAUSTED in codes
 
 
-def test_strangers_on_the_socket_harm_nobody(node, make_plugin):
+def test_unknown_programs_on_the_socket_affect_no_other_plugin(node, make_plugin):
     make_plugin()
     wait_counts(node, 2, 2)
     path = os.path.join(node.directory, "kubelet", "device-plugins", "kubelet.sock")

@@ -322,7 +322,7 @@ while True:
 
 @pytest.fixture(name="other_machine")
 def fixture_other_machine():
-    """Has no route to pods, and tells its clients their address."""
+    """Has no route to pods, and sends its clients their address."""
     process = subprocess.Popen(["unshare", "--net", "sh", "-c", 'read line; exec python3 -c "$0"', ECHO], stdin=subprocess.PIPE)
     wait(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "a network namespace")
     yield process

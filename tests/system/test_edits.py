@@ -143,7 +143,7 @@ def test_limits_shrink_and_go_away_while_their_container_runs(node):
 
 
 @pytest.mark.cgroup2
-def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
+def test_memory_limit_below_the_usage_is_not_applied_and_the_status_reports_it(node):
     script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
     pod = specs.pod("web", specs.container(script=script, resources={
         "limits": {"memory": "64Mi"}, "requests": {"memory": "8Mi"}}, volumeMounts=[specs.mount("m", "/m")]),

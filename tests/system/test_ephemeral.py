@@ -98,7 +98,7 @@ def test_the_target_is_seen_and_nothing_of_the_node(node):
     assert seen[-1] != "i-am 1"
 
 
-def test_with_its_target_it_ends_and_all_its_processes_end_with_it(node):
+def test_an_ephemeral_container_ends_with_its_target(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web", "--target=main", script="sleep 7654 & exec sleep 7655")
     wait_state(node, "web", "dbg", "running")

@@ -143,7 +143,7 @@ KINDS = ["import", "pull", "delta", "source", "remove", "verify"]
 
 
 @pytest.mark.parametrize("kind", some(KINDS[:5], 2))
-def test_an_image_helper_without_memory_says_so_and_does_its_work_later(make_helper, kind):
+def test_an_image_helper_without_memory_fails_and_its_work_is_repeated(make_helper, kind):
     check_passes(make_helper(kind), lambda n: range(n // 2 // SPREAD, n, n // SPREAD))
 
 
@@ -156,7 +156,7 @@ def test_an_image_helper_survives_each_failed_allocation(make_helper, kind, part
 
 @pytest.mark.parametrize("name", ["malloc", "calloc", "overflow", "realloc", "reallocarray", "aligned_alloc", "posix_memalign",
                                   "asprintf", "child"])
-def test_the_program_as_it_is_shipped_ends_where_an_allocation_fails(name):
+def test_the_program_as_it_is_shipped_exits_if_an_allocation_fails(name):
     """A child leaves the message to its parent."""
     done = run_shipped(name)
     assert (done.returncode, done.stderr) == (TEMPORARY, "" if name == "child" else f"mainstay-image: {OUT_OF_MEMORY}\n")

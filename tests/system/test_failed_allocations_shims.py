@@ -44,7 +44,7 @@ def live(node, name):
 
 
 def check_passes(node, first, step):
-    """As long as the shim of the pod comes so far, in all its processes."""
+    """While the shim of the pod reaches that allocation, in any of its processes."""
     node.launch(specs.pod("other"))
     before, n, hits = (node.init("other"), node.shim("other")), first, first + 1
     while hits > n:

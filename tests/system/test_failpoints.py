@@ -30,7 +30,7 @@ ELSEWHERE = {
     "mainstayd:tree.": "shims remove",
     "mainstayd:csi.": "no volume is of a driver: test_csi_volumes.py, test_csi_block.py, test_csi_expand.py",
     "mainstayd:rollout.": "no pod has a progress deadline: test_pod_rollouts.py",
-    "mainstayd:sync.": "no container has ended for good: test_removed_state.py",
+    "mainstayd:sync.": "no container has ended permanently: test_removed_state.py",
     "mainstayd:source.": "there is no index: test_index_source.py",
     "mainstay-image:source.": "there is no index: test_index_source.py",
     "mainstay-image:report.": "there is no stick: test_report.py",

@@ -53,7 +53,7 @@ class FullFrom:
 
 
 class Full:
-    """A node with a pod that runs all the time; another one is removed, and one comes, while there is no space."""
+    """A node with a pod that runs all the time; another one is removed, and one is added, while there is no space."""
 
     def __init__(self, node, once=False, error=errno.ENOSPC):
         self.node, self.once, self.error = node, once, error
@@ -66,7 +66,7 @@ class Full:
         assert not damaged_files(self.node)
 
     def try_from(self, k, tops):
-        """False if a start does not make so many writes."""
+        """False if a start makes fewer writes."""
         node, new, old = self.node, f"new{k}", f"old{k}"
         node.launch(specs.pod(old))
         init = node.init(old)
@@ -189,7 +189,7 @@ def restart_on_bad_disk(node, unreadable):
 
 
 def try_unreadable(node, disk, k, init):
-    """False if a start of the agent and of a pod does not make so many reads."""
+    """False if a start of the agent and of a pod makes fewer reads."""
     unreadable = Unreadable(disk, k)
     try:
         node.drop(specs.pod(f"new{k}"))
@@ -234,7 +234,7 @@ def test_unreadable_files_stop_no_pod_and_start_none_twice(make_node, ks):
     ("ends", {"restartPolicy": "Never"}, "Succeeded"),
     ("failure", {"activeDeadlineSeconds": 20}, "Failed"),  # a busy machine takes seconds until the container runs
 ])
-def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_again(make_node, name, spec, phase):
+def test_a_terminated_pod_keeps_its_status_when_its_checkpoints_can_be_read_again(make_node, name, spec, phase):
     node = make_node()
     node.drop(starter(node, "done", "exit 0" if phase == "Succeeded" else specs.IDLE, **spec))
     pod = node.wait_pod("done", lambda found: found["status"]["phase"] == phase and "terminated" in
@@ -255,7 +255,7 @@ def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_ag
     assert starts(node) == ["done"]
 
 
-def test_ends_that_cannot_be_read_when_the_shim_dies_are_what_they_were_later(make_node):
+def test_exit_codes_that_cannot_be_read_when_the_shim_dies_are_unchanged_later(make_node):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat")
     node.drop(specs.pod("half", specs.container(script="exit 0"), specs.container("side"), restartPolicy="Never"))
@@ -282,7 +282,7 @@ def test_ends_that_cannot_be_read_when_the_shim_dies_are_what_they_were_later(ma
 
 
 @pytest.mark.parametrize("name", ["openat", "getdents64"])
-def test_an_agent_that_cannot_list_its_pods_says_so_and_supervises_those_of_the_manifests(make_node, name):
+def test_an_agent_that_cannot_list_its_pods_reports_it_and_supervises_those_of_the_manifests(make_node, name):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat")
     node.launch(starter(node, "stays", specs.IDLE))

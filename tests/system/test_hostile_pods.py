@@ -150,7 +150,7 @@ def test_a_frozen_container_is_stopped(node):
 
 
 @pytest.mark.parametrize("has_record", [True, False])
-def test_a_pod_never_starts_beside_processes_that_cannot_be_killed(node, has_record):
+def test_a_pod_never_starts_while_processes_cannot_be_killed(node, has_record):
     if world.cgroup_version() == 2:
         return  # there the frozen are killed
     pod = specs.script_pod("stuck", READY)

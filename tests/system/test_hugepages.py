@@ -52,7 +52,7 @@ def test_an_empty_dir_in_huge_pages_uses_them(node, pages):
     world.wait(lambda: free_pages() == free, "the pages are free again")
 
 
-def test_the_pods_cgroup_limits_huge_pages_where_possible(node, pages):
+def test_the_pods_cgroup_limits_huge_pages_if_possible(node, pages):
     node.launch(huge_pod("limited"))
     limits = {version: world.cgroup_value(node.pod_cgroup("limited"), "hugetlb", f"hugetlb.2MB.{file}")
               for version, file in ((1, "limit_in_bytes"), (2, "max"))}

@@ -158,7 +158,7 @@ def test_a_delta_does_not_tell_what_is_in_a_private_image(store, victim, serve, 
     assert not evil.asked(part), said
 
 
-def test_the_layers_of_a_private_image_are_not_had_by_their_diff_ids(store, victim, serve):
+def test_the_layers_of_a_private_image_are_not_obtained_by_their_diff_ids(store, victim, serve):
     """The registry does not have the blob that it lists."""
     evil = serve(forge([(digest_of(b"nothing"), 7)], [victim.diff_id]))
     status, said = store.pull(evil, "evil/x:latest")
@@ -168,7 +168,7 @@ def test_the_layers_of_a_private_image_are_not_had_by_their_diff_ids(store, vict
 
 
 @pytest.mark.parametrize("diff_id", [True, False], ids=["known", "unknown"])
-def test_the_blob_of_a_private_layer_is_not_had_by_its_digest(store, victim, serve, diff_id):
+def test_the_blob_of_a_private_layer_is_not_obtained_by_its_digest(store, victim, serve, diff_id):
     size = len(victim.image.blobs[victim.layer])
     evil = serve(forge([(victim.layer, size)], [victim.diff_id if diff_id else digest_of(b"guess")]))
     status, said = store.pull(evil, "evil/x:latest")
@@ -178,7 +178,7 @@ def test_the_blob_of_a_private_layer_is_not_had_by_its_digest(store, victim, ser
 
 
 @pytest.mark.parametrize("known", ["manifest", "configuration"])
-def test_a_private_image_is_not_had_by_the_digests_of_its_documents(store, victim, serve, known):
+def test_a_private_image_is_not_obtained_by_the_digests_of_its_documents(store, victim, serve, known):
     """A pod's status shows them. The registry has an index or a manifest, and nothing that it lists."""
     if known == "manifest":
         index = document({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
@@ -363,7 +363,7 @@ def test_an_image_does_not_remove_the_blobs_of_another_one(store, serve, how):
     assert store.has_blob(layer)
 
 
-# Who may
+# Access with credentials
 
 class Locked:
     """Registry of two versions with a delta, which takes some passwords."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images that a signed index names: nodes take them from beside the index, all of them before the index is used, and ask no registry."""
+"""Images that a signed index names: nodes fetch all of them from the place of the index before it is used, and contact no registry."""
 
 import json
 import os
@@ -306,7 +306,7 @@ DEATHS = ["mainstayd:source.prepared", "mainstay-image:store.commit-blob", "main
 
 
 @pytest.mark.parametrize("point", DEATHS)
-def test_index_is_used_whole_after_a_death_at_any_point(make_failing, index, key, point):
+def test_index_is_used_completely_after_a_death_at_any_point(make_failing, index, key, point):
     """The pod of the old index runs until that of the new one is there with its image."""
     config = {"mainstay": {"source": settings("file://" + index.path, [key])}}
     node = make_failing(failing.FailingNode, config=config)
@@ -325,7 +325,7 @@ def test_index_is_used_whole_after_a_death_at_any_point(make_failing, index, key
 
 
 def test_stick_is_noticed_when_it_is_put_in_and_the_highest_index_wins_once(make_empty, make_stick, key):
-    """The interval is an hour: what is not noticed would never be asked for."""
+    """The interval is an hour: a change that is not noticed would never be fetched."""
     seventh, eighth = make_stick(), make_stick()
     for number, stick in (7, seventh), (8, eighth):
         Index(stick.directory, key).write({"app.yaml": app(script=f"{NUMBERED} # {number}")}, number=number,
@@ -684,10 +684,10 @@ def run_cuts(make_failing, make_stick, key, rounds, seed):
 
 
 @pytest.mark.slow
-def test_index_is_whole_after_some_cuts(make_failing, make_stick, key):
+def test_index_is_complete_after_some_cuts(make_failing, make_stick, key):
     run_cuts(make_failing, make_stick, key, 4, int(os.environ.get("MAINSTAY_SEED", "4")))
 
 
 @pytest.mark.long
-def test_index_is_whole_after_many_cuts(make_failing, make_stick, key):
+def test_index_is_complete_after_many_cuts(make_failing, make_stick, key):
     run_cuts(make_failing, make_stick, key, ROUNDS, int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 30))))

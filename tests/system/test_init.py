@@ -141,7 +141,7 @@ def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own
 
 
 @pytest.mark.quick
-def test_a_sidecar_runs_beside_the_next_containers_and_counts_as_ready(node):
+def test_a_sidecar_runs_next_to_the_later_containers_and_counts_as_ready(node):
     node.launch(init_pod(node, "beside", [sidecar("side"), step("one", before=after("side start"))]))
     wait_events(node, ["side start", "one start", "main start"])
     assert world.is_alive(node.init("beside", "side"))

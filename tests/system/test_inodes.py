@@ -42,7 +42,7 @@ def use_up_inodes(directory, n_left):
 
 
 def live_through_shortage(node, directory, n):
-    """A pod comes and a container exits while so many inodes are left; both run when there are more."""
+    """A pod is added and a container exits while few inodes are left; both run when there are more."""
     name, said = f"new{n}", len(node.said())
     restarts = node.status("broken")["restartCount"]
     filler = use_up_inodes(directory, n)

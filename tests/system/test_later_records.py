@@ -11,7 +11,7 @@ import world
 
 
 def edit_record(node, uid, edit):
-    """As a whole file with a valid checksum."""
+    """As a complete file with a valid checksum."""
     path = f"{node.state}/pods/{uid}/record"
     text = edit(world.read(path)[:-65])
     with open(path, "w", encoding="utf-8") as file:

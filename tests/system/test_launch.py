@@ -210,7 +210,7 @@ def test_a_web_server_of_a_pod_answers_on_the_host_s_network(node):
     world.wait(lambda: fetch().endswith("served\n"), "the server answers")
 
 
-def test_the_agent_ends_where_there_is_no_cgroup_hierarchy(make_node):
+def test_the_agent_exits_if_there_is_no_cgroup_hierarchy(make_node):
     node = make_node(start=False)
     ended = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh", *node.command()],
                            env=node.environment(), capture_output=True, text=True, timeout=world.DEADLINE, check=False)

@@ -79,7 +79,7 @@ def test_a_program_ends_with_its_client(server, reader):
     wait(lambda: not world.is_alive(pid), "the program was killed")
 
 
-def test_a_program_ends_with_the_server_and_the_client_says_so(server, reader):
+def test_a_program_ends_with_the_server_and_the_client_reports_it(server, reader):
     pid = find_program(server)
     server.stop()
     wait(lambda: not world.is_alive(pid), "the program was killed")
@@ -87,7 +87,7 @@ def test_a_program_ends_with_the_server_and_the_client_says_so(server, reader):
     server.start()
 
 
-def test_a_client_that_finds_no_server_says_what_to_start(server):
+def test_a_client_that_finds_no_server_names_the_unit_to_start(server):
     done = server.client("mainstay-image", "--version", stderr=subprocess.PIPE, text=True,
                          env={"MAINSTAY_LAUNCH_SOCKET": "/nonexistent/launch.sock"})
     assert "mainstay-launch.socket must be active" in done.communicate(timeout=world.DEADLINE)[1]
@@ -120,7 +120,7 @@ def test_other_programs_are_not_started(server, tmp_path, words):
                               stdout=subprocess.PIPE)
     printed = client.communicate(timeout=world.DEADLINE)[0]
     if words[0].startswith(".."):
-        assert printed.startswith(b"mainstay-image ")  # its own name, beside the server
+        assert printed.startswith(b"mainstay-image ")  # its own name, next to the server
     else:
         assert client.returncode == os.EX_TEMPFAIL and not printed
 
@@ -159,7 +159,7 @@ def test_a_client_does_not_change_what_a_program_executes(server, variable):
 
 
 @pytest.mark.parametrize("junk", [b"", b"x", b"\1\0\0\0" * 10, b"\0" * 5000])
-def test_junk_on_the_socket_harms_nobody(server, junk):
+def test_junk_on_the_socket_affects_no_other_client(server, junk):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
         peer.connect(server.path)
         peer.send(junk)

@@ -200,7 +200,7 @@ def test_a_container_that_is_started_again_has_the_reason_and_the_log_of_its_las
     node.wait_restarts("crash", status["restartCount"] + 1)
 
 
-def test_the_log_of_a_container_whose_image_is_missing_says_so(node):
+def test_the_log_of_a_container_reports_that_its_image_is_missing(node):
     node.drop(specs.pod("absent", specs.container(image="registry.test/absent:1", imagePullPolicy="Never")))
     node.drop(specs.pod("unreachable", specs.container(image="127.0.0.1:9/absent:1")))
     node.wait_waiting("absent", "ErrImageNeverPull")

@@ -94,7 +94,7 @@ def test_a_refusal_names_the_file_of_the_daemonset_of_a_pod_and_of_a_revision(lo
         assert status == 405 and answer["message"].endswith(f"edit {lone.node.manifests}/every.yaml")
 
 
-def test_a_refusal_says_where_to_save_a_new_object(lone):
+def test_a_refusal_names_the_file_for_a_new_object(lone):
     for path, kind in (PODS, "pod"), (MAPS, "configmap"), (SETS, "daemonset"):
         status, answer = lone.ask(path, method="POST", body={"metadata": {"name": "fresh"}})
         assert status == 405
@@ -113,7 +113,7 @@ def test_a_body_of_any_size_is_refused_like_others(lone):
     (CLASSES + "/system-node-critical", "this PriorityClass is built in"),
     ("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node1", "the Lease is that of the node itself"),
 ])
-def test_a_refusal_says_why_an_object_is_in_no_file(lone, path, said):
+def test_a_refusal_explains_why_an_object_is_in_no_file(lone, path, said):
     for method in "PATCH", "DELETE":
         status, answer = lone.ask(path, method=method, body={})
         assert status == 405 and said in answer["message"]
@@ -125,7 +125,7 @@ def test_deletion_of_a_missing_object_is_not_found(lone, path):
     assert (status, answer["reason"]) == (404, "NotFound")
 
 
-def test_the_pod_of_a_manifest_is_named_where_its_name_is_asked_for(lone):
+def test_the_pod_of_a_manifest_is_named_on_request(lone):
     status, answer = lone.ask(PODS + "/solo")
     assert (status, answer["message"]) == (404, 'pods "solo" not found; the pod of this manifest is solo-node1')
 
@@ -145,7 +145,7 @@ def test_the_node_cannot_be_deleted(lone):
 @pytest.mark.parametrize("path", ["/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/replicasets",
                                   "/apis/apps/v1/namespaces/default/statefulsets", "/api/v1/namespaces/default/services",
                                   "/apis/batch/v1/namespaces/default/jobs", "/apis/batch/v1/namespaces/default/cronjobs"])
-def test_kinds_that_never_run_here_are_empty_lists_and_say_so(lone, path):
+def test_kinds_that_never_run_here_are_empty_lists_with_a_warning(lone, path):
     assert lone.get(path)["items"] == []
     assert lone.get(path, headers=TABLE)["rows"] == []
     status, answer = lone.ask(path, method="POST", body={"metadata": {"name": "a"}})
@@ -178,7 +178,7 @@ def test_the_documents_of_openapi_v3_have_the_fields_of_manifests(lone):
 @pytest.mark.parametrize("version,kind,description", [
     ("api/v1", "Node", "Made by this node, and in no manifest."), ("apis/apps/v1", "Deployment", "This node runs no object of this kind."),
     ("api/v1", "Service", "This node runs no object of this kind.")])
-def test_the_documents_say_of_other_kinds_whether_the_node_has_them(lone, version, kind, description):
+def test_the_documents_state_whether_the_node_has_other_kinds(lone, version, kind, description):
     schemas = lone.get(f"/openapi/v3/{version}")["components"]["schemas"].values()
     assert [schema["description"] for schema in schemas
             if any(found["kind"] == kind for found in schema.get("x-kubernetes-group-version-kind", []))] == [description]
@@ -208,7 +208,7 @@ def test_every_object_has_a_time_of_creation_and_a_uid(lone):
     assert {item["metadata"]["creationTimestamp"] for item in lone.get("/api/v1/namespaces")["items"]} == {created}
 
 
-def test_the_built_in_priority_classes_are_there(lone):
+def test_the_built_in_priority_classes_exist(lone):
     values = {item["metadata"]["name"]: item["value"] for item in lone.get(CLASSES)["items"]}
     assert values == {"high": 1000, "system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
     assert {item["preemptionPolicy"] for item in lone.get(CLASSES)["items"]} == {"PreemptLowerPriority"}

@@ -10,7 +10,7 @@ import world
 
 
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "dead"])
-def test_pods_run_on_without_the_state_directory_and_it_is_made_again(node, archive, is_running):
+def test_pods_keep_running_without_the_state_directory_which_is_created_again(node, archive, is_running):
     for name in ("web", "gone"):
         node.launch(specs.pod(name))
     pid = node.init("web")

@@ -13,7 +13,7 @@ from world import wait
 
 AT_ONCE = 20
 SETTLED = 0.2  # after this part of the pods the tables of a fixed size (events, latest logs) are full
-LOOKS = 20  # at the memory
+SAMPLES = 20  # of the memory
 GROWTH_KIB = 1024
 
 BROOD = 10  # pods
@@ -81,11 +81,11 @@ def run_pods(node, names, has_network):
     wait(lambda: not wanted & set(phases()), lambda: f"all are gone: {phases()}", 300)
 
 
-def check_memory(looks):
-    """A leak moves the least of many looks."""
-    looks = looks[round(len(looks) * SETTLED):]
-    half = len(looks) // 2
-    assert min(looks[half:]) < min(looks[:half]) + GROWTH_KIB, f"KiB of the agent: {looks}"
+def check_memory(samples):
+    """A leak raises the minimum of many samples."""
+    samples = samples[round(len(samples) * SETTLED):]
+    half = len(samples) // 2
+    assert min(samples[half:]) < min(samples[:half]) + GROWTH_KIB, f"KiB of the agent: {samples}"
 
 
 @pytest.mark.long
@@ -97,18 +97,18 @@ def test_many_pods_leave_the_node_as_it_was(make_any_node, has_network, figure):
     node.launch(specs.pod("stays", hostNetwork=not has_network))
     run_pods(node, [f"first-{i}" for i in range(AT_ONCE)], has_network)
     init = node.init("stays")
-    before, descriptors, looks = remains(node), many.descriptors(node.agent.pid), []
-    rounds = many.scaled(figure // AT_ONCE, LOOKS // 2)
+    before, descriptors, samples = remains(node), many.descriptors(node.agent.pid), []
+    rounds = many.scaled(figure // AT_ONCE, SAMPLES // 2)
     for number in range(rounds):
         run_pods(node, [f"p{number}-{i}" for i in range(AT_ONCE)], has_network)
-        if number % max(1, rounds // LOOKS) == 0:
+        if number % max(1, rounds // SAMPLES) == 0:
             time.sleep(0.5)
-            looks.append(many.own_kib(node.agent.pid))
+            samples.append(many.own_kib(node.agent.pid))
     wait_as_before(node, before)
     wait(lambda: len(many.descriptors(node.agent.pid)) <= len(descriptors),
          lambda: f"descriptors are closed: {descriptors}, {many.descriptors(node.agent.pid)}")
-    print(f"{rounds * AT_ONCE} pods; KiB of the agent: {looks}")
-    check_memory(looks)
+    print(f"{rounds * AT_ONCE} pods; KiB of the agent: {samples}")
+    check_memory(samples)
     assert (node.init("stays"), node.status("stays")["restartCount"]) == (init, 0)
     assert world.read(f"{node.data}/canary") == "sings"
 

@@ -132,7 +132,7 @@ def test_node_without_the_tool_names_its_package(make_node, tmp_path):
     node.wait_gone("web")
 
 
-def test_pod_whose_server_hangs_can_be_deleted_and_harms_no_other(nfs_node, helper):
+def test_pod_whose_server_hangs_can_be_deleted_and_affects_no_other(nfs_node, helper):
     helper.set("hangs")
     nfs_node.drop(nfs_pod("web"))
     wait(helper.calls, "it mounts")

@@ -517,7 +517,7 @@ def test_a_client_attaches_to_a_container_over_websocket(served):
     stream.close()
 
 
-def test_attaching_to_a_container_that_is_not_there_is_refused(served):
+def test_attaching_to_a_container_that_does_not_exist_is_refused(served):
     path = f"/attach/default/{served.pod}/none?output=1"
     assert served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST")[0] == 404
 
@@ -734,7 +734,7 @@ def test_it_ends_without_connections(served):
     assert short.process.wait(world.DEADLINE) == 0, short.said()
 
 
-def test_bytes_that_are_not_tls_harm_no_other_client(served):
+def test_bytes_that_are_not_tls_affect_no_other_client(served):
     for junk in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(100), b""):
         with socket.create_connection(("127.0.0.1", served.api.port)) as stream:
             stream.sendall(junk)

@@ -118,7 +118,7 @@ def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, r
     assert has_waited and found == [200]
 
 
-def test_a_review_under_way_is_repeated_where_the_agent_is_killed(api, reviewed):
+def test_a_review_under_way_is_repeated_when_the_agent_is_killed(api, reviewed):
     node, found = reviewed.node, []
     admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
     wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
@@ -143,7 +143,7 @@ def test_a_client_certificate_is_reviewed_too(api, reviewed):
 
 
 def test_the_names_in_a_client_certificate_are_reviewed_as_they_are(api, reviewed):
-    """Not as the text of a distinguished name, in which some characters are escaped."""
+    """The text of a distinguished name, in which some characters are escaped, must not be used."""
     client, _ = api.authority.issue("client", "/O=ops,eu/CN=joe/CN=a\\+b@x+O=dev")
     api.api.grant("ops,eu", "nodes/metrics", "get")
     api.api.grant("dev", "nodes/pods", "get")

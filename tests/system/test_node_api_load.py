@@ -86,7 +86,7 @@ def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
     wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}")
 
 
-def test_a_client_that_vanishes_frees_what_it_had(served):
+def test_resources_of_a_client_that_vanishes_are_freed(served):
     served.get("/healthz")
     wait(lambda: served.connections() == 0, "no connection is left")
     before = len(os.listdir(f"/proc/{served.api.process.pid}/fd"))

@@ -33,7 +33,7 @@ def session_processes(served):
 
 
 def open_error_alone(served, seconds, pod=None):
-    """A client that wants the output of a command, and has not opened the stream for it."""
+    """A client that requests the output of a command, and has not opened the stream for it."""
     path = served.exec_path("sleep", seconds, output=True).replace(served.pod, pod or served.pod)
     stream, _ = served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST")
     return node_api.SpdySession(stream, [])
@@ -124,7 +124,7 @@ class LateReplies(Impostor):
 
 
 @pytest.mark.parametrize("agent", ["closes connections", "refuses connections", "lacks a socket"])
-def test_a_session_that_is_asked_for_while_the_agent_restarts_starts_once_it_is_back(served, agent):
+def test_a_session_that_is_requested_while_the_agent_restarts_starts_afterwards(served, agent):
     found = []
     moved = served.node.socket + ".moved"
     impostor = Impostor(served.node, reads=False) if agent == "closes connections" else None

@@ -105,7 +105,7 @@ def assert_refused(node, requests, statuses):
     assert not pod["spec"].get("ephemeralContainers") and pod["status"]["containerStatuses"][0]["state"].get("running")
 
 
-def test_without_a_client_nothing_is_done_or_told(node):
+def test_without_a_client_nothing_is_executed_or_disclosed(node):
     assert_refused(node, node.everything(), {401})
 
 
@@ -124,7 +124,7 @@ def test_there_is_no_oracle_for_reviews(node):
     assert_refused(node, [["POST", "/nodeapi/tokenreview"], ["POST", "/nodeapi/accessreview"]], {404})
 
 
-def test_the_key_of_the_certificate_is_not_to_be_had(node):
+def test_the_key_of_the_certificate_cannot_be_obtained(node):
     """Not from the agent, not from the signer, and not from a file."""
     (status, settings), = node.attack(["GET", "/nodeapi/settings"])
     assert status == 200 and "PRIVATE" not in settings and '"key"' not in settings and "BEGIN" not in settings

@@ -76,7 +76,7 @@ def test_ciphers_with_forward_secrecy_are_offered_in_the_servers_order(archive, 
 
 @pytest.mark.parametrize("kind, mine, other", [("RSA", RSA, ECDSA), ("ECDSA", ECDSA, RSA)])
 def test_suites_of_the_configuration_are_those_of_tls_1_2_alone(archive, tmp_path, kind, mine, other):
-    """Each with the key of the certificate: the suites of the other kind of key add none."""
+    """Only suites for the kind of key that the certificate has are accepted."""
     suites = [mine + "AES_256_GCM_SHA384", mine + "AES_128_CBC_SHA", other + "CHACHA20_POLY1305_SHA256",
               "TLS_RSA_WITH_AES_128_GCM_SHA256"]
     with serve(archive, str(tmp_path), kind, tlsCipherSuites=suites) as api:
@@ -111,7 +111,7 @@ def test_the_key_share_that_clients_send_is_taken_without_a_retry(archive, tmp_p
         assert "ECDH, secp521r1" in exchange_keys(api, "-groups", "P-521")
 
 
-def test_the_least_version_and_the_curves_are_those_of_the_configuration(archive, tmp_path):
+def test_the_minimum_version_and_the_curves_are_configured(archive, tmp_path):
     with serve(archive, str(tmp_path), tlsMinVersion="VersionTLS13", tlsCurvePreferences=[24, 4588]) as api:
         assert handshake(api, TLS12) is None
         assert handshake(api, TLS13, curve="secp384r1")

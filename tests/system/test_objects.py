@@ -309,7 +309,7 @@ def test_a_sub_path_does_not_lead_out_of_its_volume(node):
     ("loop", "the subPath 'loop' cannot be followed: 'loop' is a link to 'loop', which does not exist, or"),
 ])
 @pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
-def test_a_sub_path_that_cannot_be_followed_says_where_and_why(node, field, path, says):
+def test_a_sub_path_that_cannot_be_followed_is_reported_with_place_and_reason(node, field, path, says):
     os.makedirs(f"{node.data}/dir")
     for target, link in (("/etc", "out"), ("../../x", "dir/out"), ("missing", "nowhere"), ("loop", "loop")):
         os.symlink(target, f"{node.data}/{link}")

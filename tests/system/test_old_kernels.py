@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels without a system call: pods run as ever, or the agent ends and names the call. Here a filter hides it from the agent
+"""Kernels without a system call: pods run as usual, or the agent exits and names the call. Here a filter hides it from the agent
 and from all that it starts."""
 
 import ctypes

@@ -126,7 +126,7 @@ def test_dead_plugin_whose_socket_stays_counts_until_it_makes_a_new_one(node, re
      "this node does not prepare devices of resource claims, see mainstay-differences(7)"),
     ("Unheard", GPU, ("v1beta1",), "no handler registered for plugin type: Unheard at socket PATH"),
 ])
-def test_refusal_is_told_in_the_kubelets_words(node, registry, kind, name, versions, error):
+def test_refusal_has_the_kubelets_message(node, registry, kind, name, versions, error):
     registrant = registry.registrant(kind, name, versions=versions)
     assert wait_refused(registrant) == "RegisterPlugin error -- " + error.replace("PATH", registrant.path)
     assert counts(node) is None
@@ -210,7 +210,7 @@ def test_registration_survives_kills_of_agent_and_plugin_host(node, registry):
     assert plugin.count("Allocate") == 1
 
 
-def test_stranger_in_the_registry_harms_nobody(node, registry):
+def test_unknown_program_in_the_registry_affects_no_other_plugin(node, registry):
     directory = os.path.join(node.directory, "kubelet", "plugins_registry")
     with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as rude:
         silent.bind(os.path.join(directory, "silent.sock"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay.dev/progress-deadline-seconds of pods: a revision that is not ready in time returns to the last one that
-was, once, regardless of restarts of the agent."""
+"""mainstay.dev/progress-deadline-seconds of pods: a revision that is not ready in time is rolled back
+to the last ready one, exactly once, regardless of restarts of the agent."""
 
 import glob
 import os
@@ -80,7 +80,7 @@ def wait_beside(node, name):
     node.wait_running(name)
 
 
-def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
+def test_a_revision_that_is_not_ready_in_time_is_rolled_back_once(node):
     run_good(node, noted(node, "1", specs.IDLE))
     node.drop(noted(node, "2", "exit 1", seconds=10))  # in which it has been tried for certain
     pod = wait_version(node, "1", rolled_back=True)
@@ -102,7 +102,7 @@ def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
     wait_good(node)
 
 
-def test_another_bad_edit_goes_back_to_the_same_revision(node):
+def test_another_bad_edit_is_rolled_back_to_the_same_revision(node):
     run_good(node, web("1"))
     for number, version in (2, "2"), (3, "3"):
         node.drop(web(version, "exit 1"))
@@ -112,7 +112,7 @@ def test_another_bad_edit_goes_back_to_the_same_revision(node):
     wait_version(node, "1")
 
 
-def test_an_edit_that_replaces_the_pod_goes_back(node):
+def test_an_edit_that_replaces_the_pod_is_rolled_back(node):
     run_good(node, web("1"))
     node.drop(web("2", "exit 1", hostPID=True))
     pod = wait_version(node, "1", rolled_back=True)
@@ -296,7 +296,7 @@ def fixture_failing_node(archive):
 
 @pytest.mark.parametrize("passes", range(4))
 @pytest.mark.parametrize("point", POINTS)
-def test_an_agent_that_dies_at_a_write_goes_back_once(failing_node, point, passes):
+def test_an_agent_that_dies_at_a_write_rolls_back_once(failing_node, point, passes):
     node = failing_node
     node.arm({point: f"{passes}*off->1*panic" if passes else "1*panic"})
     run_good(node, noted(node, "1", specs.IDLE))

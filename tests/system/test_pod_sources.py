@@ -57,7 +57,7 @@ def set_source(node, name):
     return said
 
 
-def test_pods_and_sets_of_files_and_of_a_server_say_so(make_member):
+def test_pods_and_sets_name_their_source(make_member):
     member = make_member(start=False, daemonSets="node")
     may_place(member.api)
     member.api.create("daemonsets", daemonset("theirs"))

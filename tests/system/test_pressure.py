@@ -29,7 +29,7 @@ def memory_total():
 
 
 def pods_may_have(mib, **fields):
-    """A configuration by which all pods together may have so much memory."""
+    """A configuration that limits the memory of all pods together to 'mib'."""
     return {"evictionHard": {"allocatableMemory.available": str(memory_total() - mib * MIB)},
             "evictionPressureTransitionPeriod": "4s", **fields}
 

@@ -28,7 +28,7 @@ def version():
 
 
 @pytest.mark.parametrize("name", ["mainstayd", "mainstay"])
-def test_help_is_given_when_it_is_asked_for(name):
+def test_help_is_printed_on_request(name):
     answer = run_program(name, "--help")
     assert answer.returncode == 0
     assert name in answer.stdout and "--help" in answer.stdout

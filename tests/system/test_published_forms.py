@@ -100,7 +100,7 @@ def test_a_container_may_have_more_than_a_thousand_variables(node):
     assert world.environ(node.init("web"))["V4999"] == "4999"
 
 
-def test_a_variable_from_a_value_with_a_nul_byte_says_so(node):
+def test_a_variable_from_a_value_with_a_nul_byte_is_reported(node):
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
               "data": {"key": base64.b64encode(b"a\0b").decode()}}
     variable = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}}

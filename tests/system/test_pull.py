@@ -366,7 +366,7 @@ def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_
 
 
 @pytest.mark.parametrize("place", ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"])
-def test_authorities_of_the_distribution_stay_trusted_beside_those_of_certs_d(puller, serve, tmp_path, place):
+def test_authorities_of_the_distribution_stay_trusted_in_addition_to_those_of_certs_d(puller, serve, tmp_path, place):
     cert, key = certificate(tmp_path)
     registry = serve(tls=tls_server(cert, key))
     puller.trust(registry.host, certificate(tmp_path, "other")[0])

@@ -19,7 +19,7 @@ from world import cmdline, pids, read, wait
 
 
 def cut(handler, data, start, length):
-    """Announces the whole length and sends a part."""
+    """Announces the full length and sends a part."""
     handler.send_response(206 if start else 200)
     if start:
         handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")

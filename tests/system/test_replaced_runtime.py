@@ -65,7 +65,7 @@ def fixture_own(make_node):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_pods_run_on_without_a_usable_runtime_and_the_next_one_does_what_was_due(own, damage):
+def test_pods_keep_running_without_a_usable_runtime_and_a_usable_one_catches_up(own, damage):
     names = ["web", "dies", "gone"]
     for name in names:
         own.launch(starter(own, name))

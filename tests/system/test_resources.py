@@ -80,7 +80,7 @@ def test_a_pod_whose_own_requests_are_its_limits_is_guaranteed(node):
     assert memory_limit(node.pod_cgroup("sure")) == str(32 * MIB)
 
 
-def test_the_pods_cgroup_has_the_sum_where_all_containers_have_limits(node):
+def test_the_pods_cgroup_has_the_sum_if_all_containers_have_limits(node):
     node.launch(specs.pod("sum", specs.container("a", **resources(None, {"cpu": "100m", "memory": "16Mi"})),
                           specs.container("b", **resources(None, {"cpu": "300m", "memory": "48Mi"}))))
     assert memory_limit(node.pod_cgroup("sum")) == str(64 * MIB)
@@ -88,7 +88,7 @@ def test_the_pods_cgroup_has_the_sum_where_all_containers_have_limits(node):
     assert memory_limit(node.container_cgroup("sum", "a")) == str(16 * MIB)
 
 
-def test_the_pods_cgroup_is_unlimited_where_one_container_is(node):
+def test_the_pods_cgroup_is_unlimited_if_one_container_is(node):
     node.launch(specs.pod("half", specs.container("a", **resources(None, {"cpu": "100m", "memory": "16Mi"})),
                           specs.container("b")))
     assert memory_limit(node.pod_cgroup("half")) not in (str(16 * MIB), "0")

@@ -80,7 +80,7 @@ def test_no_stranger_is_killed_for_a_shim_and_a_container_that_ended_while_the_a
     check_strangers(taken)
 
 
-def test_no_stranger_is_killed_for_a_shim_that_ended_beside_a_frozen_agent(node, strangers):
+def test_no_unrelated_process_is_killed_if_a_shim_ends_while_the_agent_is_frozen(node, strangers):
     found = launch(node, "web", "gone")
     node.agent.send_signal(signal.SIGSTOP)
     for shim, init in found.values():

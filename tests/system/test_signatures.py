@@ -493,7 +493,7 @@ def test_a_start_of_a_verified_image_runs_no_other_process(registry, policy, str
     assert "AF_INET" not in text and "mainstay-image" not in text, text
 
 
-def test_a_container_keeps_running_when_the_policy_changes_and_the_next_start_asks(registry, policy, strict_node, key,
+def test_a_container_keeps_running_when_the_policy_changes_and_the_next_start_is_checked(registry, policy, strict_node, key,
                                                                                   other_key):
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
@@ -571,7 +571,7 @@ def forget_index(node):
 
 
 @pytest.mark.parametrize("form", ["tag", "digest", "newer"])
-def test_the_index_that_a_reference_names_counts_where_none_was_recorded(registry, policy, strict_node, key, form):
+def test_the_index_that_a_reference_names_counts_if_none_was_recorded(registry, policy, strict_node, key, form):
     index, manifest = push_index(registry)
     name = f"team/busybox@{index}" if form == "digest" else "team/busybox:multi"
     policy.write(default=ACCEPT)
@@ -663,7 +663,7 @@ def test_a_damaged_record_proves_nothing(registry, policy, strict_node, key):
 
 # Pods of all kinds
 
-def test_an_image_volume_is_asked_for_like_the_image_of_a_container(registry, policy, strict_node, archive, key):
+def test_an_image_volume_is_checked_like_the_image_of_a_container(registry, policy, strict_node, archive, key):
     policy.write(docker={registry.host: signed(key)}, docker_archive={"": ACCEPT})
     node = strict_node(registry, archive)
     node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("data", "/data")]),
@@ -673,7 +673,7 @@ def test_an_image_volume_is_asked_for_like_the_image_of_a_container(registry, po
     wait_accepted(node, "web")
 
 
-def test_a_pod_of_an_api_server_is_asked_for_like_one_of_a_file(registry, policy, make_member, key):
+def test_a_pod_of_an_api_server_is_checked_like_one_of_a_file(registry, policy, make_member, key):
     policy.write(docker={registry.host: signed(key)})
     member = make_member(config={"mainstay": {"insecureRegistries": [registry.host], "signaturePolicyFile": policy.path}})
     member.bind("web", specs.container(image=f"{registry.host}/{NAME}"))

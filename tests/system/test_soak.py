@@ -17,12 +17,12 @@ import pytest
 import soak_inputs
 import soak_pods
 from soak_faults import Clock, Configuration, Disk, Processes, Sessions
-from soak_looks import Looks, slopes
+from soak_checks import SoakChecks, slopes
 from soak_pods import SoakPod
 
 MINUTES = float(os.environ.get("MAINSTAY_SOAK_MINUTES", "240"))
-STIRRED_SECONDS = 60  # about so long is everything disturbed before a look
-LOOKS_OF_A_MEASUREMENT = 4
+STIRRED_SECONDS = 60  # the approximate time of disturbances before each check
+CHECKS_OF_A_MEASUREMENT = 4
 LAST_STEPS = 40  # are printed with a failure
 STEADY = {"steady-idle": {}, "steady-counter": {"kind": "counter"}, "steady-probes": {"probes": True},
           "steady-volumes": {"objects": True, "disk": True}, "steady-sides": {"init": True, "side": True},
@@ -72,7 +72,7 @@ class Soak:
         self.archives, self.registry = soak_inputs.Archives(self, directory), soak_inputs.Registry(self, node.archive)
         self.source, self.objects = soak_inputs.Source(self, directory), soak_inputs.Objects(self)
         self.churn, self.daemons = soak_inputs.Churn(self), soak_inputs.Daemons(self)
-        self.looks = Looks(self)
+        self.checks = SoakChecks(self)
         # Operations that can make others wait come first.
         self.disturbances = [self.processes, self.disk, self.clock, self.registry, self.sessions, self.archives, self.source,
                              self.objects, self.daemons, self.configuration, self.churn]
@@ -137,16 +137,16 @@ class Soak:
             self.step()
             time.sleep(self.random.random() * self.random.choice([0.05, 0.3, 1.5]))
 
-    def look(self):
+    def settle_and_check(self):
         start = time.monotonic()
-        self.looks.check()
-        self.count("looks")
-        print(f"{time.strftime('%T')} look {self.counts['looks']}: settled in {time.monotonic() - start:.0f} s", flush=True)
-        if self.counts["looks"] % LOOKS_OF_A_MEASUREMENT == 1:
+        self.checks.check()
+        self.count("checks")
+        print(f"{time.strftime('%T')} check {self.counts['checks']}: settled in {time.monotonic() - start:.0f} s", flush=True)
+        if self.counts["checks"] % CHECKS_OF_A_MEASUREMENT == 1:
             self.measure()
 
     def measure(self):
-        figures = self.looks.measure()
+        figures = self.checks.measure()
         self.measured.append(figures)
         if not self.may_kill_agent:
             self.calm.append(figures)
@@ -156,15 +156,15 @@ class Soak:
         """In the second half the agent is not restarted, so that a leak shows."""
         start = time.monotonic()
         end = start + minutes * 60
-        self.looks.check()
+        self.checks.check()
         self.stir(STIRRED_SECONDS)  # tables of a fixed size fill up
-        self.look()
+        self.settle_and_check()
         while time.monotonic() < end:
             if self.may_kill_agent and time.monotonic() > (start + end) / 2:
                 self.may_kill_agent = False
                 self.node.restart()
             self.stir(STIRRED_SECONDS)
-            self.look()
+            self.settle_and_check()
         self.measure()
 
     def report(self):
@@ -205,7 +205,7 @@ def test_node_is_as_the_manifests_say_while_everything_happens_to_it(soak):
     try:
         soak.run(MINUTES)
         grown = slopes(soak.measured, soak.calm)
-        assert not grown, "\n".join(["figures grow:", *grown, "what is new:", *soak.looks.surplus()])
+        assert not grown, "\n".join(["figures grow:", *grown, "what is new:", *soak.checks.surplus()])
     except BaseException:
         print("\n".join(["the last steps:", *soak.story]))
         raise

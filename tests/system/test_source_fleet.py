@@ -67,7 +67,7 @@ def times_of(nginx, uri):
     return [int(float(line[6])) for line in nginx.asked() if line[1] == uri]
 
 
-def test_machines_that_boot_together_ask_a_server_spread_over_the_interval(index, nginx, tmp_path):
+def test_requests_of_machines_that_boot_together_are_spread_over_the_interval(index, nginx, tmp_path):
     index.write({"web.yaml": specs.pod("web")})
     nodes = tmp_path / "nodes"
     os.mkdir(nodes)

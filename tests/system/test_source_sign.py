@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mainstay source sign` with images: what the manifests name is found, put beside the index with deltas, and run from there."""
+"""`mainstay source sign` with images: the images of manifests are found, stored next to the index with deltas, and run from there."""
 
 import json
 import os

@@ -116,7 +116,7 @@ def test_volume_mounts_match_the_mount_table(node):
         assert option in world.mount_at(node.init("web"), path)["options"]
 
 
-def test_resources_are_those_of_the_control_group_also_where_an_edit_cannot_be_applied(node):
+def test_resources_are_those_of_the_control_group_even_if_an_edit_cannot_be_applied(node):
     script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
     container = specs.container(script=script, volumeMounts=[specs.mount("m", "/m")], resources={
         "limits": {"cpu": "300m", "memory": "64Mi"}, "requests": {"cpu": "200m", "memory": "8Mi"}})
@@ -133,7 +133,7 @@ def test_resources_are_those_of_the_control_group_also_where_an_edit_cannot_be_a
     assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 64 << 20)
 
 
-def test_a_container_restarts_for_more_memory_where_it_asks_to(node):
+def test_a_container_restarts_for_more_memory_if_its_policy_requires_it(node):
     container = specs.container(
         resources={"limits": {"cpu": "300m", "memory": "32Mi"}},
         resizePolicy=[{"resourceName": "memory", "restartPolicy": "RestartContainer"},

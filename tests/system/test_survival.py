@@ -37,7 +37,7 @@ def wait_starts(node, *names):
 
 @pytest.mark.cgroup2_quick
 @pytest.mark.quick
-def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
+def test_pods_of_a_killed_agent_keep_running_and_its_successor_finds_them(node):
     names = [f"p{i}" for i in range(5)]
     for name in names:
         node.drop(starter(node, name))

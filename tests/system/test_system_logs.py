@@ -179,7 +179,7 @@ def test_a_client_that_leaves_ends_its_query(logged):
 
 # The configuration
 
-def test_logs_are_off_where_the_configuration_says_so(logged):
+def test_logs_are_off_if_the_configuration_disables_them(logged):
     logged.configure(enableSystemLogHandler=False)
     logged.node.restart()
     wait(lambda: logged.get("/logs/messages")[0] == 405, "it is off")

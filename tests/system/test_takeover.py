@@ -75,7 +75,7 @@ def permitted(pid):
 
 
 def open_files(pid):
-    """The paths of all files and directories that a process has open, without those that it has from us for its messages."""
+    """The paths of all files and directories that a process has open, except the files that this test gave it for messages."""
     ours = {os.readlink(f"/proc/self/fd/{fd}") for fd in (1, 2)}
     return {path for path in world.descriptors(pid).values() if path.startswith("/") and not path.startswith("/memfd:")} - \
         {"/dev/null", *ours}

@@ -34,7 +34,7 @@ def test_images_of_tools_run_or_are_refused_as_by_containerd(shared_node, tmp_pa
     node.wait_gone(pod)
 
 
-def test_there_are_more_than_sixty_of_them():
+def test_there_are_more_than_sixty_examples():
     assert len(tool_images.IMAGES) >= 60
 
 

@@ -36,7 +36,7 @@ def test_a_directory_of_the_host_is_seen_in_the_container(node, kind):
     assert world.read(f"{node.data}/back") == "from the container"
 
 
-def test_a_directory_is_made_where_it_may_be(node):
+def test_a_directory_is_created_if_its_type_permits_it(node):
     run_with(node, "made", host(f"{node.data}/a/b", "DirectoryOrCreate"))
     assert stat.S_IMODE(os.stat(f"{node.data}/a/b").st_mode) == 0o755
 
@@ -48,7 +48,7 @@ def test_a_file_of_the_host_is_seen_in_the_container(node, kind):
     assert world.read(run_with(node, "file", host(f"{node.data}/file", kind))) == "content"
 
 
-def test_a_file_is_made_where_it_may_be(node):
+def test_a_file_is_created_if_its_type_permits_it(node):
     run_with(node, "made", host(f"{node.data}/file", "FileOrCreate"))
     assert stat.S_IMODE(os.stat(f"{node.data}/file").st_mode) == 0o644
 

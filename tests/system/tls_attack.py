@@ -41,7 +41,7 @@ def oid(dotted):
 
 
 def odd_number(size):
-    """With its highest bit, so that its length is that."""
+    """An odd number with its highest bit set, so that it has exactly this length."""
     data = bytearray(os.urandom(size))
     data[0] |= 0x80
     data[-1] |= 1

@@ -98,7 +98,7 @@ class Machine:
         end = time.monotonic() + COMMAND_DEADLINE
         for command in (f"drive_add 0 if=none,id={name},format=raw,cache=unsafe{options},file={path}",
                         f"device_add virtio-blk-pci,drive={name},id={name}-device,serial={name},bus=slot{slot}"):
-            # Refused while the disk before is still on its way out.
+            # Refused until the previous disk has been removed.
             while re.search("Error|Duplicate|not supported", answer := self.command_monitor(command)):
                 assert time.monotonic() < end, answer
                 time.sleep(0.2)

@@ -106,7 +106,7 @@ def _old(machine, tmp_path_factory):
     return machine
 
 
-def test_pods_run_and_the_source_says_that_the_clock_is_not_set(old):
+def test_pods_run_and_the_source_reports_that_the_clock_is_not_set(old):
     assert year(old) == 1970
     for name in PODS:
         wait_running(old, name)

@@ -21,7 +21,7 @@ def limited(name, **resources):
     return specs.pod(name, specs.container(script=pods.SCRIPT, resources=resources))
 
 
-def test_pods_without_limits_of_a_missing_controller_run_and_the_agent_says_which_do_not(poor):
+def test_only_pods_with_limits_of_a_missing_controller_are_refused(poor):
     assert not {"memory", "pids"} & set(poor.run("cat /sys/fs/cgroup/cgroup.controllers").split())
     said = poor.run("journalctl -u mainstay -o cat")
     assert f"Pods with memory limits do not start: {MISSING.format('memory')}\n" in said
@@ -34,7 +34,7 @@ def test_pods_without_limits_of_a_missing_controller_run_and_the_agent_says_whic
     assert poor.run(f"cat /sys/fs/cgroup{pods.scope(poor, 'cpu')}/cpu.max") == "50000 100000\n"
 
 
-def test_a_pod_with_a_memory_limit_does_not_start_and_says_why(poor):
+def test_a_pod_with_a_memory_limit_does_not_start_and_reports_the_reason(poor):
     pods.launch(poor, "neighbour")
     pod = limited("limited", limits={"memory": "64Mi"})
     pod["spec"]["containers"].append(specs.container("side", script=pods.SCRIPT))

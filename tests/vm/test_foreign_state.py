@@ -61,7 +61,7 @@ def journal(machine, cursor):
 # Only SMB keeps the attributes of an image.
 @pytest.mark.parametrize("mount, kind, name, fails", [(FAT, "vfat", "FAT", "Cannot unpack image"), (NFS, "nfs4", "NFS", "Cannot unpack image"),
                                                       (SMB, "cifs", "SMB", "cannot mount overlay on")], ids=["fat", "nfs", "smb"])
-def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, mount, kind, name, fails):
+def test_the_agent_reports_that_no_container_can_start_and_the_remedy(machine, mount, kind, name, fails):
     drain(machine)
     cursor = machine.run("journalctl -n 0 --show-cursor | sed -n 's/^-- cursor: //p'").strip()
     machine.run(mount)

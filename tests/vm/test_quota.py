@@ -85,7 +85,7 @@ def wait_restart(machine, restarts, what, otherwise="0"):
 
 
 def live_through(machine, before, number, **left):
-    """A pod comes, a container ends and the agent is killed while so much is left; all run when there is more."""
+    """A pod is added, a container ends and the agent is killed while little is left; all run when there is more."""
     name, logged = f"new{number}", len(said(machine))
     restarts = get(machine, "broken")["status"]["containerStatuses"][0]["restartCount"]
     limit(machine, **left)

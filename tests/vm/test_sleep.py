@@ -133,7 +133,7 @@ def test_operations_in_progress_end_as_if_there_had_been_no_sleep(machine, befor
     assert "in time" not in log, log
 
 
-def test_probes_continue_and_fail_where_they_should(machine, before):
+def test_probes_continue_and_failing_ones_fail(machine, before):
     machine.run(f"touch {NOTES}/hold")
     for name in "exec", "http":
         wait_line(machine, name, "held", 2)

@@ -295,7 +295,7 @@ def start_watch(machine):
 
 
 def assert_watched(before, machine, first_row):
-    """From this row on no pod that was ready has become less ready, and no event of the agent is an interruption."""
+    """From this row on, no ready pod has become unready, and no event of the agent reports an interruption."""
     machine.run("systemctl stop watch-pods")
     ready = {}
     for name, state in before.items():

@@ -29,7 +29,7 @@ static Pod *parse_pod(const char *image) {
         return pod;
 }
 
-TEST(spec_is_replaced_only_where_it_differs)
+TEST(spec_is_replaced_only_if_it_differs)
 {
         cleanup_with(bound_pod_done) BoundPod bound = { 0 };
         cleanup_with(pod_freep) Pod *pod = parse_pod("x:1"), *same = parse_pod("x:1"),

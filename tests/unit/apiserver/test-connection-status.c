@@ -130,7 +130,7 @@ TEST(without_a_kubeconfig_only_its_error_or_that_of_the_certificate_is_shown)
         EXPECT_STREQ(connection_status_last_error(f.connection), "expired");
 }
 
-TEST(error_has_changed_only_where_the_text_differs)
+TEST(error_has_changed_only_if_the_text_differs)
 {
         cleanup_with(tear_down) Fixture f = { 0 };
 

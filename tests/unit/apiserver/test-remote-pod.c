@@ -37,7 +37,7 @@ TEST(response_creates_the_object)
         EXPECT_STREQ(remote_pod_object(&remote)->uid, "u1");
 }
 
-TEST(response_is_ignored_where_the_watch_has_reported_the_object_since)
+TEST(response_is_ignored_if_the_watch_has_reported_the_object_since)
 {
         cleanup_with(remote_pod_done) RemotePod remote = { 0 };
 

@@ -31,10 +31,10 @@ TEST(token_is_refreshed_at_four_fifths_of_its_lifetime_and_after_a_day_at_the_la
                           seconds(cases[i].delay));
 }
 
-TEST(a_token_is_refreshed_in_time_where_the_clock_is_not_set)
+TEST(a_token_is_refreshed_in_time_if_the_clock_is_not_set)
 { EXPECT_EQ(token_refresh_delay(seconds(60), NOW + seconds(3600), 3600), seconds(2880)); }
 
-TEST(requested_lifetime_counts_where_the_clocks_differ)
+TEST(requested_lifetime_is_used_if_the_clocks_differ)
 {
         EXPECT_EQ(token_refresh_delay(NOW, NOW - seconds(60), 3600), seconds(2880));
         EXPECT_EQ(token_refresh_delay(NOW, NOW, 600), seconds(480));
@@ -58,7 +58,7 @@ TEST(request_names_audience_lifetime_and_pod)
         EXPECT(without && strstr(without, "\"audiences\":null"));
 }
 
-TEST(refusal_that_the_server_takes_back_once_it_knows_the_pod_may_pass)
+TEST(refusal_that_ends_once_the_server_knows_the_pod_is_temporary)
 {
         EXPECT(token_refusal_may_pass(
                 403, "403 Forbidden: serviceaccounts \"default\" is forbidden: User "
@@ -118,7 +118,7 @@ TEST(cached_token_of_an_earlier_version_has_no_expiry)
         EXPECT_EQ(expires, 0);
 }
 
-TEST(cached_token_is_refreshed_at_once_where_its_time_has_passed_or_the_clock_was_set)
+TEST(cached_token_is_refreshed_at_once_if_its_time_has_passed_or_the_clock_was_set)
 {
         static const uint64_t nows[] = { NOW + 101 * USEC_PER_SEC,
                                          NOW - UINT64_C(2) * 86400 * USEC_PER_SEC };

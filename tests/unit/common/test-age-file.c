@@ -75,7 +75,7 @@ TEST(file_that_age_has_made_is_decrypted)
         EXPECT_STREQ(text, "hello age");
 }
 
-TEST(file_for_others_is_not_decrypted_and_the_message_says_so)
+TEST(file_for_others_is_not_decrypted_and_the_message_gives_the_reason)
 {
         const AgeKey other = { { 1 } };
         cleanup_error Error error = ERROR_NULL;

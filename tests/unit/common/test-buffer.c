@@ -25,7 +25,7 @@ TEST(nothing_appended_is_an_empty_string)
         EXPECT_STREQ(buffer.data, "");
 }
 
-TEST(a_limit_is_kept_and_leaves_what_is_there)
+TEST(a_limit_is_kept_and_existing_entries_stay)
 {
         cleanup_buffer Buffer buffer = { 0 };
 

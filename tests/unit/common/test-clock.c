@@ -89,7 +89,7 @@ TEST(both_clocks_advance)
         EXPECT(now_realtime_usec() > UINT64_C(1700000000) * USEC_PER_SEC);
 }
 
-TEST(a_clock_is_set_where_it_is_not_older_than_the_program)
+TEST(a_clock_is_set_if_it_is_not_older_than_the_program)
 {
         char text[CLOCK_DESCRIPTION_SIZE];
 

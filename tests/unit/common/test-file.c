@@ -40,7 +40,7 @@ static void expect_test_file_content(int dir_fd, const char *name, const char *e
         EXPECT_STREQ(data, expected);
 }
 
-TEST(a_file_is_read_whole_with_an_additional_nul)
+TEST(a_file_is_read_completely_with_an_additional_nul)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_free char *data = NULL;
@@ -107,7 +107,7 @@ TEST(a_stream_of_the_kernel_is_read_to_its_end)
         EXPECT(strstr(data, "nonvoluntary_ctxt_switches"));
 }
 
-TEST(writing_atomically_replaces_the_file_and_leaves_nothing_beside_it)
+TEST(writing_atomically_replaces_the_file_and_leaves_no_other_file)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -389,7 +389,7 @@ TEST(no_directory_is_made_behind_a_link)
         EXPECT_EQ(make_directory_no_symlinks(linked, 0755), -ELOOP);
 }
 
-/* Any container can create one in its emptyDir, and the pod must be removable all the same. */
+/* Any container can create one in its emptyDir, and the pod must be removable nevertheless. */
 TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
 {
         cleanup_close int dir = test_directory_fd();

@@ -50,7 +50,7 @@ TEST(a_pipe_carries_bytes_and_is_closed_on_exec)
         (void) close(fds[1]);
 }
 
-TEST(nothing_is_left_open_where_descriptors_lack)
+TEST(nothing_is_left_open_when_descriptors_run_out)
 {
         struct rlimit before, few;
         int fds[2], free_before = lowest_free_fd();

@@ -83,7 +83,7 @@ TEST(a_desired_pod_that_is_not_there_is_started)
         forget_pods();
 }
 
-TEST(a_pod_that_is_as_desired_is_left_alone)
+TEST(a_pod_that_is_as_desired_is_not_changed)
 {
         expect_one(&web_yaml, pod("web", "a"),
                    (ActualPod){ .pod = pod("web", "a"), .source = &web_yaml }, "");
@@ -147,7 +147,7 @@ TEST(a_pod_is_stopped_for_the_reason_that_its_source_gives)
         forget_pods();
 }
 
-TEST(a_pod_without_a_reason_runs_on)
+TEST(a_pod_without_a_reason_keeps_running)
 {
         expect_one(NULL, NULL, (ActualPod){ .pod = pod("web", "a"), .source = &api }, "");
         expect_one(NULL, NULL, (ActualPod){ .pod = pod("web", "a"), .source = &orphan }, "");

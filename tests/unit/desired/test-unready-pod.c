@@ -41,7 +41,7 @@ TEST(an_edit_that_was_not_applied_is_not_called_unready)
         expect_why(&status, "the edit is not applied: it cannot start");
 }
 
-TEST(without_such_a_container_the_conditions_say_it)
+TEST(conditions_report_the_absence_of_such_a_container)
 {
         PodStatus status = { 0 };
 

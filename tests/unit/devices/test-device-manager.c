@@ -308,7 +308,7 @@ TEST(admission_fails_by_the_reasons_of_the_kubelet)
         world_done(&world);
 }
 
-TEST(unknown_resource_is_an_error_only_where_it_must_exist)
+TEST(unknown_resource_is_an_error_only_if_it_must_exist)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 1);
@@ -472,7 +472,7 @@ TEST(containers_reuse_the_devices_of_init_containers_but_not_of_one_another)
         world_done(&world);
 }
 
-TEST(each_start_is_prepared_where_the_provider_asks_for_it)
+TEST(each_start_is_prepared_if_the_provider_requires_it)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 2);
@@ -662,7 +662,7 @@ TEST(pods_that_went_while_the_agent_was_down_are_released)
         world_done(&world);
 }
 
-TEST(damaged_checkpoint_is_set_aside_and_the_start_goes_on)
+TEST(damaged_checkpoint_is_set_aside_and_the_start_continues)
 {
         World world = { 0 };
         cleanup_free char *path = NULL, *aside = NULL;

@@ -17,7 +17,7 @@
 #define REMAP(from, to) \
         "{\"type\":\"remapIdentity\",\"prefix\":\"" from "\",\"signedPrefix\":\"" to "\"}"
 
-TEST(a_signature_must_be_for_the_name_that_the_policy_asks_for)
+TEST(a_signature_must_be_for_the_name_that_the_policy_requires)
 {
         static const struct {
                 const char *identity, *image, *reference;

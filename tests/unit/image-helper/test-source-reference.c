@@ -2,7 +2,7 @@
 #include "agent/image-helper/source/source-transfer.h"
 #include "tests/test.h"
 
-TEST(files_of_an_index_are_beside_it)
+TEST(files_of_an_index_are_next_to_it)
 {
         static const struct {
                 const char *url, *suffix, *sibling, *reference;

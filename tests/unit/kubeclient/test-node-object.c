@@ -169,7 +169,7 @@ TEST(changed_condition_has_its_transition_time)
 }
 
 /* As the node problem detector does. */
-TEST(a_read_only_file_system_is_reported_where_there_is_or_was_one)
+TEST(a_read_only_file_system_is_reported_if_there_is_or_was_one)
 {
         Sample sample;
         cleanup_free char *usual = NULL, *known = NULL;

@@ -85,7 +85,7 @@ static const char *list_state(const FetchedWorld *world) {
         return text;
 }
 
-TEST(manifests_of_an_index_are_beside_those_of_the_directory)
+TEST(manifests_of_an_index_are_added_to_those_of_the_directory)
 {
         FetchedWorld world;
 

@@ -155,7 +155,7 @@ TEST(kinds_of_other_groups_are_not_taken_for_those_of_kubernetes)
                     "f: skips Role, which a node does not run; " RUNS);
 }
 
-TEST(definitions_of_any_form_do_no_harm)
+TEST(definitions_of_any_form_are_tolerated)
 {
         static const char *const specs[] = { "", "spec: 1", "spec: {names: []}",
                                              "spec: {names: {kind: 1}, group: x}",

@@ -122,7 +122,7 @@ TEST(annotations_set_app_armor_profiles)
         }
 }
 
-TEST(an_annotation_that_says_what_the_pod_says_changes_nothing)
+TEST(an_annotation_that_agrees_with_the_pod_changes_nothing)
 {
         ManifestObjects objects =
                 parse_pod(APP_ARMOR "c: unconfined",

@@ -56,7 +56,7 @@ TEST(every_reference_leads_to_a_schema)
                 }
 }
 
-TEST(fields_that_are_errors_say_why)
+TEST(fields_that_are_errors_have_a_reason)
 {
         cleanup_free char *text = openapi_schemas_to_json();
         cleanup_json json_t *schemas = text ? json_loads(text, 0, NULL) : NULL;

@@ -91,7 +91,7 @@ TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
         EXPECT(!pod_is_after(world.list[1], world.list[0]));
 }
 
-TEST(a_name_means_no_pod_of_a_source_with_less_to_say)
+TEST(a_name_means_no_pod_of_a_source_with_lower_trust)
 {
         static const bool expected[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
                 /* file, url, index, api: the pod that is meant; by row, the one that names it */

@@ -38,7 +38,7 @@ static const RolloutState two_revisions = { .deadline_usec = DEADLINE * SEC,
                                             .since = SINCE * SEC,
                                             .can_go_back = true };
 
-TEST(a_revision_that_is_not_ready_goes_back_at_its_deadline)
+TEST(a_revision_that_is_not_ready_is_rolled_back_at_its_deadline)
 {
         const RolloutState state = two_revisions;
 
@@ -97,7 +97,7 @@ TEST(nothing_is_decided_about_a_settled_rollout)
         EXPECT_STREQ(decide(state, SINCE + 1000), "continues");
 }
 
-TEST(a_revision_that_must_be_good_in_time_goes_back_though_it_is_ready)
+TEST(a_revision_that_must_be_good_in_time_is_rolled_back_though_it_is_ready)
 {
         RolloutState state = two_revisions;
 

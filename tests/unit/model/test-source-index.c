@@ -37,7 +37,7 @@ TEST(an_index_has_all_that_a_node_needs)
         EXPECT_EQ(index.progress_deadline_seconds, 600);
 }
 
-TEST(an_index_without_files_wants_nothing_and_is_valid)
+TEST(an_index_without_files_is_valid_and_desires_nothing)
 {
         cleanup_with(source_index_done) SourceIndex index = { 0 };
 
@@ -81,7 +81,7 @@ TEST(an_index_names_images_with_their_blobs_and_deltas)
         EXPECT(!source_index_find_image(&index, "example.com/app:2"));
 }
 
-TEST(an_index_with_wrong_images_says_where)
+TEST(an_index_with_invalid_images_is_reported_with_its_place)
 {
         static const struct {
                 const char *text, *error;
@@ -133,7 +133,7 @@ TEST(the_path_of_a_stick_is_in_its_url)
 
 #define ONE(name, size, sum) HEAD "\"files\":[{\"name\":\"" name "\",\"size\":" size "," sum "}]}"
 
-TEST(an_index_that_is_wrong_says_where)
+TEST(an_invalid_index_is_reported_with_its_place)
 {
         static const struct {
                 const char *text, *error;

@@ -280,7 +280,8 @@ static void client_add(Client *client, gnutls_x509_crt_t certificate_consume) {
         gnutls_x509_crt_deinit(certificate_consume);
 }
 
-/* With the certificates that it has, whose first one's key is 'key_consume'; NULL: it has none. */
+/* Uses the client's certificates; 'key_consume' is the key of the first one. NULL: there is none.
+ */
 static void client_start(Client *client, const char *priorities, gnutls_privkey_t key_consume) {
         client->key = key_consume;
         client->code = GNUTLS_E_AGAIN;
@@ -943,7 +944,7 @@ static bool has_signed(Signer *signer, SignedThing thing, gnutls_sign_algorithm_
 }
 
 /* Invalid material changes nothing, and handshakes under way have the certificate of before. */
-TEST(a_handshake_goes_on_while_the_certificate_changes)
+TEST(a_handshake_continues_while_the_certificate_changes)
 {
         cleanup_with(signer_freep) Signer *signer = make_signer_of(0, false);
         cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials =

@@ -75,7 +75,7 @@ TEST(optional_device_can_be_requested_before_it_is_there)
         expect_slots(&two, "a b", "absent-1 absent-2", "a b absent-1>a absent-2>b");
 }
 
-TEST(container_that_had_a_device_gets_no_other_one)
+TEST(container_with_a_device_gets_no_other_one)
 {
         const NodeDeviceConfig config = { .is_optional = true };
 

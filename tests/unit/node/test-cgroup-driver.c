@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-TEST(systemd_is_the_cgroup_driver_where_it_can_be)
+TEST(systemd_is_the_cgroup_driver_if_possible)
 {
         static const struct {
                 const char *configured;

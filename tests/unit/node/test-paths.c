@@ -30,7 +30,7 @@ TEST(options_have_precedence_over_the_configuration)
         EXPECT_STREQ(paths.shim_cgroup, "/pods/mainstay");
 }
 
-TEST(dropins_are_beside_the_configuration_or_in_the_given_directory)
+TEST(dropins_are_next_to_the_configuration_or_in_the_given_directory)
 {
         static const struct {
                 const char *file, *given, *directory;

@@ -73,7 +73,7 @@ TEST(each_amount_that_is_missing_has_the_same_weight)
                       "cd");
 }
 
-TEST(nothing_is_chosen_where_all_pods_are_not_enough)
+TEST(nothing_is_chosen_if_all_pods_are_not_enough)
 {
         PreemptionCandidate all[] = { candidate(QOS_BURSTABLE, 100, 10) };
         const NodeUsage missing = {

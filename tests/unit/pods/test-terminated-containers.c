@@ -56,7 +56,7 @@ TEST(another_attempt_or_a_damaged_line_is_not_found)
         EXPECT(!terminated_containers_find(&none, "web", 3, &found));
 }
 
-TEST(only_pods_whose_containers_may_terminate_for_good_may_complete)
+TEST(only_pods_whose_containers_may_terminate_permanently_may_complete)
 {
         Container own = { .restart_policy = RESTART_POLICY_NEVER }, inherits = { 0 };
         PodSpec spec = { .restart_policy = RESTART_POLICY_ALWAYS,

@@ -184,7 +184,7 @@ TEST(a_terminal_that_does_not_read_misses_output_and_shows_how_much)
         attachment_streams_close(&streams);
 }
 
-TEST(a_session_that_is_gone_harms_nothing)
+TEST(a_session_that_is_gone_is_ignored)
 {
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         AttachmentStreams streams;

@@ -335,7 +335,7 @@ static bool runs_beside(const char *affinity, ObjectSource source, const char *p
         return !strstr(verdict, "ffinity:");
 }
 
-TEST(labels_and_affinity_of_pods_with_less_to_say_do_not_count)
+TEST(labels_and_affinity_of_pods_with_lower_trust_do_not_count)
 {
         static const bool counts[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
                 /* file, url, index, api: the pod; by row, the set */

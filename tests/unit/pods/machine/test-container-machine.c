@@ -423,7 +423,7 @@ TEST(a_killed_container_restarts_unless_the_policy_is_never)
         }
 }
 
-TEST(a_container_that_is_being_killed_can_be_stopped_for_good)
+TEST(a_container_that_is_being_killed_can_be_stopped_permanently)
 {
         start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);

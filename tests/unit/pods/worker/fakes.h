@@ -40,7 +40,7 @@ uint64_t fake_clock_quiet_usec(void);
 /* The fate of a container that is run. */
 typedef enum FakeRun {
         RUN_STARTS,
-        RUN_HANGS,   /* it is being started, for good */
+        RUN_HANGS,   /* its start never ends */
         RUN_FAILS,   /* before the runtime was called */
         RUN_REFUSED, /* by the runtime */
         RUN_EXITS,   /* it starts, and exits with 'exit_code' at once */

@@ -83,7 +83,7 @@ TEST(a_pod_waits_for_a_port_of_the_host_that_another_one_has)
         "}]}}"
 #define CPU(n) ",\"resources\":{\"requests\":{\"cpu\":\"" n "\"}}"
 
-TEST(a_pod_of_an_api_server_that_does_not_fit_fails_for_good)
+TEST(a_pod_of_an_api_server_that_does_not_fit_fails_permanently)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 

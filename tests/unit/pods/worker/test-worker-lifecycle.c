@@ -40,7 +40,8 @@ TEST(a_container_that_ignores_its_stop_signal_is_killed_at_the_end_of_the_grace_
         fake_container("app")->ignores_signal = false;
 }
 
-/* The kubelet: at once, then after 10 s, 20 s, 40 s … of the end. */
+/* The kubelet's delays: the first restart is immediate, the next ones follow 10 s, 20 s, 40 s …
+ * after the exit. */
 TEST(restarts_back_off_and_a_long_run_resets_that)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
@@ -127,7 +128,7 @@ TEST(init_containers_run_one_after_another_and_sidecars_with_the_pod)
         PLAY(node, steps);
 }
 
-TEST(an_init_container_that_fails_for_good_fails_the_pod)
+TEST(an_init_container_that_fails_permanently_fails_the_pod)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -359,7 +360,7 @@ static const struct {
         { "IfNotPresent", IMAGE_MISSING, "Pending | app waiting ErrImagePull" },
 };
 
-TEST(an_image_that_cannot_be_had_is_named_by_the_reason)
+TEST(the_reason_names_the_image_that_is_not_available)
 {
         for (size_t i = 0; i < N_ELEMENTS(image_rows); i++) {
                 cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();

@@ -86,7 +86,7 @@ TEST(a_condition_keeps_the_time_of_its_last_change)
         fake_container("app")->run = RUN_STARTS;
 }
 
-TEST(a_status_has_a_new_version_only_where_it_has_changed)
+TEST(a_status_has_a_new_version_only_if_it_has_changed)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         const PodStatus *first, *second;

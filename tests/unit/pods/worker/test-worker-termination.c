@@ -225,7 +225,7 @@ TEST(pods_that_start_after_others_stop_before_them)
                      "stop app/0 signal 15 kill 5\nteardown\ncleanup of the sandbox\n");
 }
 
-TEST(pods_that_wait_for_one_another_say_so)
+TEST(pods_that_wait_for_one_another_report_it)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
