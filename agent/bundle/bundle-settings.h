@@ -87,6 +87,7 @@ typedef struct BundleConfig {
         bool lacks_pids_controller;
         bool has_app_armor;                 /* the kernel enforces AppArmor */
         const char *app_armor_default;      /* profile for RuntimeDefault; NULL: none is loaded */
+        const char *app_armor_profiles;     /* the list of common/app-armor.h */
         bool has_se_linux;                  /* SELinux is enabled, and a policy is loaded */
         bool has_selinux_labels;            /* the policy defines the labels below */
         const SeLinuxLabelDefaults *labels; /* of containers; NULL: the policy defines none */

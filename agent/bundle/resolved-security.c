@@ -8,6 +8,7 @@
 #include "agent/bundle/seccomp.h"
 #include "agent/model/capability.h"
 #include "agent/model/sysctl.h"
+#include "common/app-armor.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/image-user.h"
@@ -299,6 +300,26 @@ static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *sec
         return security->seccomp ? 0 : -ENOMEM;
 }
 
+/* The runtime passes any name on to the kernel, to which "unconfined" and others mean no profile at
+ * all. Pod Security allows Localhost, and not Unconfined. */
+static int check_app_armor_profile(const BundleConfig *config, const char *name, Error *reterr) {
+        cleanup_free char *mode = NULL;
+        int r = app_armor_find_mode(strna(config->app_armor_profiles), name, &mode);
+
+        if (r == -ENOENT)
+                return error_setf(reterr, ENOENT,
+                                  "Cannot enforce AppArmor: profile \"%s\" is not loaded", name);
+        if (r < 0)
+                return error_setf(reterr, -r, "Cannot enforce AppArmor: cannot read %s: %s",
+                                  strna(config->app_armor_profiles), strerror(-r));
+        if (streq(mode, "unconfined"))
+                return error_setf(reterr, EPERM,
+                                  "Cannot enforce AppArmor: profile \"%s\" confines nothing (%s); "
+                                  "appArmorProfile.type Unconfined requests that",
+                                  name, mode);
+        return 0;
+}
+
 /* appArmorProfile of the container, else of the pod, else RuntimeDefault. */
 static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *security,
                              Error *reterr) {
@@ -320,9 +341,12 @@ static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *s
                                : error_setf(reterr, ENOTSUP,
                                             "Cannot enforce AppArmor: AppArmor is not enabled on "
                                             "the host");
-        security->app_armor_profile =
-                profile->type == PROFILE_UNCONFINED ? "unconfined" : profile->localhost_profile;
-        return 0;
+        if (profile->type == PROFILE_UNCONFINED) {
+                security->app_armor_profile = "unconfined";
+                return 0;
+        }
+        security->app_armor_profile = strna(profile->localhost_profile);
+        return check_app_armor_profile(input->config, security->app_armor_profile, reterr);
 }
 
 /* ---- resolving ---- */

@@ -4,6 +4,7 @@
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/swap.h"
 #include "agent/node/reserved-resources.h"
+#include "common/app-armor.h"
 #include "common/cgroup.h"
 #include "common/selinux.h"
 
@@ -42,6 +43,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .lacks_pids_controller = !cgroup_has_controller("pids"),
                 .has_app_armor = machine->has_app_armor,
                 .app_armor_default = machine->app_armor_default,
+                .app_armor_profiles = app_armor_profiles_path,
                 .has_se_linux = machine->has_se_linux,
                 .has_selinux_labels = machine->has_selinux_labels,
                 .labels = machine->labels.process ? &machine->labels : NULL,

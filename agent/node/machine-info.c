@@ -7,6 +7,7 @@
 #include "agent/bundle/masked-paths.h"
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
+#include "common/app-armor.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/landlock-version.h"
@@ -260,13 +261,10 @@ static bool is_app_armor_enabled(void) {
 
 /* The package contains the profile, and the system loads it before it starts services. */
 static const char *find_app_armor_profile(void) {
-        static const char name[] = "mainstay-container", line[] = "\nmainstay-container (";
-        cleanup_free char *text = NULL;
-        cleanup_close int fd = open("/sys/kernel/security/apparmor/profiles", O_RDONLY | O_CLOEXEC);
+        static const char name[] = "mainstay-container";
+        cleanup_free char *mode = NULL;
 
-        if (fd < 0 || read_stream(fd, MIB, &text, NULL) < 0)
-                return NULL;
-        return strstr(text, line) || strncmp(text, line + 1, strlen(line) - 1) == 0 ? name : NULL;
+        return app_armor_find_mode(app_armor_profiles_path, name, &mode) >= 0 ? name : NULL;
 }
 
 /* A distribution's policy may configure types for containers that it does not define. */

@@ -77,6 +77,20 @@ def test_containers_have_the_apparmor_profile_of_the_package_by_default(machine)
         machine.wait(f"! mainstay get pods | grep -q '^{name}-machine'", f"pod {name} is removed")
 
 
+def test_localhost_profile_of_a_pod_must_be_loaded_and_confine_something(machine):
+    """The kernel takes some names that are no profiles, and confines nothing then."""
+    machine.run("echo 'profile nothing flags=(unconfined) {}' | apparmor_parser -r")
+    for number, name in enumerate(("unconfined", "::unconfined", "&unconfined", "nothing", "missing")):
+        context = {"appArmorProfile": {"type": "Localhost", "localhostProfile": name}}
+        machine.write(f"{MANIFESTS}/bad{number}.yaml", specs.text(specs.pod(f"bad{number}", specs.container(securityContext=context))))
+        machine.wait(f"mainstay describe pod bad{number}-machine | grep -q 'Cannot enforce AppArmor: profile \"{name}\"'",
+                     f"{name} is refused")
+        machine.run(f"rm {MANIFESTS}/bad{number}.yaml")
+    launch(machine, "good", securityContext={"appArmorProfile": {"type": "Localhost", "localhostProfile": "mainstay-container"}})
+    assert machine.run("mainstay exec good-machine -- cat /proc/1/attr/current").strip("\n\0 ") == "mainstay-container (enforce)"
+    machine.run(f"rm {MANIFESTS}/good.yaml")
+
+
 def test_pod_with_user_namespace_sees_its_control_group(machine):
     pod = specs.pod("apart", specs.container(script="exec sleep 100000"), hostUsers=False, hostNetwork=False)
     machine.write(f"{MANIFESTS}/apart.yaml", specs.text(pod))

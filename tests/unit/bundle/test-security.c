@@ -230,10 +230,19 @@ TEST(capabilities_are_combined_as_container_engines_do)
         memset(&container.security_context, 0, sizeof(container.security_context));
 }
 
+static char *write_app_armor_profiles(void) {
+        static const char text[] = "mine (enforce)\nmine (old) (complain)\nfree (unconfined)\n";
+        char *path = path_join(test_directory(), "profiles");
+
+        REQUIRE(write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0600) == 0);
+        return path;
+}
+
 TEST(app_armor_profile_is_refused_without_kernel_support)
 {
         SecurityProfile profile = { .type = PROFILE_LOCALHOST,
                                     .localhost_profile = (char[]){ "mine" } };
+        cleanup_free char *path = write_app_armor_profiles();
         RuntimeSpecInput in = input();
         ContainerSecurity security = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -242,6 +251,7 @@ TEST(app_armor_profile_is_refused_without_kernel_support)
         EXPECT(resolve_container_security(&in, &security, &error) < 0);
         EXPECT_STREQ(error.message, "Cannot enforce AppArmor: AppArmor is not enabled on the host");
         config.has_app_armor = true;
+        config.app_armor_profiles = path;
         security = resolve(&in);
         EXPECT_STREQ(security.app_armor_profile, "mine");
         container_security_done(&security);
@@ -251,6 +261,34 @@ TEST(app_armor_profile_is_refused_without_kernel_support)
         EXPECT(!security.app_armor_profile);
         container_security_done(&security);
         memset(&container.security_context, 0, sizeof(container.security_context));
+}
+
+TEST(app_armor_profile_that_confines_nothing_is_refused)
+{
+        static const char *const names[] = {
+                "unconfined",  "::unconfined", ":root:unconfined",
+                "&unconfined", "&mine",        "mine//&unconfined",
+                "mine (old",   "mine\nmine",   "free",
+                "min",         "mine2",        "",
+        };
+        cleanup_free char *path = write_app_armor_profiles();
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+                SecurityProfile profile = { .type = PROFILE_LOCALHOST,
+                                            .localhost_profile = (char *) (uintptr_t) names[i] };
+                RuntimeSpecInput in = input();
+                ContainerSecurity security = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                config.has_app_armor = true;
+                config.app_armor_profiles = path;
+                pod.spec.security_context.app_armor_profile = &profile;
+                if (resolve_container_security(&in, &security, &error) >= 0)
+                        test_fail(__FILE__, __LINE__, "container_security()", "'%s' is used",
+                                  names[i]);
+                EXPECT(strstr(error_message(&error, 0), "Cannot enforce AppArmor: profile"));
+        }
+        memset(&pod.spec, 0, sizeof(pod.spec));
 }
 
 TEST(app_armor_defaults_to_the_nodes_profile_if_loaded)
