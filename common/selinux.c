@@ -30,14 +30,18 @@ bool selinux_is_enabled(void) {
         return fd >= 0 && read_stream(fd, LABEL_MAX, &label, NULL) >= 0 && strchr(label, ':');
 }
 
-/* An empty string resets the label. */
+/* An empty string resets the label. The kernel takes a page of a longer one. */
 static int write_own_process_label(const char *path, const char *label) {
-        cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
         const char *value = label ? label : "";
+        size_t size = strlen(value) + 1;
+        cleanup_close int fd = -EBADF;
 
+        if (size > LABEL_MAX)
+                return -EINVAL;
+        fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        return write(fd, value, strlen(value) + 1) < 0 ? -errno : 0;
+        return write(fd, value, size) < 0 ? -errno : 0;
 }
 
 /* selinuxfs offers the same, but a confined service cannot write to it. The label is validated by

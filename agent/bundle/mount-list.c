@@ -14,12 +14,16 @@
 #include <inttypes.h>
 
 /* fstab(5): blanks in a field are written in octal. No field here starts with '#'. */
-static void put_fstab_field(FILE *out, const char *text) {
+static void put_fstab_text(FILE *out, const char *text) {
         for (const char *c = text; *c; c++)
                 if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
                         (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
                 else
                         (void) fputc(*c, out);
+}
+
+static void put_fstab_field(FILE *out, const char *text) {
+        put_fstab_text(out, text);
         (void) fputc(' ', out);
 }
 
@@ -29,13 +33,18 @@ void fstab_put_users(FILE *out, const char *users) {
 }
 
 void fstab_put_context(FILE *out, const char *label) {
-        if (label)
-                (void) fprintf(out, ",context=\"%s\"", label);
+        if (!label)
+                return;
+        (void) fputs(",context=\"", out);
+        put_fstab_text(out, label);
+        (void) fputc('"', out);
 }
 
 void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label) {
         put_fstab_field(out, path);
-        (void) fprintf(out, "none none x-mainstay.label=\"%s\"", label);
+        (void) fputs("none none x-mainstay.label=\"", out);
+        put_fstab_text(out, label);
+        (void) fputc('"', out);
         if (volume)
                 (void) fprintf(out, ",x-mainstay.volume=%s", volume);
         (void) fprintf(out, " 0 0\n");

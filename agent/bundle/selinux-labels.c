@@ -336,9 +336,12 @@ static int compute_container_labels(const BundleConfig *config, const Pod *pod,
                              *options = effective_selinux_options(pod, container);
         int r = 0;
 
-        if (of_pod && strna(of_pod->level)[0])
+        if (of_pod && strna(of_pod->level)[0]) {
                 level = of_pod->level;
-        if (options)
+                r = check_selinux_options(config, &(SeLinuxOptions){ .level = of_pod->level },
+                                          reterr);
+        }
+        if (r >= 0 && options)
                 r = check_selinux_options(config, options, reterr);
         if (r >= 0)
                 r = compose_selinux_label(config->labels, options, level, ret);

@@ -121,3 +121,13 @@ TEST(a_missing_path_is_an_error)
 
         EXPECT_EQ(selinux_label_tree(path, new_label), -ENOENT);
 }
+
+/* The kernel would judge the first page of it only. */
+TEST(a_label_that_is_longer_than_a_page_is_not_valid)
+{
+        char label[5000];
+
+        memset(label, 'c', sizeof(label));
+        label[sizeof(label) - 1] = '\0';
+        EXPECT_EQ(selinux_check_label(label), -EINVAL);
+}

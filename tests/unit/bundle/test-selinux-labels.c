@@ -246,6 +246,31 @@ TEST(selinux_level_is_checked_as_in_container_engines)
                      "seLinuxOptions: the format of 'level' \"x\" is not correct");
 }
 
+/* Also if only its level counts, because the container has options of its own. */
+TEST(selinux_level_of_the_pod_is_checked_under_options_of_a_container)
+{
+        SeLinuxOptions of_pod = { .level = WORD("s0\"\n/etc none none x-mainstay.group=1 0 0\n") };
+        SeLinuxOptions own = { .type = WORD("other_t") };
+        cleanup_with(selinux_labels_done) SeLinuxLabels labels = { 0 };
+        cleanup_free char *shared_label = NULL;
+
+        world_init("one");
+        set_level("s0:c3,c700\n");
+        pod.spec.security_context.se_linux_options = &of_pod;
+        for (size_t i = 0; i < pod.spec.containers.n; i++) {
+                containers[i].security_context.se_linux_options = i > 0 ? &own : NULL;
+                EXPECT_EQ(selinux_container_labels(&config, &pod, &containers[i], &labels, NULL),
+                          -EINVAL);
+                EXPECT(!labels.file && !labels.process);
+        }
+        EXPECT_EQ(selinux_shared_label(&config, &pod, NULL, &shared_label), 0);
+        EXPECT(!shared_label);
+        of_pod.level = WORD("s0:c5,c6");
+        of_pod.user = WORD("not a user");
+        expect_labels(&containers[1], "system_u:system_r:other_t:s0:c5,c6",
+                      "system_u:object_r:container_file_t:s0:c5,c6");
+}
+
 static int knows_all_but_alien(const char *label) {
         return strstr(label, "alien_t") ? -EINVAL : 0;
 }
