@@ -256,8 +256,11 @@ int curl_transfer_init(CurlTransfer *transfer, CURL *easy, const CurlTransferSpe
 
 int curl_transfer_add_header(CurlTransfer *transfer, const char *line) {
         const CurlLibrary *curl = curl_library(NULL);
-        struct curl_slist *longer = curl->slist_append(transfer->headers, line);
+        struct curl_slist *longer;
 
+        if (line[strcspn(line, "\r\n")])
+                return -EINVAL;
+        longer = curl->slist_append(transfer->headers, line);
         if (!longer)
                 return -ENOMEM;
         transfer->headers = longer;

@@ -55,8 +55,8 @@ int curl_transfer_init(CurlTransfer *transfer, CURL *easy, const CurlTransferSpe
 /* Erases and frees the headers, after the handle has been reset or freed. */
 void curl_transfer_done(CurlTransfer *transfer);
 
-/* "Name: value"; "Name;" for an empty one; "Name:" for none if libcurl would send one. 0 or
- * -ENOMEM. */
+/* "Name: value"; "Name;" for an empty one; "Name:" for none if libcurl would send one. 0; -EINVAL
+ * for more than one line, which libcurl would send as they are; -ENOMEM. */
 int curl_transfer_add_header(CurlTransfer *transfer, const char *line);
 
 /* TLS 1.2 or later. The descriptors of 'tls' must stay open until the transfer has ended. */

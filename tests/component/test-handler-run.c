@@ -288,6 +288,32 @@ TEST(headers_are_sent_as_by_the_kubelet)
         world_done(&world);
 }
 
+TEST(a_header_with_a_line_break_is_not_sent)
+{
+        static const char *const values[] = { "a\r\nX-Injected: b", "a\n\nGET /ok HTTP/1.1", "\r",
+                                              "a\x7f" };
+        static const char *const names[] = { "X-A", "Host", "User-Agent", "Accept" };
+        World world;
+
+        world_init(&world, serve_http);
+        for (size_t i = 0; i < N_ELEMENTS(values) * N_ELEMENTS(names); i++) {
+                const char *name = names[i / N_ELEMENTS(values)];
+                HttpHeader header = { (char *) (uintptr_t) name,
+                                      (char *) (uintptr_t) values[i % N_ELEMENTS(values)] };
+                HttpGetAction http = { .path = (char[]){ "echo" },
+                                       .port = { .text = (char[]){ "web" } },
+                                       .http_headers = { &header, 1 } };
+
+                for (int is_hook = 0; is_hook < 2; is_hook++) {
+                        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC,
+                                        is_hook);
+                        EXPECT_EQ(world.result, HANDLER_FAILED);
+                        EXPECT(strstr(world.message, "net/http: invalid header field value for"));
+                }
+        }
+        world_done(&world);
+}
+
 TEST(certificates_are_not_verified)
 {
         HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };

@@ -96,6 +96,16 @@ static const char *first_handler_header(const HttpGetAction *http, const char *n
         return NULL;
 }
 
+/* Go's HTTP client sends no request with such a value; libcurl would send the lines behind it as
+ * they are: another header, a body, or another request. */
+static const HttpHeader *find_invalid_header(const HttpGetAction *http) {
+        for (size_t i = 0; i < http->http_headers.n; i++)
+                for (const char *p = strna(http->http_headers.items[i].value); *p; p++)
+                        if (((unsigned char) *p < ' ' && *p != '\t') || *p == 0x7f)
+                                return &http->http_headers.items[i];
+        return NULL;
+}
+
 /* Names are sent as the kubelet sends them: x-forwarded-for as X-Forwarded-For. */
 static void canonicalize_header_name(char *name) {
         bool is_first = true;
@@ -185,6 +195,7 @@ static void send_handler_request(HandlerRun *run) {
 
 void handler_begin_http(HandlerRun *run) {
         const HttpGetAction *http = run->spec.handler->http_get;
+        const HttpHeader *invalid = find_invalid_header(http);
         int64_t port = handler_run_find_port(run, &http->port);
 
         if (port == 0)
@@ -197,8 +208,13 @@ void handler_begin_http(HandlerRun *run) {
         }
         run->url = format_handler_url(http->scheme == URI_SCHEME_HTTPS ? "https" : "http",
                                       http->host ? http->host : run->address, port, http->path);
-        if (run->url)
-                send_handler_request(run);
-        else
+        if (!run->url)
                 handler_run_finish_deferred(run, HANDLER_ERROR, "out of memory");
+        else if (invalid)
+                handler_run_finish_deferred(
+                        run, HANDLER_FAILED,
+                        "Get \"%s\": net/http: invalid header field value for \"%s\"", run->url,
+                        invalid->name);
+        else
+                send_handler_request(run);
 }

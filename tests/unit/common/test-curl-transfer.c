@@ -4,6 +4,8 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
+#include <errno.h>
+
 TEST(equal_failures_have_equal_explanations)
 {
         static const struct {
@@ -39,4 +41,15 @@ TEST(equal_failures_have_equal_explanations)
                 EXPECT_STREQ(curl_transfer_explain(&transfer, cases[i].code),
                              cases[i].expected ?: curl_library(NULL)->easy_strerror(cases[i].code));
         }
+}
+
+TEST(header_of_several_lines_is_refused)
+{
+        static const char *const lines[] = { "X-A: b\r\nX-C: d", "X-A: b\n", "X-A: b\r" };
+        CurlTransfer transfer = { 0 };
+
+        REQUIRE(curl_library(NULL));
+        for (size_t i = 0; i < N_ELEMENTS(lines); i++)
+                EXPECT_EQ(curl_transfer_add_header(&transfer, lines[i]), -EINVAL);
+        EXPECT(!transfer.headers);
 }
