@@ -174,7 +174,7 @@ static int build_secret_opener(Agent *agent) {
         if (r >= 0)
                 r = secret_opener_new(
                         &(SecretOpenerConfig){ .event = agent->event,
-                                               .helper_path = agent->paths.image_helper,
+                                               .helper_path = agent->paths.secret_helper,
                                                .identity = agent->identity,
                                                .on_opened = on_secret_opened,
                                                .userdata = agent },

@@ -373,26 +373,26 @@ static void encrypt_payload(const uint8_t *key, const uint8_t *data, size_t leng
 /* ---- decryption ---- */
 
 static bool unwrap_file_key(const AgeStanza *stanza, const AgeKey *identity,
-                            uint8_t ret[FILE_KEY_SIZE]) {
+                            const AgeKey *recipient, uint8_t ret[FILE_KEY_SIZE]) {
         static const uint8_t nonce[CHACHA_NONCE_SIZE];
         uint8_t key[CHACHA_KEY_SIZE];
-        AgeKey recipient;
-        bool is_open;
-
-        age_identity_recipient(identity, &recipient);
-        is_open = derive_wrapping_key(identity->bytes, stanza->share, stanza->share,
-                                      recipient.bytes, key) &&
-                  open_bytes(key, nonce, stanza->body, FILE_KEY_SIZE, ret);
+        bool is_open = derive_wrapping_key(identity->bytes, stanza->share, stanza->share,
+                                           recipient->bytes, key) &&
+                       open_bytes(key, nonce, stanza->body, FILE_KEY_SIZE, ret);
         explicit_bzero(key, sizeof(key));
         return is_open;
 }
 
 static int find_file_key(const AgeHeader *header, const AgeKey *identities, size_t n,
                          uint8_t ret[FILE_KEY_SIZE], Error *reterr) {
-        for (size_t i = 0; i < header->n_stanzas; i++)
-                for (size_t j = 0; j < n; j++)
-                        if (unwrap_file_key(&header->stanzas[i], &identities[j], ret))
+        for (size_t i = 0; i < n; i++) {
+                AgeKey recipient;
+
+                age_identity_recipient(&identities[i], &recipient);
+                for (size_t j = 0; j < header->n_stanzas; j++)
+                        if (unwrap_file_key(&header->stanzas[j], &identities[i], &recipient, ret))
                                 return 0;
+        }
         return error_setf(reterr, ENOKEY,
                           "is encrypted for %zu recipients of X25519, and none of them is an "
                           "identity of this node",

@@ -291,7 +291,7 @@ Child *child_free(Child *child) {
         sd_event_source_disable_unref(child->error_source);
         close_fd(child->output_fd);
         close_fd(child->error_fd);
-        buffer_done(&child->output);
+        buffer_erase(&child->output); /* it may be a secret */
         free(child);
         return NULL;
 }

@@ -47,6 +47,7 @@ OF_MODULES = {
     "report": ["report", "flash"],
     "source": SOURCES,
     "secrets": ["secrets*", "canaries", "object_sources", "index_source", "apiserver_cache", "apiserver_offline", "apiserver_objects", "other_cluster"],
+    "secret-helper": ["secrets*", "canaries", "takeover"],
     "cli": COMMANDS,
     "image-helper": [*IMAGES, *SOURCES],
     "kubelet": ["kubelet"],

@@ -33,6 +33,7 @@ PARSERS = {
     "JSON of an API server": ["agent/kubeclient/json-*.c", "agent/model/status-condition.c"],
     "references of images": ["agent/image/image-reference.c"],
     "indexes of manifests": ["agent/model/source-index.c"],
+    "encrypted values of Secrets": ["common/age-file.c", "agent/secret-helper/secret-open.c", "common/systemd-credential.c"],
     "indexes, manifests and configurations of images": ["agent/image-helper/pull/image-manifest.c", "agent/image-helper/pull/image-config.c"],
     "archives of images": ["agent/image-helper/archive/catalog-docker.c", "agent/image-helper/archive/catalog-oci.c",
                            "agent/image-helper/archive/catalog.c:catalog_add_take,catalog_take_config,catalog_read_config,catalog_read"],

@@ -10,7 +10,6 @@
 #include "agent/image-helper/process/safe-message.h"
 #include "agent/image-helper/pull/platform.h"
 #include "agent/image-helper/pull/pull.h"
-#include "agent/image-helper/secret/secret-open.h"
 #include "agent/image-helper/signature/signature-gate.h"
 #include "agent/image-helper/source/image-collect.h"
 #include "agent/image-helper/source/image-fetch.h"
@@ -76,9 +75,6 @@ static const char usage[] =
         "                                standard input\n"
         "  report                        send a report, which is read from standard input with its "
         "settings\n"
-        "  secret                        decrypt values of a Secret, which are read from standard "
-        "input\n"
-        "                                with identities, to standard output\n"
         "\n"
         "  --help  --version\n";
 
@@ -445,13 +441,6 @@ static _Noreturn void verb_report(void) {
         _exit(run_report());
 }
 
-static _Noreturn void verb_secret(void) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = decrypt_secret(STDIN_FILENO, STDOUT_FILENO, &error);
-
-        _exit(report_outcome(r, &error));
-}
-
 static int run_image_verb(int argc, char **argv) {
         cleanup_with(store_freep) Store *store = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -463,8 +452,6 @@ static int run_image_verb(int argc, char **argv) {
                 return verb_source();
         if (streq(verb, "report") && optind == argc)
                 verb_report();
-        if (streq(verb, "secret") && optind == argc)
-                verb_secret();
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))

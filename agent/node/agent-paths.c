@@ -33,6 +33,7 @@ void agent_paths_done(AgentPaths *paths) {
         free(paths->shim);
         free(paths->connector);
         free(paths->image_helper);
+        free(paths->secret_helper);
         free(paths->node_api);
         free(paths->plugin_host);
 }
@@ -303,6 +304,9 @@ int agent_paths_find_programs(AgentPaths *paths) {
                 return r;
         r = find_program(is_launched ? "launch/mainstay-image" : "mainstay-image",
                          &paths->image_helper);
+        if (r < 0)
+                return r;
+        r = find_program("mainstay-secret", &paths->secret_helper);
         if (r < 0)
                 return r;
         r = find_program(is_launched ? "launch/mainstay-plugins" : "mainstay-plugins",

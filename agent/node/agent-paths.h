@@ -30,6 +30,7 @@ typedef struct AgentPaths {
         char *shim;
         char *connector; /* mainstay-shim, for connections in network namespaces of pods */
         char *image_helper;
+        char *secret_helper;
         char *node_api;
         char *plugin_host; /* mainstay-plugins */
 } AgentPaths;

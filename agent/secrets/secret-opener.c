@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/secrets/secret-opener.h"
 
-#include "agent/model/json-memfd.h"
 #include "agent/secrets/credential.h"
-#include "common/base64.h"
+#include "agent/secrets/opening-protocol.h"
+#include "common/array.h"
 #include "common/buffer.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
-#include "common/json-text.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/memfd.h"
 #include "common/text.h"
+#include "common/utf8.h"
 
 #define OPEN_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define RETRY_USEC        (10 * USEC_PER_SEC)
-#define OUTPUT_BYTES_MAX  (2 * OBJECT_BYTES_MAX)
+#define OUTPUT_BYTES_MAX  (2 * (size_t) OPENING_BYTES_MAX)
 
 enum {
-        OPENED_AT_ONCE_MAX = 4
+        CHILDREN_MAX = 4
 };
 
 typedef enum SecretState {
-        SECRET_WAITING, /* for its turn, or for the identity of the node */
+        SECRET_WAITING, /* for its turn, or for the identities of the node */
         SECRET_OPENING,
         SECRET_OPEN,
+        SECRET_OPENABLE, /* only checked: the values were forgotten */
         SECRET_FAILED,
         N_SECRET_STATES,
 } SecretState;
 
 static const char *const secret_state_names[N_SECRET_STATES] = {
-        [SECRET_WAITING] = "waiting",
-        [SECRET_OPENING] = "opening",
-        [SECRET_OPEN] = "open",
-        [SECRET_FAILED] = "failed",
+        [SECRET_WAITING] = "waiting",   [SECRET_OPENING] = "opening", [SECRET_OPEN] = "open",
+        [SECRET_OPENABLE] = "openable", [SECRET_FAILED] = "failed",
 };
 
 typedef struct OpenedSecret OpenedSecret;
@@ -42,17 +42,37 @@ struct OpenedSecret {
         OpenedSecret *next;
         SecretOpener *opener;
         SecretState state;
-        DataObject *object; /* a copy; its values are opened one after another */
-        Child *child;
-        size_t value; /* of a credential: the one that is being opened */
+        DataObject *object; /* a copy; its values are replaced by those in clear */
+        Child *child;       /* for a credential */
+        size_t value;       /* the credential that is being opened */
+        bool is_check;      /* no pod needs it */
+        bool is_alone; /* an opening of several Secrets has failed, maybe because of this one */
         Error error;
         uint64_t failed_at; /* boot time */
+};
+
+typedef struct BatchEntry {
+        OpenedSecret *secret; /* NULL: manifests do not have it any more */
+        size_t n_values;
+} BatchEntry;
+
+/* The values of age of these Secrets are opened by one process. */
+typedef struct SecretBatch SecretBatch;
+struct SecretBatch {
+        SecretBatch *next;
+        SecretOpener *opener;
+        Child *child;
+        BatchEntry *entries;
+        size_t n_entries;
+        size_t n_values;
+        Buffer values; /* of the request */
 };
 
 struct SecretOpener {
         SecretOpenerConfig config;
         OpenedSecret *secrets;
-        size_t n_opening;
+        SecretBatch *batches;
+        size_t n_children;
         sd_event_source *turn_source; /* starts what waits, and reports what has ended */
         bool has_ended;               /* since the last report */
 };
@@ -62,8 +82,11 @@ struct SecretOpener {
 static OpenedSecret *opened_secret_free(OpenedSecret *secret) {
         if (!secret)
                 return NULL;
-        if (secret->state == SECRET_OPENING)
-                secret->opener->n_opening--;
+        list_foreach(batch, secret->opener->batches)
+                for (size_t i = 0; i < batch->n_entries; i++)
+                        if (batch->entries[i].secret == secret)
+                                batch->entries[i].secret = NULL;
+        secret->opener->n_children -= secret->child != NULL;
         child_free(secret->child);
         data_object_free(secret->object);
         error_done(&secret->error);
@@ -112,158 +135,365 @@ static int add_secret(SecretOpener *opener, const DataObject *object, OpenedSecr
         return 0;
 }
 
-/* ---- opening ---- */
-
-static void continue_secret(OpenedSecret *secret);
+/* ---- the end of an opening ---- */
 
 static void schedule_turn(SecretOpener *opener) {
         (void) sd_event_source_set_enabled(opener->turn_source, SD_EVENT_ONESHOT);
 }
 
-static void set_secret_state(OpenedSecret *secret, SecretState state) {
-        SecretOpener *opener = secret->opener;
-
-        opener->n_opening -= secret->state == SECRET_OPENING;
-        opener->n_opening += state == SECRET_OPENING;
-        secret->state = state;
+static void set_waiting(OpenedSecret *secret) {
+        secret->state = SECRET_WAITING;
+        schedule_turn(secret->opener);
 }
 
+static void forget_opened_values(DataObject *object) {
+        for (size_t i = 0; i < object->values.n; i++) {
+                ObjectValue *value = &object->values.items[i];
+
+                if (value->seal != OBJECT_VALUE_CLEAR)
+                        continue;
+                explicit_bzero(value->bytes, value->length);
+                value->length = 0;
+        }
+}
+
+/* The message is kept for each pod that needs the Secret; the same one is reported once. */
 static void fail_secret(OpenedSecret *secret, int r, Error *error) {
         cleanup_free char *label = data_object_label(secret->object);
         bool is_known;
 
+        secret->state = SECRET_FAILED;
+        if (secret->is_check)
+                forget_opened_values(secret->object);
+        schedule_turn(secret->opener);
         (void) error_setf(error, -r, "%s", strerror(-r));
         is_known = streq_ptr(secret->error.message, error->message);
         error_move(&secret->error, error);
         secret->failed_at = now_boottime_usec();
-        if (is_known)
+        if (is_known || secret->is_check)
                 return;
         log_warning("Cannot open %s: %s", strna(label), strna(secret->error.message));
         secret->opener->has_ended = true;
 }
 
-/* The message is kept for each pod that needs the Secret; the same one is reported once. */
-static void end_secret(OpenedSecret *secret, int r, Error *error) {
-        set_secret_state(secret, r < 0 ? SECRET_FAILED : SECRET_OPEN);
-        if (r < 0)
-                fail_secret(secret, r, error);
-        else {
-                error_done(&secret->error);
-                secret->opener->has_ended = true;
+static void succeed_secret(OpenedSecret *secret) {
+        error_done(&secret->error);
+        if (secret->is_check) {
+                secret->state = SECRET_OPENABLE;
+                forget_opened_values(secret->object);
+                return;
         }
+        secret->state = SECRET_OPEN;
+        secret->opener->has_ended = true;
         schedule_turn(secret->opener);
 }
 
-static void replace_value(ObjectValue *value, char *bytes, size_t length) {
+static int replace_value(ObjectValue *value, const char *bytes, size_t length) {
+        char *copy = malloc(length + 1);
+
+        if (!copy)
+                return -ENOMEM;
+        memcpy(copy, bytes, length);
+        copy[length] = '\0';
         free(value->bytes);
-        value->bytes = bytes;
+        value->bytes = copy;
         value->length = length;
         value->seal = OBJECT_VALUE_CLEAR;
-}
-
-/* The next value in the output of the helper: its length, a newline, its bytes. */
-static int take_value(const char **text, const char *end, ObjectValue *value) {
-        const char *start = *text;
-        char *number_end;
-        unsigned long long length = strtoull(start, &number_end, 10);
-        cleanup_free char *bytes = NULL;
-
-        if (number_end == start || number_end >= end || *number_end != '\n' ||
-            length > (size_t) (end - number_end - 1))
-                return -EBADMSG;
-        bytes = calloc(1, (size_t) length + 1);
-        if (!bytes)
-                return -ENOMEM;
-        memcpy(bytes, number_end + 1, (size_t) length);
-        *text = number_end + 1 + length;
-        replace_value(value, TAKE_PTR(bytes), (size_t) length);
         return 0;
 }
 
-static void on_age_opened(const ChildResult *result, void *userdata) {
-        OpenedSecret *secret = userdata;
-        const char *text = result->output, *end = text + result->output_length;
-        cleanup_error Error error = ERROR_NULL;
-        int r = child_explain(result, "mainstay-image", &error);
+/* ---- values of age ---- */
 
-        secret->child = NULL;
-        for (size_t i = 0; r >= 0 && i < secret->object->values.n; i++)
-                if (secret->object->values.items[i].seal == OBJECT_VALUE_AGE) {
-                        r = take_value(&text, end, &secret->object->values.items[i]);
-                        if (r < 0)
-                                (void) error_setf(&error, -r,
-                                                  "the output of mainstay-image is not complete");
-                }
-        if (r < 0)
-                end_secret(secret, r == -ENOMEM ? r : -EKEYREJECTED, &error);
-        else
-                continue_secret(secret);
+static size_t find_sealed_value(const DataObject *object, ObjectValueSeal seal, size_t i) {
+        while (i < object->values.n && object->values.items[i].seal != seal)
+                i++;
+        return i;
 }
 
-static json_t *encode_bytes(const void *data, size_t length) {
-        cleanup_free char *text = malloc((length + 2) / 3 * 4 + 1);
+#define object_foreach_age_value(value, object)                            \
+        for (const ObjectValue *value = (object)->values.items;            \
+             value < (object)->values.items + (object)->values.n; value++) \
+                if (value->seal == OBJECT_VALUE_AGE)
 
-        if (!text)
+static bool awaits_age(const OpenedSecret *secret) {
+        return secret->state == SECRET_WAITING &&
+               find_sealed_value(secret->object, OBJECT_VALUE_AGE, 0) < secret->object->values.n;
+}
+
+static SecretBatch *secret_batch_free(SecretBatch *batch) {
+        if (!batch)
                 return NULL;
-        base64_encode(data, length, text);
-        return json_string(text);
+        if (batch->child) {
+                batch->opener->n_children--;
+                child_free(batch->child);
+        }
+        buffer_done(&batch->values);
+        free(batch->entries);
+        free(batch);
+        return NULL;
+}
+DEFINE_CLEANUP(SecretBatch *, secret_batch_free)
+
+typedef struct OpenedValues {
+        const char *at, *end;
+} OpenedValues;
+
+/* 0 with the next value, or -EKEYREJECTED with the message of the helper; -EBADMSG: there is none.
+ */
+static int take_opened_value(OpenedValues *from, const char **ret, size_t *ret_length,
+                             Error *reterr) {
+        OpenedHeader header;
+        char message[OPENING_MESSAGE_MAX + 1];
+
+        if ((size_t) (from->end - from->at) < sizeof(header))
+                return -EBADMSG;
+        memcpy(&header, from->at, sizeof(header));
+        from->at += sizeof(header);
+        if (header.length > (size_t) (from->end - from->at) ||
+            (header.error && header.length > OPENING_MESSAGE_MAX))
+                return -EBADMSG;
+        *ret = from->at;
+        *ret_length = header.length;
+        from->at += header.length;
+        if (!header.error)
+                return 0;
+        memcpy(message, *ret, header.length);
+        message[header.length] = '\0';
+        utf8_sanitize(message);
+        return error_setf(reterr, EKEYREJECTED, "%s", message);
 }
 
-static int open_helper_request(const DataObject *object, const AgeKey *keys, size_t n) {
-        cleanup_json json_t *identities = json_array(), *values = json_array(), *request = NULL;
+/* The Secret is NULL, or gets its values. -EKEYREJECTED with a message if one cannot be opened;
+ * -EBADMSG: the output ends before. */
+static int take_secret(OpenedValues *from, const BatchEntry *entry, Error *reterr) {
+        OpenedSecret *secret = entry->secret;
+        size_t place = 0;
+        int result = 0;
 
-        for (size_t i = 0; i < n; i++)
-                if (json_array_append_new(identities, encode_bytes(keys[i].bytes, AGE_KEY_SIZE)) <
-                    0)
-                        return -ENOMEM;
-        for (size_t i = 0; i < object->values.n; i++) {
-                const ObjectValue *value = &object->values.items[i];
+        for (size_t i = 0; i < entry->n_values; i++, place++) {
+                cleanup_error Error error = ERROR_NULL;
+                const char *bytes;
+                size_t length;
+                int r = take_opened_value(from, &bytes, &length, &error);
 
-                if (value->seal == OBJECT_VALUE_AGE &&
-                    json_array_append_new(values,
-                                          json_pack("{s:s, s:o}", "name", value->key, "data",
-                                                    encode_bytes(value->bytes, value->length))) < 0)
+                if (r == -EBADMSG)
+                        return r;
+                if (!secret)
+                        continue;
+                place = find_sealed_value(secret->object, OBJECT_VALUE_AGE, place);
+                if (r >= 0)
+                        r = replace_value(&secret->object->values.items[place], bytes, length);
+                if (r < 0 && result >= 0) {
+                        result = error_prefixf(&error, r, "%s",
+                                               secret->object->values.items[place].key);
+                        error_move(reterr, &error);
+                }
+        }
+        return result;
+}
+
+/* The process has crashed or was killed: the others of a batch do not suffer from one of them. */
+static void end_failed_batch(SecretBatch *batch, size_t first, const Error *error) {
+        for (size_t i = first; i < batch->n_entries; i++) {
+                OpenedSecret *secret = batch->entries[i].secret;
+                cleanup_error Error copy = ERROR_NULL;
+
+                if (!secret)
+                        continue;
+                secret->is_alone = true;
+                if (batch->n_entries > 1) {
+                        set_waiting(secret);
+                        continue;
+                }
+                (void) error_setf(&copy, EKEYREJECTED, "%s", error_message(error, -EBADMSG));
+                fail_secret(secret, -EKEYREJECTED, &copy);
+        }
+}
+
+static void end_batch(SecretBatch *batch, const ChildResult *result) {
+        OpenedValues values = { result->output, result->output + result->output_length };
+        cleanup_error Error failure = ERROR_NULL;
+        size_t i = 0;
+        int r = child_explain(result, "mainstay-secret", &failure);
+
+        for (; r >= 0 && i < batch->n_entries; i++) {
+                OpenedSecret *secret = batch->entries[i].secret;
+                cleanup_error Error error = ERROR_NULL;
+
+                r = take_secret(&values, &batch->entries[i], &error);
+                if (r == -EBADMSG)
+                        break;
+                if (secret && r < 0)
+                        fail_secret(secret, r, &error);
+                else if (secret)
+                        set_waiting(secret); /* there may be a credential */
+                r = 0;
+        }
+        if (r == -EBADMSG)
+                (void) error_setf(&failure, EBADMSG,
+                                  "the output of mainstay-secret is not complete");
+        if (r < 0)
+                end_failed_batch(batch, i, &failure);
+}
+
+static void on_batch_done(const ChildResult *result, void *userdata) {
+        SecretBatch *batch = userdata;
+        SecretOpener *opener = batch->opener;
+
+        batch->child = NULL;
+        opener->n_children--;
+        LIST_REMOVE(opener->batches, batch);
+        end_batch(batch, result);
+        secret_batch_free(batch);
+        schedule_turn(opener);
+}
+
+/* 1, or 0 if the request would be too large with this Secret. */
+static int add_secret_to_batch(SecretBatch *batch, OpenedSecret *secret) {
+        const DataObject *object = secret->object;
+        size_t bytes = batch->values.length, n = 0;
+        BatchEntry *entry;
+
+        object_foreach_age_value(value, object) {
+                bytes += sizeof(uint32_t) + value->length;
+                n++;
+        }
+        if (batch->n_entries > 0 &&
+            (secret->is_alone || batch->entries[0].secret->is_alone || bytes > OPENING_BYTES_MAX ||
+             batch->n_values + n > OPENING_VALUES_MAX))
+                return 0;
+        object_foreach_age_value(value, object) {
+                uint32_t length = (uint32_t) value->length;
+
+                if (buffer_append(&batch->values, &length, sizeof(length), SIZE_MAX) < 0 ||
+                    buffer_append(&batch->values, value->bytes, value->length, SIZE_MAX) < 0)
                         return -ENOMEM;
         }
-        request = json_pack("{s:O, s:O}", "identities", identities, "values", values);
-        return json_memfd_open(request, "secret");
+        entry = ARRAY_APPEND(batch->entries, batch->n_entries);
+        if (!entry)
+                return -ENOMEM;
+        *entry = (BatchEntry){ secret, n };
+        batch->n_values += n;
+        return 1;
 }
 
-static int start_helper(OpenedSecret *secret, const AgeKey *keys, size_t n, Error *reterr) {
-        const SecretOpenerConfig *config = &secret->opener->config;
-        cleanup_close int request = open_helper_request(secret->object, keys, n);
+static int open_request(const SecretBatch *batch, const AgeKey *keys, size_t n) {
+        const OpeningRequest header = { .n_identities = (uint32_t) n,
+                                        .n_values = (uint32_t) batch->n_values };
+        cleanup_with(buffer_erase) Buffer request = { 0 };
+
+        if (!buffer_reserve(&request, sizeof(header) + n * sizeof(*keys) + batch->values.length) ||
+            buffer_append(&request, &header, sizeof(header), SIZE_MAX) < 0 ||
+            buffer_append(&request, keys, n * sizeof(*keys), SIZE_MAX) < 0 ||
+            buffer_append(&request, batch->values.data, batch->values.length, SIZE_MAX) < 0)
+                return -ENOMEM;
+        return memfd_open("secret", request.data, request.length);
+}
+
+static int start_helper(SecretBatch *batch, const AgeKey *keys, size_t n, Error *reterr) {
+        const SecretOpenerConfig *config = &batch->opener->config;
+        cleanup_close int request = open_request(batch, keys, n);
         cleanup_free char *helper = strdup(config->helper_path);
-        char verb[] = "secret";
 
         if (request < 0 || !helper)
                 return request < 0 ? request : -ENOMEM;
         return child_spawn(config->event,
-                           &(ChildSpec){ .argv = (char *[]){ helper, verb, NULL },
+                           &(ChildSpec){ .argv = (char *[]){ helper, NULL },
                                          .output_max = OUTPUT_BYTES_MAX,
                                          .timeout_usec = OPEN_TIMEOUT_USEC,
                                          .input_fd = request },
-                           on_age_opened, secret, &secret->child, reterr);
+                           on_batch_done, batch, &batch->child, reterr);
 }
+
+static int collect_waiting_secrets(SecretOpener *opener, SecretBatch *batch) {
+        int r = 0;
+
+        list_foreach(secret, opener->secrets) {
+                if (!awaits_age(secret))
+                        continue;
+                r = add_secret_to_batch(batch, secret);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* One process for all that wait. */
+static int start_batch(SecretOpener *opener, const AgeKey *keys, size_t n, Error *reterr) {
+        cleanup_with(secret_batch_freep) SecretBatch *batch = calloc(1, sizeof(*batch));
+        int r;
+
+        if (!batch)
+                return -ENOMEM;
+        batch->opener = opener;
+        r = collect_waiting_secrets(opener, batch);
+        if (r >= 0)
+                r = start_helper(batch, keys, n, reterr);
+        if (r < 0)
+                return r;
+        opener->n_children++;
+        for (size_t i = 0; i < batch->n_entries; i++)
+                batch->entries[i].secret->state = SECRET_OPENING;
+        buffer_done(&batch->values);
+        LIST_PREPEND(opener->batches, batch);
+        TAKE_PTR(batch);
+        return 0;
+}
+
+static void fail_age_values(SecretOpener *opener, int result, const Error *cause) {
+        list_foreach(secret, opener->secrets) {
+                const DataObject *object = secret->object;
+                cleanup_error Error error = ERROR_NULL;
+
+                if (!awaits_age(secret))
+                        continue;
+                (void) error_setf(
+                        &error, -result, "%s: %s",
+                        object->values.items[find_sealed_value(object, OBJECT_VALUE_AGE, 0)].key,
+                        error_message(cause, result));
+                fail_secret(secret, result, &error);
+        }
+}
+
+static bool is_age_awaited(const SecretOpener *opener) {
+        list_foreach(secret, opener->secrets)
+                if (awaits_age(secret))
+                        return true;
+        return false;
+}
+
+static void open_age_values(SecretOpener *opener) {
+        while (opener->n_children < CHILDREN_MAX && is_age_awaited(opener)) {
+                cleanup_error Error error = ERROR_NULL;
+                const AgeKey *keys;
+                size_t n;
+                int r = key_file_get(opener->config.identity, &keys, &n, &error);
+
+                if (r == -EAGAIN)
+                        return;
+                if (r >= 0)
+                        r = start_batch(opener, keys, n, &error);
+                if (r < 0)
+                        fail_age_values(opener, r, &error);
+        }
+}
+
+/* ---- credentials of systemd ---- */
 
 static void on_credential_opened(const ChildResult *result, void *userdata) {
         OpenedSecret *secret = userdata;
         ObjectValue *value = &secret->object->values.items[secret->value];
         cleanup_error Error error = ERROR_NULL;
-        char *bytes = NULL;
         int r = credential_check_opened(result, &error);
 
         secret->child = NULL;
-        if (r >= 0) {
-                bytes = calloc(1, result->output_length + 1);
-                r = bytes ? 0 : -ENOMEM;
-        }
-        if (r < 0) {
-                end_secret(secret, error_prefixf(&error, r, "%s", value->key), &error);
-                return;
-        }
-        memcpy(bytes, result->output, result->output_length);
-        replace_value(value, bytes, result->output_length);
-        continue_secret(secret);
+        secret->opener->n_children--;
+        if (r >= 0)
+                r = replace_value(value, result->output, result->output_length);
+        if (r < 0)
+                fail_secret(secret, error_prefixf(&error, r, "%s", value->key), &error);
+        else
+                set_waiting(secret); /* there may be another one */
 }
 
 static int start_credential(OpenedSecret *secret, Error *reterr) {
@@ -279,52 +509,36 @@ static int start_credential(OpenedSecret *secret, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "%s", value->key) : 0;
 }
 
-static size_t find_sealed_value(const DataObject *object, ObjectValueSeal seal) {
-        size_t i = 0;
-
-        while (i < object->values.n && object->values.items[i].seal != seal)
-                i++;
-        return i;
-}
-
-/* 1: nothing is left to be opened; 0: a child does it; -EAGAIN: the identity is not there yet. */
-static int start_next_child(OpenedSecret *secret, Error *reterr) {
-        const DataObject *object = secret->object;
-        size_t i = find_sealed_value(object, OBJECT_VALUE_AGE);
-        const AgeKey *keys;
-        size_t n;
+/* The Secret has no values of age. */
+static void open_credentials(OpenedSecret *secret) {
+        cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (i < object->values.n) {
-                r = key_file_get(secret->opener->config.identity, &keys, &n, reterr);
-                if (r == -EAGAIN)
-                        return r;
-                if (r < 0)
-                        return error_prefixf(reterr, r, "%s", object->values.items[i].key);
-                return start_helper(secret, keys, n, reterr);
+        secret->value = find_sealed_value(secret->object, OBJECT_VALUE_CREDENTIAL, 0);
+        if (secret->value == secret->object->values.n) {
+                succeed_secret(secret);
+                return;
         }
-        secret->value = find_sealed_value(object, OBJECT_VALUE_CREDENTIAL);
-        return secret->value < object->values.n ? start_credential(secret, reterr) : 1;
+        if (secret->opener->n_children == CHILDREN_MAX)
+                return;
+        r = start_credential(secret, &error);
+        if (r < 0) {
+                fail_secret(secret, r, &error);
+                return;
+        }
+        secret->state = SECRET_OPENING;
+        secret->opener->n_children++;
 }
 
-static void continue_secret(OpenedSecret *secret) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = start_next_child(secret, &error);
-
-        if (r == -EAGAIN)
-                set_secret_state(secret, SECRET_WAITING);
-        else if (r != 0)
-                end_secret(secret, r, &error);
-}
+/* ---- turns ---- */
 
 static int on_opener_turn(sd_event_source *source, void *userdata) {
         SecretOpener *opener = userdata;
 
+        open_age_values(opener);
         list_foreach(secret, opener->secrets)
-                if (secret->state == SECRET_WAITING && opener->n_opening < OPENED_AT_ONCE_MAX) {
-                        set_secret_state(secret, SECRET_OPENING);
-                        continue_secret(secret);
-                }
+                if (secret->state == SECRET_WAITING && !awaits_age(secret))
+                        open_credentials(secret);
         if (opener->has_ended) {
                 opener->has_ended = false;
                 opener->config.on_opened(opener->config.userdata);
@@ -332,32 +546,56 @@ static int on_opener_turn(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static void try_again(OpenedSecret *secret) {
-        set_secret_state(secret, SECRET_WAITING);
-        schedule_turn(secret->opener);
-}
-
 static int explain_unopened(const OpenedSecret *secret, Error *reterr) {
         return error_setf(reterr, EKEYREJECTED, "%s", strna(secret->error.message));
 }
 
-int secret_opener_open(SecretOpener *opener, const DataObject *object, const DataObject **ret,
-                       Error *reterr) {
-        OpenedSecret *secret = find_secret(opener, object);
-        int r;
+static bool is_in_progress(const OpenedSecret *secret) {
+        return secret->state == SECRET_WAITING || secret->state == SECRET_OPENING;
+}
 
-        if (secret && !has_content_of(secret, object)) {
+/* The Secret with this content, which is opened or checked from now on if it was not before. A
+ * check has kept nothing that a pod could use. */
+static int get_secret(SecretOpener *opener, const DataObject *object, bool is_check,
+                      OpenedSecret **ret) {
+        OpenedSecret *secret = find_secret(opener, object);
+
+        if (secret && (!has_content_of(secret, object) || (secret->is_check && !is_check))) {
                 remove_secret(opener, secret);
                 secret = NULL;
         }
         if (!secret) {
-                r = add_secret(opener, object, &secret);
+                int r = add_secret(opener, object, &secret);
+
                 if (r < 0)
                         return r;
+                secret->is_check = is_check;
                 schedule_turn(opener);
         }
+        *ret = secret;
+        return 0;
+}
+
+int secret_opener_check(SecretOpener *opener, const DataObject *object, Error *reterr) {
+        OpenedSecret *secret;
+        int r = get_secret(opener, object, /* is_check= */ true, &secret);
+
+        if (r < 0)
+                return r;
+        if (secret->error.message)
+                return explain_unopened(secret, reterr);
+        return is_in_progress(secret) ? error_setf(reterr, EAGAIN, "is being decrypted") : 0;
+}
+
+int secret_opener_open(SecretOpener *opener, const DataObject *object, const DataObject **ret,
+                       Error *reterr) {
+        OpenedSecret *secret;
+        int r = get_secret(opener, object, /* is_check= */ false, &secret);
+
+        if (r < 0)
+                return r;
         if (secret->state == SECRET_FAILED && now_boottime_usec() - secret->failed_at >= RETRY_USEC)
-                try_again(secret);
+                set_waiting(secret);
         if (secret->error.message) /* also while it is tried again */
                 return explain_unopened(secret, reterr);
         if (secret->state != SECRET_OPEN)
@@ -369,9 +607,11 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
 /* ---- the rest of the interface ---- */
 
 void secret_opener_retry(SecretOpener *opener) {
-        list_foreach(secret, opener->secrets)
-                if (secret->state == SECRET_FAILED)
-                        try_again(secret);
+        list_foreach_safe(secret, opener->secrets)
+                if (secret->state == SECRET_OPENABLE)
+                        remove_secret(opener, secret);
+                else if (secret->state == SECRET_FAILED)
+                        set_waiting(secret);
         schedule_turn(opener); /* for those that wait for the identity */
 }
 
@@ -417,6 +657,8 @@ SecretOpener *secret_opener_free(SecretOpener *opener) {
                 return NULL;
         while (opener->secrets)
                 remove_secret(opener, opener->secrets);
+        list_foreach_safe(batch, opener->batches)
+                secret_batch_free(batch);
         sd_event_source_disable_unref(opener->turn_source);
         free(opener);
         return NULL;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The header of the module: Secrets of manifests whose values are encrypted, opened when a pod
- * needs one: by `mainstay-image secret` (age) or systemd-creds (credentials of systemd), in a
- * child. Opened values stay in memory only, for as long as the manifest has the Secret. */
+ * needs one: by mainstay-secret (age), one process for all that wait, or systemd-creds (credentials
+ * of systemd). Opened values stay in memory only, for as long as the manifest has the Secret. */
 
 #include "agent/model/object.h"
 #include "agent/secrets/key-file.h"
@@ -14,7 +14,7 @@ typedef struct SecretOpener SecretOpener;
 
 typedef struct SecretOpenerConfig {
         sd_event *event;
-        const char *helper_path;           /* mainstay-image; borrowed */
+        const char *helper_path;           /* mainstay-secret; borrowed */
         KeyFile *identity;                 /* borrowed */
         void (*on_opened)(void *userdata); /* from the loop: one was opened, or cannot be */
         void *userdata;
@@ -29,6 +29,11 @@ DEFINE_CLEANUP(SecretOpener *, secret_opener_free)
  * cause. */
 int secret_opener_open(SecretOpener *opener, const DataObject *object, const DataObject **ret,
                        Error *reterr);
+
+/* Whether this node can open the Secret, for people. One that no pod needs is opened and forgotten
+ * again, and its failure is not logged. 0; -EAGAIN: ask again in a moment; -EKEYREJECTED with a
+ * message, as above; -ENOMEM. */
+int secret_opener_check(SecretOpener *opener, const DataObject *object, Error *reterr);
 
 /* The identities are different: what could not be opened is tried again. */
 void secret_opener_retry(SecretOpener *opener);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/shim-confine.h"
 
-#include "agent/shim/call-filter.h"
 #include "common/account-file.h"
+#include "common/call-filter.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/privileges.h"

@@ -148,15 +148,26 @@ def measure_releases(arguments, directory, figures):
         nginx.stop()
 
 
+def add_secret(pod, name, use):
+    """The Secret as a variable of the pod, or as a volume."""
+    spec = pod["spec"]
+    if use == "variable":
+        spec["containers"][0]["env"].append({"name": "WORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "word"}}})
+    else:
+        spec["containers"][0]["volumeMounts"].append({"name": "secret", "mountPath": "/secret"})
+        spec["volumes"].append({"name": "secret", "secret": {"secretName": name}})
+
+
 def measure_secrets(archive, arguments, figures):
-    """In turns: a pod with a variable of a Secret in clear, and of an encrypted one, each opened for the first time."""
+    """In turns: a pod with a variable or a volume of a Secret in clear, and of an encrypted one, each opened for the first
+    time."""
     node = harness.Node(archive)
     try:
         fifo, mine = bare.StartFifo(node.data), recipient(node)
-        took = {"clear": [], "sealed": []}
+        took = {(use, kind): [] for use in ("variable", "volume") for kind in ("clear", "sealed")}
         for i in range(arguments.samples):
-            for kind, found in took.items():
-                name = f"{kind}{i}"
+            for (use, kind), found in took.items():
+                name = f"{use}-{kind}{i}"
                 value = age("a value", mine).decode() if kind == "sealed" else "a value"
                 document = secret(name, word=value)
                 if kind == "clear":
@@ -164,12 +175,13 @@ def measure_secrets(archive, arguments, figures):
                 node.drop(specs.text(document), f"secret-{name}.yaml")
                 wait(lambda name=name: name in node.cli("get", "secrets").stdout, "the Secret is known")
                 pod = bare.measured_pod(node, name)
-                pod["spec"]["containers"][0]["env"].append({"name": "WORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "word"}}})
+                add_secret(pod, name, use)
                 found.append(bare.start(node, fifo, pod))
                 node.remove(name)
                 node.wait_gone(name)
-        later = statistics.median(took["sealed"]) - statistics.median(took["clear"])
-        figures.add("a pod with an encrypted Secret starts later than with one in clear", later * 1000, 5, "ms", samples=arguments.samples)
+        for use in ("variable", "volume"):
+            later = statistics.median(took[use, "sealed"]) - statistics.median(took[use, "clear"])
+            figures.add(f"a pod with a {use} of an encrypted Secret starts later than with one in clear", later * 1000, 5, "ms", samples=arguments.samples)
     finally:
         node.finish()
 

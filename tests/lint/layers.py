@@ -30,6 +30,7 @@ PROGRAMS = {
     "pause": [],
     "shim": ["agent/sandbox/protocol.h"],
     "image-helper": ["agent/model/source-index.h"],
+    "secret-helper": ["agent/secrets/opening-protocol.h"],
     "launch": [],
     "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/hidden-value.h", "agent/model/table-kinds.h",
                  "agent/model/status-condition.h", "agent/model/own-keys.h", "agent/model/pod-summary.h", "agent/model/system-class.h",

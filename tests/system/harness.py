@@ -22,7 +22,7 @@ BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "buil
 RUNTIME = os.environ.get("MAINSTAY_RUNTIME")
 NODE_NAME = "node1"
 # A search for leaks takes as long as their work; the suites in C do it.
-ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-launch", "mainstay-plugins", "mainstay-shim")
+ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-launch", "mainstay-plugins", "mainstay-secret", "mainstay-shim")
 
 _count = itertools.count(1)
 

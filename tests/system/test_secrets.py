@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 
@@ -296,6 +297,50 @@ def test_secrets_of_an_index_are_opened(make_node, tmp_path):
     node.write_config()
     node.restart()
     node.wait_gone("web")
+
+
+def with_helper(make_node, directory, script):
+    """A node with a script in the place of mainstay-secret, whose starts are counted in a file."""
+    for name in ("mainstayd", "mainstay-image", "mainstay-shim"):
+        shutil.copy(harness.program(name), directory)
+    (directory / "mainstay-secret").write_text(f"#!/bin/sh\necho x >> {directory}/runs\n{script}\n")
+    (directory / "mainstay-secret").chmod(0o755)
+    node = make_node(start=False)
+    command = node.command
+    node.command = lambda: [str(directory / "mainstayd"), *command()[1:]]
+    node.start()
+    return node
+
+
+def test_secret_that_crashes_the_helper_harms_no_other_one(make_node, tmp_path):
+    """They are opened by one process at first."""
+    node = with_helper(make_node, tmp_path, f"""
+cat > {tmp_path}/request.$$
+grep -q CRASH {tmp_path}/request.$$ && kill -SEGV $$
+exec {harness.program("mainstay-secret")} < {tmp_path}/request.$$""")
+    mine = recipient(node)
+    node.drop(specs.text(secret("bad", word=b"age-encryption.org/v1\n-> CRASH\n\n"), secret(word=age(CANARY, mine).decode()),
+                         secret("more", word=age("more", mine).decode()),
+                         specs.pod("web", specs.container(script="exec sleep inf", envFrom=[{"secretRef": {"name": name}} for name in ("till", "more")])),
+                         specs.pod("both", specs.container(envFrom=[{"secretRef": {"name": name}} for name in ("bad", "till")]))), "all.yaml")
+    node.wait_running("web")
+    wait_says(node, "both", "CreateContainerConfigError", 'secret "bad": ', "mainstay-secret")
+    assert (tmp_path / "runs").read_text().count("x") >= 3
+
+
+def test_secrets_of_a_pod_are_opened_by_one_process(make_node, tmp_path):
+    node = with_helper(make_node, tmp_path, f"exec {harness.program('mainstay-secret')}")
+    mine = recipient(node)
+    names = [f"secret-{i}" for i in range(20)]
+    node.drop(specs.text(*(secret(name, keys="word, more", word=age(name, mine).decode(), more=age(name, mine, armored=False)) for name in names)), "secrets.yaml")
+    node.drop(specs.pod("web", specs.container(script='printf "%s\n" "$WORD"; exec sleep inf', envFrom=[{"secretRef": {"name": name}} for name in names[:10]],
+                                               env=[{"name": "WORD", "valueFrom": {"secretKeyRef": {"name": names[3], "key": "word"}}}],
+                                               volumeMounts=[{"name": "s", "mountPath": "/secret"}]),
+                        volumes=[{"name": "s", "projected": {"sources": [{"secret": {"name": name, "items": [{"key": "word", "path": name}]}} for name in names[10:]]}}]))
+    node.wait_running("web")
+    wait(lambda: "secret-3" in log(node, "web"), "the value is there")
+    assert node.cli("exec", "web", "--", "cat", "/secret/secret-19").stdout == "secret-19"
+    assert (tmp_path / "runs").read_text() == "x\n"
 
 
 def test_canaries_are_neither_in_the_state_nor_in_logs_and_dumps(node):

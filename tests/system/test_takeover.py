@@ -39,7 +39,7 @@ def fixture_shipped():
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["cmake", "-G", "Ninja", "-S", harness.TOP, "-B", takeover.SHIPPED, "-DCMAKE_BUILD_TYPE=Release",
                         "-DMAINSTAY_TESTS=OFF", *launcher], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CC": "gcc"})
-        subprocess.run(["ninja", "-C", takeover.SHIPPED, "--quiet", "mainstayd", "mainstay-shim", "mainstay-image", "mainstay-api"],
+        subprocess.run(["ninja", "-C", takeover.SHIPPED, "--quiet", "mainstayd", "mainstay-shim", "mainstay-image", "mainstay-secret", "mainstay-api"],
                        check=True)
 
 
@@ -445,3 +445,26 @@ def test_taken_over_signer_has_nothing_but_its_keys(signer, tool, secrets, bysta
         expect(taken.try_machine())
         expect_limited_api(taken)
     assert permitted(signer) == 0 and not open_files(signer)
+
+
+@pytest.fixture(name="opener")
+def fixture_opener():
+    """The pid of a process that decrypts values of Secrets; its request has not arrived yet."""
+    with subprocess.Popen([takeover.shipped_program("mainstay-secret")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        world.wait(lambda: world.status(process.pid, "Seccomp") == "2", "it is confined")
+        yield process.pid
+        process.kill()
+
+
+def test_taken_over_opener_of_secrets_has_its_pipes_only(opener, tool, secrets, bystander):
+    with takeover.Takeover(tool, opener) as taken:
+        expect(taken.try_files(secrets))
+        expect(taken.try_writes(["/tmp", "/dev/shm", "/sys/fs/cgroup"]))
+        expect(try_attributes(taken, secrets[-1]))
+        expect(taken.try_network())
+        expect(taken.try_processes(bystander))
+        expect(taken.try_fork())
+        expect(taken.try_machine())
+        memory = taken.try_memory(128)
+        assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
+    assert permitted(opener) == 0 and world.status(opener, "NoNewPrivs") == "1" and not open_files(opener)

@@ -127,22 +127,3 @@ int confine_fetcher(Error *reterr) {
                 return r;
         return seccomp_filter_fetcher(reterr);
 }
-
-int confine_secret_opener(Error *reterr) {
-        LandlockRules rules = { .read_beneath = -EBADF,
-                                .write_beneath = -EBADF,
-                                .reads_anything = HAS_SANITIZER };
-        int r;
-
-        (void) unshare(CLONE_NEWNET);
-        r = privileges_leave_root(OWN_USER, reterr);
-        if (r < 0)
-                return r;
-        if (!HAS_SANITIZER)
-                limit_resource(RLIMIT_AS, ADDRESS_BYTES_MAX);
-        r = drop_capabilities(0, reterr);
-        if (r < 0)
-                return r;
-        r = landlock_restrict(&rules, reterr);
-        return r < 0 ? r : seccomp_filter_unpacker(reterr);
-}

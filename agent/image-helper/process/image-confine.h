@@ -35,7 +35,3 @@ int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 /* For a fetcher, which talks to registries: user "mainstay-image" or the user of UID 65534; no
  * capability; no file can be opened for writing. Descriptors that it holds stay writable. */
 int confine_fetcher(Error *reterr);
-
-/* For the process that decrypts values of Secrets: the fetcher's user; no capability, no network,
- * only the parser's system calls, and no file at all. Descriptors that it holds stay usable. */
-int confine_secret_opener(Error *reterr);

@@ -7,6 +7,7 @@
 #include "agent/bundle/log-paths.h"
 #include "agent/bundle/pod-dns.h"
 #include "agent/bundle/pod-paths.h"
+#include "agent/model/references.h"
 #include "agent/pods/pod/event-recorder.h"
 #include "agent/pods/pod/pod-csi-volumes.h"
 #include "agent/pods/pod/slices.h"
@@ -737,6 +738,21 @@ static bool may_start_sandbox(PodWorker *worker) {
         return false;
 }
 
+static int begin_opening(const ObjectKey *key, void *userdata) {
+        const PodInstance *pod = userdata;
+        const DataObject *object;
+
+        if (key->kind == OBJECT_SECRET)
+                (void) object_lookup(&pod->context->bundle->objects, &pod->pod->metadata,
+                                     OBJECT_SECRET, key->name, &object, NULL);
+        return 0;
+}
+
+/* Encrypted Secrets of variables are decrypted while the shim starts, all of them together. */
+static void open_secrets_of_pod(PodWorker *worker) {
+        (void) pod_foreach_reference(worker->instance.pod, begin_opening, &worker->instance);
+}
+
 static void step_without_sandbox(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -750,6 +766,8 @@ static void step_without_sandbox(PodWorker *worker) {
         if (pod_worker_should_run(worker) && !worker->sandbox.needs_cleanup &&
             !may_start_sandbox(worker))
                 return;
+        if (pod_worker_should_run(worker))
+                open_secrets_of_pod(worker);
         worker->sandbox.start_stage = START_SANDBOX;
         r = connect_or_start_sandbox(worker, &error);
         if (r < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/shim/call-filter.h"
+#include "common/call-filter.h"
 
 #include "common/macros.h"
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The bytes between the agent and mainstay-secret, both of one build: integers are of the machine.
+ *
+ * The request, on standard input: OpeningRequest; n_identities AgeKeys; for each value its length,
+ * a uint32_t, and its bytes. The answer, on standard output: for each value in the order of the
+ * request an OpenedHeader, and the bytes in clear, or the message. */
+
+#include "common/age-file.h"
+
+enum {
+        OPENING_IDENTITIES_MAX = 8,
+        OPENING_MESSAGE_MAX = 512,           /* bytes */
+        OPENING_VALUES_MAX = 4096,           /* of a request */
+        OPENING_BYTES_MAX = 4 * 1024 * 1024, /* of the values of a request */
+};
+
+typedef struct OpeningRequest {
+        uint32_t n_identities;
+        uint32_t n_values;
+} OpeningRequest;
+
+typedef struct OpenedHeader {
+        uint32_t error; /* 0, or an errno: the bytes are a message */
+        uint32_t length;
+} OpenedHeader;
