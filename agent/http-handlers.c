@@ -8,12 +8,14 @@
 #include "agent/eviction/signal-observations.h"
 #include "agent/image/images-json.h"
 #include "agent/model/config-json.h"
+#include "agent/model/own-values.h"
 #include "agent/node-api-handlers.h"
 #include "agent/pods/stats/metrics-collect.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/memory-trim-timer.h"
 #include "common/process-dump.h"
@@ -300,6 +302,63 @@ static int agent_change_identity(void *userdata, const char *action, Error *rete
         return error_setf(reterr, EINVAL, "the action must be make, rotate or remove-old");
 }
 
+static int append_encrypted_secret(SecretOpener *opener, const DataObject *secret, json_t *items,
+                                   bool *is_busy) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *keys = json_array();
+        int r = secret_opener_check(opener, secret, &error);
+
+        if (r == -ENOMEM)
+                return r;
+        *is_busy = *is_busy || r == -EAGAIN;
+        for (size_t i = 0; i < secret->values.n; i++)
+                if (secret->values.items[i].seal != OBJECT_VALUE_CLEAR &&
+                    json_array_append_new(keys, json_string(secret->values.items[i].key)) < 0)
+                        return -ENOMEM;
+        return json_array_append_new(
+                items,
+                json_pack("{s:s, s:s, s:s, s:O, s:s*, s:b, s:s*}", "source",
+                          object_source_names[secret->metadata.source], "namespace",
+                          secret->metadata.namespace, "name", secret->metadata.name, "keys", keys,
+                          "encryptedFor",
+                          own_value_as_written(&secret->metadata, OWN_KEY_ENCRYPTED_FOR), "canOpen",
+                          r >= 0, "error", r < 0 ? error_message(&error, r) : NULL));
+}
+
+/* If several have one name, it is the one that pods use. */
+static bool is_secret_in_use(const Agent *agent, const DataObject *object) {
+        const ObjectKey key =
+                object_key_referred(&object->metadata, OBJECT_SECRET, object->metadata.name);
+
+        return object->kind == OBJECT_SECRET && object->sealed_digest &&
+               manifest_directory_find_object(agent->manifests, &key) == object;
+}
+
+static int list_encrypted_secrets(const Agent *agent, json_t *items, bool *is_busy) {
+        const Manifest *const *manifests;
+        size_t n = manifest_directory_list(agent->manifests, &manifests);
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < manifests[i]->data.n; k++) {
+                        const DataObject *object = manifests[i]->data.items[k];
+
+                        if (is_secret_in_use(agent, object) &&
+                            append_encrypted_secret(agent->secrets, object, items, is_busy) < 0)
+                                return -ENOMEM;
+                }
+        return 0;
+}
+
+static char *agent_list_encrypted_secrets(void *userdata) {
+        cleanup_json json_t *items = json_array(), *json = NULL;
+        bool is_busy = false;
+
+        if (list_encrypted_secrets(userdata, items, &is_busy) < 0)
+                return NULL;
+        json = json_pack("{s:b, s:O}", "isBusy", is_busy, "items", items);
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
+}
+
 static char *agent_get_whole_configuration(void *userdata) {
         return config_to_masked_json(&((Agent *) userdata)->config);
 }
@@ -307,6 +366,7 @@ static char *agent_get_whole_configuration(void *userdata) {
 const HttpServerHandlers agent_http_handlers = {
         .identity = agent_get_identity,
         .change_identity = agent_change_identity,
+        .encrypted_secrets = agent_list_encrypted_secrets,
         .next_pod = agent_get_next_pod,
         .next_event = agent_get_next_event,
         .next_object = agent_get_next_object,

@@ -13,6 +13,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/age.h"
 #include "agent/model/node-status.h"
+#include "agent/model/object-source.h"
 #include "agent/model/own-values.h"
 #include "agent/model/source-index.h"
 #include "common/age-file.h"
@@ -36,10 +37,10 @@
 #define DAY_USEC              (24 * (3600 * USEC_PER_SEC))
 #define EXPIRES_DAYS_DEFAULT  90
 #define EXPIRES_DAYS_MAX      36500
-#define IDENTITY_DELAY_USEC   (20 * USEC_PER_MSEC)
+#define BUSY_DELAY_USEC       (20 * USEC_PER_MSEC)
 
 enum {
-        IDENTITY_ASKED_MAX = 3000 /* times */
+        BUSY_ASKED_MAX = 3000 /* times */
 };
 
 /* ---- sign ---- */
@@ -508,6 +509,57 @@ static void write_source_row(const json_t *condition, FILE *out, void *userdata)
         fputc('\n', out);
 }
 
+/* How often the agent is asked for the end of its work. */
+static int wait_for_agent(const Options *options, const char *path, json_t **ret, Error *reterr) {
+        for (int i = 0; i < BUSY_ASKED_MAX; i++) {
+                int r = client_get_json(options->socket, path, ret, reterr);
+
+                if (r < 0 || !json_is_true(json_object_get(*ret, "isBusy")))
+                        return r;
+                json_decref(*ret);
+                *ret = NULL;
+                (void) usleep(BUSY_DELAY_USEC);
+        }
+        return error_setf(reterr, ETIMEDOUT, "the agent has not answered in time");
+}
+
+static void write_secret_row(const json_t *secret, FILE *out, void *userdata) {
+        const char *names = json_text(secret, "encryptedFor");
+        json_t *key;
+        size_t i;
+
+        fprintf(out, "%s/%s\t", strna(json_text(secret, "namespace")),
+                strna(json_text(secret, "name")));
+        json_array_foreach(json_object_get(secret, "keys"), i, key)
+                fprintf(out, "%s%s", i > 0 ? "," : "", strna(json_string_value(key)));
+        fputc('\t', out);
+        write_quoted(names && *names ? names : "<not named>", out);
+        fprintf(out, "\t%s\t", json_is_true(json_object_get(secret, "canOpen")) ? "yes" : "no");
+        write_quoted(strna(json_text(secret, "error")), out);
+        fputc('\n', out);
+}
+
+/* Those of the index in use, and of staticPodURL. */
+static int show_encrypted_secrets(const Options *options, Error *reterr) {
+        cleanup_json json_t *found = NULL, *rows = json_array();
+        Columns columns = COLUMNS_TABLE;
+        json_t *secret;
+        size_t i;
+        int r = wait_for_agent(options, "/encryptedsecrets", &found, reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(found, "items"), i, secret)
+                if (!streq(strna(json_text(secret, "source")),
+                           object_source_names[OBJECT_SOURCE_FILE]))
+                        (void) json_array_append(rows, secret);
+        if (json_array_size(rows) == 0)
+                return 0;
+        putchar('\n');
+        return print_rows(&columns, "SECRET\tENCRYPTED KEYS\tFOR\tTHIS NODE\tMESSAGE\n", rows,
+                          write_secret_row, NULL);
+}
+
 static int show_source_status(const Options *options) {
         cleanup_json json_t *node = NULL, *rows = json_array();
         cleanup_error Error error = ERROR_NULL;
@@ -527,24 +579,12 @@ static int show_source_status(const Options *options) {
                 return STATUS_OK;
         }
         r = print_rows(&columns, "SOURCE\tSTATUS\tSINCE\tMESSAGE\n", rows, write_source_row, NULL);
+        if (r >= 0)
+                r = show_encrypted_secrets(options, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
 /* ---- identity ---- */
-
-/* How often the agent is asked for the end of a change. */
-static int wait_for_identity(const Options *options, json_t **ret, Error *reterr) {
-        for (int i = 0; i < IDENTITY_ASKED_MAX; i++) {
-                int r = client_get_json(options->socket, "/identity", ret, reterr);
-
-                if (r < 0 || !json_is_true(json_object_get(*ret, "isBusy")))
-                        return r;
-                json_decref(*ret);
-                *ret = NULL;
-                (void) usleep(IDENTITY_DELAY_USEC);
-        }
-        return error_setf(reterr, ETIMEDOUT, "the agent has not answered in time");
-}
 
 static int ignore_identity_reply(const char *data, size_t length, void *userdata) {
         return 0;
@@ -588,7 +628,7 @@ static int show_identity(const Options *options) {
                 return fail_usage("--rotate and --remove-old exclude each other");
         r = client_request(options->socket, "POST", path, ignore_identity_reply, NULL, &error);
         if (r >= 0)
-                r = wait_for_identity(options, &identity, &error);
+                r = wait_for_agent(options, "/identity", &identity, &error);
         return r < 0 ? fail_with_error(r, &error) : print_recipients(identity);
 }
 

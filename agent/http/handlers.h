@@ -108,6 +108,8 @@ enum MHD_Result http_handle_make_kubeconfig(HttpServer *server, struct MHD_Conne
                                             const char *rest);
 enum MHD_Result http_handle_get_identity(HttpServer *server, struct MHD_Connection *http,
                                          const char *rest);
+enum MHD_Result http_handle_get_encrypted_secrets(HttpServer *server, struct MHD_Connection *http,
+                                                  const char *rest);
 enum MHD_Result http_handle_change_identity(HttpServer *server, struct MHD_Connection *http,
                                             const char *rest);
 enum MHD_Result http_handle_get_whole_configuration(HttpServer *server, struct MHD_Connection *http,

@@ -156,6 +156,10 @@ typedef struct HttpServerHandlers {
         char *(*identity)(void *userdata);
         int (*change_identity)(void *userdata, const char *action, Error *reterr);
 
+        /* Which encrypted Secrets there are, and whether this node can open them, as JSON that the
+         * server frees, or NULL. */
+        char *(*encrypted_secrets)(void *userdata);
+
         /* Decides about a client's request, and calls http_access_done() once, before or after it
          * returns, unless cancel_access() is called with '*ret_check'. 0 or -ENOMEM. */
         int (*check_access)(void *userdata, const HttpAccessQuestion *question, HttpAccess *access,

@@ -134,6 +134,7 @@ static const struct {
         { "POST",   "/kubeconfig",          false, ROUTE_LOCAL,   http_handle_make_kubeconfig         },
         { "GET",    "/identity",            false, ROUTE_LOCAL,   http_handle_get_identity            },
         { "POST",   "/identity",            false, ROUTE_LOCAL,   http_handle_change_identity         },
+        { "GET",    "/encryptedsecrets",    false, ROUTE_LOCAL,   http_handle_get_encrypted_secrets   },
         { "GET",    "/debug/configuration", false, ROUTE_LOCAL,   http_handle_get_whole_configuration },
         { "GET",    "/debug/dump",          false, ROUTE_LOCAL,   http_handle_get_dump                },
         { "GET",    "/debug/loglevel",      false, ROUTE_LOCAL,   http_handle_get_log_level           },

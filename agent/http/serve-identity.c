@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /identity: the recipients of this node; and POST, for root, to make, rotate or remove one. */
+/* /identity: the recipients of this node; and POST, for root, to make, rotate or remove one.
+ * /encryptedsecrets: what the node can open with them. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -10,6 +11,12 @@ enum MHD_Result http_handle_get_identity(HttpServer *server, struct MHD_Connecti
                                          const char *rest) {
         return http_reply_json_consume(
                 http, http_handlers_of(server)->identity(http_userdata_of(server)));
+}
+
+enum MHD_Result http_handle_get_encrypted_secrets(HttpServer *server, struct MHD_Connection *http,
+                                                  const char *rest) {
+        return http_reply_json_consume(
+                http, http_handlers_of(server)->encrypted_secrets(http_userdata_of(server)));
 }
 
 enum MHD_Result http_handle_change_identity(HttpServer *server, struct MHD_Connection *http,

@@ -299,6 +299,48 @@ def test_secrets_of_an_index_are_opened(make_node, tmp_path):
     node.wait_gone("web")
 
 
+def test_source_status_shows_what_this_node_can_open_of_the_index(make_node, tmp_path):
+    """Also what no pod needs, which is neither kept nor logged."""
+    key = Key(str(tmp_path), "one")
+    os.mkdir(tmp_path / "root")
+    index = Index(str(tmp_path / "root"), key)
+    node = make_node()
+    mine, other = recipient(node), tool("age-keygen").decode().split("public key: ")[1].split()[0]
+    documents = [secret(word=age(CANARY, mine).decode()), secret("spare", word=age("spare-" + CANARY, mine, other).decode(), plain="x"),
+                 secret("office", word=age(CANARY, other).decode())]
+    documents[1]["metadata"]["annotations"]["mainstay.dev/encrypted-for"] = "till-1, office"
+    index.write({"all.yaml": specs.text(*documents, user()).encode()})
+    node.drop(specs.text(secret("local", word=age(CANARY, mine).decode())), "local.yaml")
+    node.write_config(**{"mainstay": {"source": settings(f"file://{index.directory}/index.json", [key])}})
+    node.restart()
+    node.wait_running("web")
+
+    def rows():
+        lines = node.cli("source", "status").stdout.splitlines()
+        start = next((i for i, line in enumerate(lines) if line.startswith("SECRET ")), len(lines))
+        return {row[0]: row[1:] for row in (re.split(" {2,}", line.strip()) for line in lines[start + 1:])}
+
+    shown = rows()
+    assert set(shown) == {"default/till", "default/spare", "default/office"}, shown
+    assert shown["default/till"] == ["word", "<not named>", "yes"] and shown["default/spare"] == ["word", "till-1, office", "yes"], shown
+    assert shown["default/office"][:3] == ["word", "<not named>", "no"], shown
+    assert "word: is encrypted for 1 recipients of X25519, and none of them is an identity" in shown["default/office"][3], shown
+    assert "Cannot open" not in node.said(), "nobody needs it"
+    assert "Secret default/spare: openable" in node.cli("debug", "dump").stdout
+    node.drop(user("late", "local"), "late.yaml")
+    node.wait_running("late")
+    index.write({"all.yaml": specs.text(*documents, user(), user("reserve", "spare")).encode()})
+    node.wait_running("reserve")
+    wait(lambda: "spare-" + CANARY in log(node, "reserve"), "what was checked is opened for a pod")
+    recipient(node, "--rotate")
+    recipient(node, "--remove-old")
+    wait(lambda: rows()["default/office"][2] == "no", "it is checked again")
+    node.write_config()
+    node.restart()
+    for name in ("web", "reserve"):
+        node.wait_gone(name)
+
+
 def with_helper(make_node, directory, script):
     """A node with a script in the place of mainstay-secret, whose starts are counted in a file."""
     for name in ("mainstayd", "mainstay-image", "mainstay-shim"):
