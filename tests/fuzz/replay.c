@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the fuzz target on each file of the corpus and on some hundred damaged copies of it:
  * truncated, with a bit flipped, a byte replaced, or a piece repeated. The generator of the damage
- * has the same seed each time, so that a failure can be reproduced. */
+ * has the same seed each time, unless MAINSTAY_SEED changes it, so that a failure can be
+ * reproduced. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -12,11 +13,12 @@
 #include <sys/stat.h>
 
 enum {
-        DAMAGED_COPIES = 300,
+        DAMAGED_COPIES = 300, /* of each file, unless MAINSTAY_FUZZ_COPIES is set */
         FILE_SIZE_MAX = 1024 * 1024
 };
 
-static uint64_t random_state;
+static uint64_t random_state, seed = UINT64_C(0x9e3779b97f4a7c15);
+static unsigned long n_copies = DAMAGED_COPIES;
 
 /* xorshift64 */
 static uint64_t random_number_below(uint64_t limit) {
@@ -65,8 +67,8 @@ static void replay_path(int dir_fd, const char *name) {
         copy = malloc(size + 1);
         assert(copy);
         run_fuzz_input(data, size);
-        random_state = UINT64_C(0x9e3779b97f4a7c15);
-        for (unsigned i = 0; size > 0 && i < DAMAGED_COPIES; i++) {
+        random_state = seed;
+        for (unsigned long i = 0; size > 0 && i < n_copies; i++) {
                 size_t damaged = size;
 
                 memcpy(copy, data, size);
@@ -77,10 +79,21 @@ static void replay_path(int dir_fd, const char *name) {
         printf("ok %s\n", name);
 }
 
+/* From the environment, for a longer run. */
+static void choose_extent(void) {
+        const char *copies = getenv("MAINSTAY_FUZZ_COPIES"), *number = getenv("MAINSTAY_SEED");
+
+        if (copies)
+                n_copies = strtoul(copies, NULL, 10);
+        if (number)
+                seed ^= strtoull(number, NULL, 10) << 1; /* never 0 */
+}
+
 /* Each argument is a directory of files. */
 int main(int argc, char **argv) {
         unsigned count = 0;
 
+        choose_extent();
         setvbuf(stdout, NULL, _IOLBF, 0);
         for (int i = 1; i < argc; i++) {
                 cleanup_closedir DIR *dir = opendir(argv[i]);
