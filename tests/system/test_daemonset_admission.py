@@ -256,6 +256,25 @@ def test_set_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster
     cluster.wait_refused("evil", "PodSecurity", "privileged")
 
 
+def test_set_for_another_system_that_its_level_allows_more_never_starts(make_cluster):
+    """The levels leave out pods for Windows, which no node with Linux runs."""
+    cluster = make_cluster(daemonSetNamespaces=["team"])
+    cluster.make_namespace(enforce="restricted")
+    user = specs.container(securityContext={"runAsNonRoot": True, "runAsUser": 1000})
+    cluster.make_set("plain", user, hostNetwork=False)
+    cluster.make_set("window", user, hostNetwork=False, os={"name": "windows"})
+    cluster.member.start()
+    cluster.wait_refused("plain", "PodSecurity", "allowPrivilegeEscalation != false")
+    for _ in range(2):
+        wait(lambda: "PodOSNotSupported" in cluster.member.cli("get", "events", "-n", "team").stdout,
+             lambda: f"an event says why: {cluster.member.cli('get', 'events').stdout}\n{cluster.member.said()[-3000:]}")
+        wait(lambda: [pod for pod in pods_of(cluster.member, "window") if pod["status"].get("reason") == "PodOSNotSupported"],
+             lambda: f"the pod waits: {pods_of(cluster.member, 'window')}")
+        uid = pods_of(cluster.member, "window")[0]["metadata"]["uid"]
+        assert not os.path.exists(os.path.join(cluster.member.run, "pods", uid, "containers")), "no container is prepared"
+        cluster.member.restart()
+
+
 @pytest.mark.parametrize("template", [{"priority": 2000001000}, {"priority": 1, "priorityClassName": "system-node-critical"},
                                       {"priority": 1, "priorityClassName": "unknown"}], ids=["none", "system", "other"])
 def test_priority_that_no_class_has_given_is_refused(make_cluster, template):

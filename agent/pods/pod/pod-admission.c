@@ -110,6 +110,13 @@ static bool reject_api_pod(PodAdmission *admission, const char *reason, const ch
         return true;
 }
 
+const char *pod_admission_event_message(const PodAdmission *admission) {
+        const char *message = strna(admission->rejection_message);
+        size_t n = strlen(rejected_prefix);
+
+        return strncmp(message, rejected_prefix, n) == 0 ? message + n : message;
+}
+
 static bool reject_for_os(PodAdmission *admission, const PodInstance *pod) {
         const PodOs *os = pod->pod->spec.os;
         const char *label = string_map_get(&pod->pod->metadata.labels, "kubernetes.io/os");
@@ -196,22 +203,31 @@ static bool must_fit(const PodInstance *pod) {
         return pod_is_of_api(pod->pod) && !pod_has_run_before(pod);
 }
 
+/* Also those that this node has made of a DaemonSet: Pod Security relies on this check, because it
+ * allows pods for another system more than the same pods may do here. */
+static bool reject_unsafe_pod(PodAdmission *admission, const PodInstance *pod) {
+        cleanup_free char *before =
+                admission->rejection_message ? strdup(admission->rejection_message) : NULL;
+
+        if (pod->pod->metadata.source != OBJECT_SOURCE_APISERVER || pod_has_run_before(pod) ||
+            (!reject_for_os(admission, pod) && !reject_for_sysctls(admission, pod)))
+                return false;
+        if (pod_is_of_api(pod->pod) || streq_ptr(before, admission->rejection_message))
+                return true; /* it fails, which is logged */
+        log_warning("Pod '%s' is not started: %s", pod->description,
+                    pod_admission_event_message(admission));
+        record_pod_event(pod, NULL, POD_EVENT_WARNING, admission->rejection_reason, "%s",
+                         pod_admission_event_message(admission));
+        return true;
+}
+
 static bool reject_unfit_api_pod(PodAdmission *admission, const PodInstance *pod) {
-        return reject_for_os(admission, pod) || reject_for_sysctls(admission, pod) ||
-               (!pod_is_critical(&pod->pod->spec) &&
-                reject_or_preempt_for_resources(admission, pod));
+        return !pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
 }
 
 /* Last, so that no pod is stopped for one that is rejected for another reason. */
 static bool reject_unfit_critical_pod(PodAdmission *admission, const PodInstance *pod) {
         return pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
-}
-
-const char *pod_admission_event_message(const PodAdmission *admission) {
-        const char *message = strna(admission->rejection_message);
-        size_t n = strlen(rejected_prefix);
-
-        return strncmp(message, rejected_prefix, n) == 0 ? message + n : message;
 }
 
 /* A label by which the scheduler has chosen this node may arrive after the pod. The kubelet reads
@@ -324,7 +340,7 @@ bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
                 context->conditions ? context->conditions->set & NODE_PRESSURE_CONDITIONS : 0;
 
         admission->is_waiting = admission->awaits_release = false;
-        if ((is_new && reject_unfit_api_pod(admission, pod)) ||
+        if (reject_unsafe_pod(admission, pod) || (is_new && reject_unfit_api_pod(admission, pod)) ||
             !check_node_affinity(admission, pod) || !check_host_ports(admission, pod, set) ||
             (is_new && reject_unfit_critical_pod(admission, pod)))
                 return false;
