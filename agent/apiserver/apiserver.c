@@ -296,7 +296,9 @@ static int new_object_parts(ApiServerSync *api) {
                                                              .cache = api->cache,
                                                              .connection = api->connection,
                                                              .shared = config->shared,
-                                                             .updates = api->updates },
+                                                             .updates = api->updates,
+                                                             .on_renewed = schedule_recompute,
+                                                             .userdata = api },
                                    &api->objects);
         if (r >= 0 && config->node_inputs.csi)
                 r = csi_node_writer_new(config->event, config->node_name,

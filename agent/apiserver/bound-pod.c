@@ -15,6 +15,7 @@ void bound_pod_clear(BoundPod *bound) {
         bound->is_adopted_current = false;
         bound->is_of_daemonset = false;
         bound->is_outdated = false;
+        bound->claims = CLAIMS_UNREAD;
         bound->rejection = pod_status_unref(bound->rejection);
 }
 

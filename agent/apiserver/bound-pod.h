@@ -8,6 +8,13 @@
 #include "agent/model/status.h"
 #include "agent/pods/manager/successor-preflight.h"
 
+/* What is known about its claims from the cache, and because of other pods, may be outdated. */
+typedef enum BoundPodClaims {
+        CLAIMS_UNREAD,
+        CLAIMS_REQUESTED,
+        CLAIMS_READ, /* since it was bound, or the pod runs by them */
+} BoundPodClaims;
+
 typedef struct BoundPod {
         const Pod *desired; /* the last valid spec: 'owned', or the pod manager's pod that
                                runs by it; NULL: none */
@@ -18,7 +25,8 @@ typedef struct BoundPod {
         bool is_adopted_current;    /* 'adopted' agrees with 'desired' */
         bool is_of_daemonset;       /* a DaemonSet that this node has placed controls it */
         bool is_outdated;           /* its DaemonSet does not desire it any more */
-        Preflight *preflight;       /* of 'desired', while a pod that differs keeps running */
+        BoundPodClaims claims;
+        Preflight *preflight; /* of 'desired', while a pod that differs keeps running */
 } BoundPod;
 
 void bound_pod_done(BoundPod *bound);

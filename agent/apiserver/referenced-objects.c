@@ -45,6 +45,7 @@ struct ReferencedObject {
         unsigned generation;
         KubeReflector *reflector;
         bool is_fetched;      /* of a kind that is not watched: it is as it will stay */
+        bool awaits_answer;   /* it is requested again for a new pod */
         uint64_t asked_since; /* boot time of the first request; 0: none yet */
 };
 
@@ -337,6 +338,45 @@ static bool is_object_settled(const ReferencedObject *object) {
         return object->kind != OBJECT_VOLUME_CLAIM || volume_claim_is_bound(&object->object->claim);
 }
 
+static ReferencedObject *find_object_by_key(const ReferencedObjects *objects, const char *key) {
+        for (ReferencedObject *object = objects->first; object; object = object->next)
+                if (streq(object->key, key))
+                        return object;
+        return NULL;
+}
+
+static ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
+                                                const ObjectKey *key) {
+        cleanup_free char *text = NULL;
+
+        if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
+            !watched_kinds[key->kind].group || object_key_format(key, &text) < 0)
+                return NULL;
+        return find_object_by_key(objects, text);
+}
+
+/* NULL: the claim has none, or it was not requested yet. */
+static ReferencedObject *find_volume_of_claim(const ReferencedObject *claim) {
+        const char *name = claim->object ? claim->object->claim.spec.volume_name : NULL;
+
+        return find_referenced_object(
+                claim->owner,
+                &(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_PERSISTENT_VOLUME, "", name });
+}
+
+/* The same of a volume of a CSI driver. */
+static ReferencedObject *find_attachment_of_volume(const ReferencedObject *volume) {
+        const CsiPersistentVolumeSource *csi = volume->object ? volume->object->volume.csi : NULL;
+        char name[CSI_NAME_SIZE];
+
+        if (!csi)
+                return NULL;
+        csi_attachment_name(csi->handle, csi->driver, volume->owner->spec.node_name, name);
+        return find_referenced_object(
+                volume->owner,
+                &(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_VOLUME_ATTACHMENT, "", name });
+}
+
 static int add_secret_of_volume(ReferencedObjects *objects, const SecretReference *secret) {
         if (!secret || !secret->name || !secret->namespace)
                 return 0;
@@ -419,23 +459,6 @@ static void schedule_pods_of_volume(const ReferencedObject *volume) {
                         object_updates_schedule(volume->owner->spec.updates, object->key);
 }
 
-static ReferencedObject *find_object_by_key(const ReferencedObjects *objects, const char *key) {
-        for (ReferencedObject *object = objects->first; object; object = object->next)
-                if (streq(object->key, key))
-                        return object;
-        return NULL;
-}
-
-static ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
-                                                const ObjectKey *key) {
-        cleanup_free char *text = NULL;
-
-        if (key->source != OBJECT_SOURCE_APISERVER || !key->name ||
-            !watched_kinds[key->kind].group || object_key_format(key, &text) < 0)
-                return NULL;
-        return find_object_by_key(objects, text);
-}
-
 static int build_object_request(const char *key, KubeRequestSpec *ret, void *userdata) {
         const ReferencedObject *object = find_object_by_key(userdata, key);
         cleanup_free char *collection = NULL;
@@ -461,16 +484,10 @@ static KubeWorkResult retry_fetch(const ReferencedObject *object) {
 
 /* The controller changes the volume before the claim. */
 static void refresh_volume_of_claim(const ReferencedObject *claim) {
-        const ReferencedObjects *owner = claim->owner;
-        const char *name = claim->object->claim.spec.volume_name;
-        const ReferencedObject *volume =
-                name ? find_referenced_object(owner,
-                                              &(ObjectKey){ OBJECT_SOURCE_APISERVER,
-                                                            OBJECT_PERSISTENT_VOLUME, "", name })
-                     : NULL;
+        const ReferencedObject *volume = find_volume_of_claim(claim);
 
         if (volume && volume->object)
-                (void) kube_work_queue_add(owner->fetches, volume->key);
+                (void) kube_work_queue_add(claim->owner->fetches, volume->key);
 }
 
 /* Takes 'data'. An unchanged object updates no pod. */
@@ -486,9 +503,18 @@ static void take_referenced_object(ReferencedObject *object, const char *json, D
                 if (object->kind == OBJECT_PERSISTENT_VOLUME)
                         schedule_pods_of_volume(object);
         }
-        if (object->kind == OBJECT_VOLUME_CLAIM && is_known &&
+        /* A volume that is known already was another claim's. */
+        if (object->kind == OBJECT_VOLUME_CLAIM &&
             (!is_same || volume_claim_is_resizing(&object->object->claim)))
                 refresh_volume_of_claim(object);
+}
+
+static void note_answer(ReferencedObject *object) {
+        const ReferencedObjectsSpec *spec = &object->owner->spec;
+
+        if (object->awaits_answer)
+                spec->on_renewed(spec->userdata);
+        object->awaits_answer = false;
 }
 
 static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeResponse *response) {
@@ -503,6 +529,7 @@ static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeRe
                 return KUBE_WORK_RETRY_LATER;
         }
         take_referenced_object(object, response->body, data);
+        note_answer(object);
         if (add_volume_of_claim(object) < 0 ||
             (object->kind == OBJECT_PERSISTENT_VOLUME && add_objects_of_volume(object) < 0))
                 return KUBE_WORK_RETRY_LATER;
@@ -528,6 +555,7 @@ static KubeWorkResult on_object_response(const char *key, const KubeResponse *re
                 uncache_object(object);
                 if (object->object || !object->is_known)
                         set_referenced_object(object, NULL);
+                note_answer(object);
                 return retry_fetch(object);
         } else {
                 cleanup_free char *error = kube_response_describe_error(response);
@@ -557,6 +585,50 @@ static int add_referenced_object(const ObjectKey *key, void *userdata) {
         return watched_kinds[key->kind].is_fetched
                        ? fetch_referenced_object(object)
                        : watch_referenced_object(object, key->namespace, key->name);
+}
+
+/* ---- claims of new pods ---- */
+
+/* Not if its first answer is still to come: nothing starts before that. */
+static void renew_object(ReferencedObject *object) {
+        if (!object || !object->object)
+                return;
+        object->awaits_answer = true;
+        object->is_fetched = false;
+}
+
+static int renew_claim(const ObjectKey *key, void *userdata) {
+        ReferencedObject *claim, *volume;
+
+        if (key->kind != OBJECT_VOLUME_CLAIM || !may_exist(key))
+                return 0;
+        claim = get_referenced_object(userdata, key);
+        if (!claim)
+                return -ENOMEM;
+        renew_object(claim);
+        volume = find_volume_of_claim(claim);
+        renew_object(volume);
+        renew_object(volume ? find_attachment_of_volume(volume) : NULL);
+        return 0;
+}
+
+int referenced_objects_renew_claims(ReferencedObjects *objects, const Pod *pod) {
+        return pod_foreach_reference(pod, renew_claim, objects);
+}
+
+static int check_claim_answer(const ObjectKey *key, void *userdata) {
+        const ReferencedObject *claim =
+                key->kind == OBJECT_VOLUME_CLAIM ? find_referenced_object(userdata, key) : NULL;
+        const ReferencedObject *volume = claim ? find_volume_of_claim(claim) : NULL;
+        const ReferencedObject *attachment = volume ? find_attachment_of_volume(volume) : NULL;
+        bool is_awaited = (claim && claim->awaits_answer) || (volume && volume->awaits_answer) ||
+                          (attachment && attachment->awaits_answer);
+
+        return is_awaited ? -EAGAIN : 0;
+}
+
+bool referenced_objects_awaits_claims(ReferencedObjects *objects, const Pod *pod) {
+        return pod_foreach_reference(pod, check_claim_answer, objects) == -EAGAIN;
 }
 
 int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client) {

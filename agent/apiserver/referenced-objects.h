@@ -24,6 +24,8 @@ typedef struct ReferencedObjectsSpec {
         const SharedObjects *shared; /* those of the server are watched, regardless of who refers to
                                       * them */
         ObjectUpdates *updates;
+        void (*on_renewed)(void *userdata); /* see referenced_objects_renew_claims() */
+        void *userdata;
 } ReferencedObjectsSpec;
 
 int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects **ret);
@@ -37,6 +39,15 @@ int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client
 int referenced_objects_begin(ReferencedObjects *objects);               /* 0 or -ENOMEM */
 int referenced_objects_add(ReferencedObjects *objects, const Pod *pod); /* 0 or -ENOMEM */
 void referenced_objects_end(ReferencedObjects *objects);
+
+/* A pod that this node has not run yet: the claims, volumes and attachments that are known because
+ * of earlier pods are requested again by the next referenced_objects_add(), as a user may have made
+ * another claim of that name, or the volume may have another claim, meanwhile. 'on_renewed' is
+ * called at each response. 0 or -ENOMEM. */
+int referenced_objects_renew_claims(ReferencedObjects *objects, const Pod *pod);
+
+/* Whether the server has not yet responded to that. */
+bool referenced_objects_awaits_claims(ReferencedObjects *objects, const Pod *pod);
 
 /* The object, or NULL, as for each key of another source; and whether it is not known yet if it
  * exists. */

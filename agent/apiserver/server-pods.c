@@ -279,6 +279,27 @@ static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const c
         return 0;
 }
 
+/* 1: it waits for an answer of the server; 0; -ENOMEM. A pod that runs never waits. */
+static int await_claims(const ApiServerPods *pods, BoundPod *bound) {
+        ReferencedObjects *objects = pods->spec.objects;
+        int r;
+
+        if (bound->claims == CLAIMS_READ)
+                return 0;
+        if (bound->claims == CLAIMS_UNREAD && !bound->adopted &&
+            !runs_itself(pods, bound->desired)) {
+                r = referenced_objects_renew_claims(objects, bound->desired);
+                if (r < 0)
+                        return r;
+                bound->claims = CLAIMS_REQUESTED;
+        }
+        if (bound->claims == CLAIMS_REQUESTED &&
+            referenced_objects_awaits_claims(objects, bound->desired))
+                return 1;
+        bound->claims = CLAIMS_READ;
+        return 0;
+}
+
 /* 0 or -ENOMEM. */
 static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER };
@@ -294,6 +315,9 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
         holder = desired_pods_find_uid(desired, metadata->uid);
         if (holder && pod_source_outranks(&holder->source, &source))
                 return reject_squatter(pods, pod, UID_CONFLICT_REASON, UID_CONFLICT_MESSAGE);
+        r = await_claims(pods, &pod->bound);
+        if (r != 0)
+                return MIN(r, 0);
         r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)
                 return r;
@@ -312,6 +336,12 @@ void apiserver_pods_forget_bound(ApiServerPods *pods) {
         request_recompute(pods);
 }
 
+/* One that has terminated needs none, and protects none: its claims may be deleted, and their
+ * volumes be given to others. */
+static bool needs_objects(const ApiServerPod *pod) {
+        return pod->bound.desired && !remote_pod_has_terminated(&pod->remote);
+}
+
 int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         ReferencedObjects *objects = pods->spec.objects;
         int result = referenced_objects_begin(objects);
@@ -323,7 +353,7 @@ int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
                 if (is_apiserver_pod_desired(pod) &&
                     add_desired_apiserver_pod(pods, pod, desired) < 0)
                         result = -ENOMEM;
-                if (bound->desired &&
+                if (needs_objects(pod) &&
                     referenced_objects_add(objects,
                                            bound->adopted ? bound->adopted : bound->desired) < 0)
                         result = -ENOMEM;

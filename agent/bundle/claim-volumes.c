@@ -67,10 +67,10 @@ static int check_volume_node(const BundleConfig *config, const DataObject *objec
 
 static int check_persistent_volume(const BundleConfig *config, const DataObject *claim,
                                    const DataObject *object, Error *reterr) {
-        if (object->volume.claim && !object_has_uid(&claim->metadata, object->volume.claim->uid))
-                return error_setf(reterr, EINVAL,
-                                  "persistentvolume \"%s\" is bound to another claim",
-                                  object->metadata.name);
+        if (!object->volume.claim || !object_has_uid(&claim->metadata, object->volume.claim->uid))
+                return error_setf(reterr, EINVAL, "persistentvolume \"%s\" is bound to %s",
+                                  object->metadata.name,
+                                  object->volume.claim ? "another claim" : "no claim");
         if (object->volume.mode == VOLUME_MODE_BLOCK && !object->volume.csi &&
             !object->volume.local)
                 return error_setf(reterr, EINVAL,

@@ -106,17 +106,92 @@ def test_pod_starts_once_its_claim_is_bound(make_member):
 
 def test_volumes_of_other_claims_and_kinds_are_not_mounted(make_member):
     member = make_member()
-    bound = {name: claim(member, name, f"pv-{name}") for name in ("far", "stolen", "elsewhere")}
+    bound = {name: claim(member, name, f"pv-{name}") for name in ("far", "stolen", "free", "elsewhere")}
     member.api.create("csidrivers", {"metadata": {"name": "disk.csi.example.com"}, "spec": {"attachRequired": False}})
     volume(member, "pv-far", bound["far"], csi={"driver": "disk.csi.example.com", "volumeHandle": "h"})
     volume(member, "pv-stolen", None, hostPath={"path": member.data})
+    volume(member, "pv-free", None, hostPath={"path": member.data}, claimRef=None)
     volume(member, "pv-elsewhere", bound["elsewhere"], local={"path": member.data}, nodeAffinity={"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}]}]}})
     for name, word in (("far", "disk.csi.example.com"), ("stolen", 'persistentvolume "pv-stolen" is bound to another claim'),
+                       ("free", 'persistentvolume "pv-free" is bound to no claim'),
                        ("elsewhere", 'persistentvolume "pv-elsewhere": no matching NodeSelectorTerms')):
         bind(member, name, {"persistentVolumeClaim": {"claimName": name}})
         event = wait(lambda name=name: events_of(member, name, "FailedMount"), "it says why")[0]
         assert word in event["message"]
+
+
+def make_disk(member, name, word):
+    path = os.path.join(member.data, name)
+    os.makedirs(path)
+    with open(os.path.join(path, "word"), "w", encoding="utf-8") as file:
+        file.write(word)
+    return path
+
+
+def give_volume_away(member, **metadata):
+    """The volume of claim 'c' becomes that of another one, with its content."""
+    source = member.api.get("persistentvolumes", None, "pv")["spec"]["hostPath"]
+    member.api.delete("persistentvolumeclaims", "default", "c")
+    member.api.delete("persistentvolumes", None, "pv")
+    with open(os.path.join(source["path"], "word"), "w", encoding="utf-8") as file:
+        file.write("of others")
+    volume(member, "pv", claim(member, "theirs", "pv", **metadata), hostPath=source)
+
+
+def use_and_give_away(member):
+    """A pod of the user has used a volume that is another user's now; the pod is still there."""
+    volume(member, "pv", claim(member, "c", "pv"), hostPath={"path": make_disk(member, "disk", "own")})
+    member.bind("first", specs.container(script="true", volumeMounts=[specs.mount("v", MOUNT)]), restartPolicy="Never",
+                volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    member.wait_reported_phase("first", "Succeeded")
+    member.api.create("namespaces", {"metadata": {"name": "other"}})
+    give_volume_away(member, namespace="other")
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["same", "restarted"])
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "again"])
+def test_volume_that_was_given_to_another_claim_is_not_mounted_for_the_earlier_one(make_member, again, restart):
+    member = make_member()
+    use_and_give_away(member)
+    if again:
+        volume(member, "pv2", claim(member, "c", "pv2"), hostPath={"path": make_disk(member, "disk2", "new")})
+    if restart:
+        member.restart()
+    bind(member, "second", {"persistentVolumeClaim": {"claimName": "c"}})
+    if again:
+        member.wait_reported_phase("second", "Running")
+        assert inside(member, "second", f"{MOUNT}/word") == "new"
+    else:
+        event = wait(lambda: events_of(member, "second", "FailedMount"), lambda: f"it waits: {member.said()[-3000:]}")[0]
+        assert 'persistentvolumeclaim "c" not found' in event["message"]
+
+
+def test_owner_of_a_volume_is_not_kept_from_it_by_the_pod_of_an_earlier_claim(make_member):
+    member = make_member()
+    use_and_give_away(member)
+    bind(member, "second", {"persistentVolumeClaim": {"claimName": "theirs"}}, namespace="other")
+    wait(lambda: (member.reported("second", "other") or {}).get("status", {}).get("phase") == "Running",
+         lambda: f"it runs: {member.api.all('events')}\n{member.said()[-3000:]}")
+    pods = [pod for pod in member.pods() if pod["metadata"]["namespace"] == "other"]
+    pid = min(world.cgroup_pids(member.cgroup_of(pods[0], "main")))
+    assert world.read(f"/proc/{pid}/root{MOUNT}/word") == "of others"
+
+
+def test_claim_that_was_replaced_while_no_agent_ran_is_read_before_its_next_pod_starts(make_member):
+    member = make_member()
+    volume(member, "pv", claim(member, "c", "pv"), hostPath={"path": make_disk(member, "disk", "own")})
+    bind(member, "first", {"persistentVolumeClaim": {"claimName": "c"}})
+    member.wait_reported_phase("first", "Running")
+    wait_kept(member, "first", "persistentvolume__pv", "persistentvolumeclaim_default_c")
+    member.stop()
+    member.api.delete("pods", "default", "first", grace=0)
+    give_volume_away(member)
+    volume(member, "pv2", claim(member, "c", "pv2"), hostPath={"path": make_disk(member, "disk2", "new")})
+    bind(member, "second", {"persistentVolumeClaim": {"claimName": "c"}})
+    member.start()
+    member.wait_reported_phase("second", "Running")
+    assert inside(member, "second", f"{MOUNT}/word") == "new"
 
 
 def test_token_that_is_on_its_way_is_not_a_failure(make_member):
