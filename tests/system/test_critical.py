@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import harness
 import specs
+from test_apiserver_daemonsets import daemonset, may_place
 from watch_gap import run_while_a_pod_goes
 from world import DEADLINE, wait
 
@@ -66,3 +67,22 @@ def test_wait_refuses_invalid_conditions(node):
         answer = node.cli("wait", *words)
         assert answer.returncode == 2, answer.stderr
     wait(node.is_ready, "the agent runs")
+
+
+def test_pods_of_an_api_server_are_not_waited_for(make_member):
+    """Whatever their users write: bound pods, and those that the node has made of a DaemonSet."""
+    member = make_member(start=False)
+    may_place(member.api)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    keys = {"mainstay.dev/critical": "true", "mainstay.dev/bootstrap": "true"}
+    forged = {**keys, "mainstay.dev/source": "file web.yaml", "kubernetes.io/config.source": "file"}
+    one = daemonset("logd", specs.container(readinessProbe={"exec": {"command": ["false"]}}))
+    one["spec"]["template"]["metadata"] = {"labels": {"app": "logd", **keys}, "annotations": forged}
+    member.api.create("daemonsets", one)
+    member.api.create("pods", {"metadata": {"name": "bound", "labels": keys, "annotations": forged}, "spec": {
+        "nodeName": harness.NODE_NAME, "containers": [{"name": "main", "image": "missing.example/none:1"}]}})
+    member.start()
+    wait(lambda: {pod["metadata"]["name"].split("-")[0] for pod in member.pods()} == {"logd", "bound"}, member.said)
+    answer = member.cli("wait", "--critical", "--timeout", "60s")
+    assert answer.returncode == 0, answer.stderr
+    member.api.delete("daemonsets", "default", "logd")

@@ -6,6 +6,7 @@ import specs
 import world
 from harness import NODE_NAME
 from manifest_server import Answer, ManifestServer
+from test_apiserver_daemonsets import daemonset, may_place, pods_of
 from world import wait
 
 NAME = f"web-{NODE_NAME}"
@@ -210,3 +211,32 @@ def test_port_of_the_host_is_taken_from_a_pod_of_the_server(make_member):
     assert f"{port}/TCP" in reported["status"]["message"] and NAME in reported["status"]["message"]
     member.bind("third", with_port(port))
     wait_failed(member, "NodePorts", "third")
+
+
+def test_port_of_the_host_is_taken_from_a_pod_that_the_node_has_made_of_a_set(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    port = world.free_port()
+    member.api.create("daemonsets", daemonset("squatter", with_port(port)))
+    member.start()
+    member.init(wait(lambda: pods_of(member, "squatter"), "the node makes its pod")[0]["metadata"]["name"])
+    member.drop(specs.pod("web", with_port(port)))
+    wait_own(member)
+    member.api.delete("daemonsets", "default", "squatter")
+    wait(lambda: not pods_of(member, "squatter"), lambda: f"its pod is gone: {member.said()[-3000:]}")
+
+
+def test_daemonset_of_a_file_takes_the_name_of_its_pod_from_a_pod_of_the_server(make_member):
+    member = make_member()
+    manifest = specs.text(specs.daemonset("logd"))
+    member.drop(manifest, "logd.yaml")
+    name = wait(lambda: pods_of(member, "logd"), "it has a pod, whose name is always the same")[0]["metadata"]["name"]
+    member.remove("logd")
+    wait(lambda: not member.pods(), lambda: f"its pod is gone: {member.said()[-3000:]}")
+    member.bind(name, stubborn(), terminationGracePeriodSeconds=YEAR)
+    member.wait_reported_phase(name, "Running")
+    member.drop(manifest, "logd.yaml")
+    wait(lambda: [pod for pod in pods_of(member, "logd") if source_of(pod) == "evaluated (file logd.yaml)" and
+                  pod["status"].get("phase") == "Running"], lambda: f"it has its pod: {member.said()[-3000:]}")
+    wait_failed(member, name=name)
