@@ -26,7 +26,7 @@ ALL = ["*"]
 NODE_API = ["node_api*", "lone_*", "system_logs", "tls_limits", "takeover", "debug"]
 IMAGES = ["image_*", "pull*", "registry", "signatures", "cosign", "deltas", "tool_images", "many_layers", "damaged_layers", "crash_states_images",
           "failed_allocations_images", "lost_state", "pod_rollouts", "rootfs_import"]
-SOURCES = ["index_source", "index_images", "source_sign", "source_fleet", "static_pod_url", "report", "object_sources", "pod_sources", "flash"]
+SOURCES = ["index_source", "index_images", "tampering", "source_sign", "source_fleet", "static_pod_url", "report", "object_sources", "pod_sources", "flash"]
 CLUSTER = ["apiserver*", "daemonset*", "kube_node", "kubelet", "node_api_joined", "network_readiness", "squatters", "object_sources", "own_keys", "pod_security",
            "crash_states_remote", "tls_limits", "image_access", "image_isolation"]
 COMMANDS = ["get_objects", "events", "logs", "exec", "attach", "cp", "top", "delete", "debug", "ephemeral", "corpus", "published*", "programs",
