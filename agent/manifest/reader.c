@@ -26,7 +26,7 @@ enum {
 #define NSEC_PER_MSEC INT64_C(1000000)
 
 static bool is_manifest_name(const char *name) {
-        static const char *const endings[] = { ".yaml", ".yml", ".json" };
+        static const char *const endings[] = { ".yaml", ".yml", ".json", ".manifest" };
         size_t n = strlen(name);
 
         if (name[0] == '.')

@@ -170,13 +170,14 @@ TEST(existing_files_are_read_at_the_start)
         write_manifest(&f, "c.json",
                        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"c\"},"
                        "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
+        put_pod(&f, "d.manifest", "d");
         put_pod(&f, ".hidden.yaml", "d");
         put_pod(&f, "e.yaml~", "e");
         put_pod(&f, "f.yaml.bak", "f");
         put_pod(&f, ".g.yaml.swp", "g");
         put_pod(&f, "README", "h");
         fixture_start(&f);
-        EXPECT_STREQ(state(&f), "a.yaml: a-n1; b.yml: b-n1; c.json: c-n1");
+        EXPECT_STREQ(state(&f), "a.yaml: a-n1; b.yml: b-n1; c.json: c-n1; d.manifest: d-n1");
         EXPECT(manifest_directory_last_error(f.source) == NULL);
         fixture_end(&f);
 }
