@@ -483,6 +483,8 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
         /* If there is a value without effect, an empty one of another type is an error. */
         if (is_harmless(node) && (!field->accepts || d->mode != DECODE_MANIFEST))
                 return 0;
+        if (field->is_only_warned_of && d->mode == DECODE_MANIFEST)
+                return decode_warn(d, key, path, field->reason);
         r = error_setf(d->reterr, EINVAL, "%s",
                        field->reason ? field->reason
                                      : "is known to Kubernetes but not supported here yet");

@@ -106,9 +106,8 @@ static const char *const extension_groups[] = {
         "traefik.io",
 };
 
-#define RUN_TEMPLATE "to run its pods here, make its template a Pod or a DaemonSet"
-#define RUN_ONCE \
-        "to run it here once, make its template a Pod with the restartPolicy Never or OnFailure"
+#define RUN_TEMPLATE "delete it, or make its template a Pod or a DaemonSet"
+#define RUN_ONCE     "delete it, or make its template a Pod with the restartPolicy Never or OnFailure"
 
 static const struct {
         const char *kind;
@@ -240,6 +239,20 @@ static bool is_defined(const ForeignKinds *foreign, const char *group, const cha
                 if (foreign->n_defined > 0 && customs[i].kind &&
                     bsearch(&customs[i], foreign->defined, foreign->n_defined, sizeof(customs[i]),
                             compare_custom_kinds))
+                        return true;
+        return false;
+}
+
+bool daemonset_is_for_windows(const YamlNode *object) {
+        static const char *const path[] = { "spec", "template", "spec" };
+        static const char *const places[][2] = { { "nodeSelector", "kubernetes.io/os" },
+                                                 { "nodeSelector", "beta.kubernetes.io/os" },
+                                                 { "os", "name" } };
+
+        for (size_t i = 0; i < N_ELEMENTS(path) && object; i++)
+                object = yaml_node_get(object, path[i]);
+        for (size_t i = 0; i < N_ELEMENTS(places) && object; i++)
+                if (streq(node_text(yaml_node_get(object, places[i][0]), places[i][1]), "windows"))
                         return true;
         return false;
 }

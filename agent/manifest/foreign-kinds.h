@@ -31,6 +31,10 @@ void foreign_kinds_done(ForeignKinds *foreign);
  * that run nothing, those of widely used extensions, and those that the file defines. */
 bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, const char *kind);
 
+/* Whether the pods of a DaemonSet are for nodes with Windows, by their node selector or their field
+ * 'os': it is published together with one for Linux, and has paths that Linux does not have. */
+bool daemonset_is_for_windows(const YamlNode *object);
+
 /* Whether a controller of a cluster creates pods for objects of that kind: then skipping one would
  * skip the purpose of the file. '*ret_advice' names the kind that a node runs instead. */
 bool kind_is_workload(const char *kind, const char **ret_advice);

@@ -389,6 +389,9 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
         parser->decoder.hides_values =
                 streq(kind, "Secret") || streq(kind, "SecretList") || streq(kind, "List");
         parser->decoder.has_misplaced = false;
+        if (streq(kind, "DaemonSet") && parser->decoder.mode == DECODE_MANIFEST &&
+            daemonset_is_for_windows(node))
+                return foreign_kinds_skip(&parser->foreign, version, "DaemonSet for Windows");
         if (streq(kind, "DaemonSet"))
                 return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))

@@ -7,8 +7,10 @@
 #include "agent/model/own-keys.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/image-reference.h"
 #include "common/text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,9 @@ static const struct {
 
 /* Objects of a chart with it are not run with the others by Helm. */
 #define HELM_HOOK "helm.sh/hook"
+
+/* Options of 'podman run', as 'podman kube generate' writes and 'podman kube play' reads them. */
+#define PODMAN "io.podman.annotations."
 
 /* If it had no effect, the pod would silently be unprotected. */
 static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
@@ -41,6 +46,11 @@ static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath 
                 if (streq(key, replaced[i].key))
                         (void) snprintf(sentence, sizeof(sentence), "is ignored; use %s",
                                         replaced[i].field);
+        if (strncmp(key, PODMAN, strlen(PODMAN)) == 0)
+                (void) snprintf(sentence, sizeof(sentence), "is ignored: only podman reads it%s",
+                                streq(key, PODMAN "userns")
+                                        ? "; 'hostUsers: false' gives the pod its own users"
+                                        : "");
         if (streq(key, HELM_HOOK))
                 (void) snprintf(sentence, sizeof(sentence),
                                 "is no hook here: the pod runs like any other; 'helm template "
@@ -115,6 +125,37 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
         return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
+/* Device nodes, as far as a manifest says so: not directories, and not what every container has. */
+static bool is_device_node(const HostPathVolumeSource *host_path) {
+        static const char *const serial[] = { "/dev/tty", "/dev/serial/by-" };
+        static const char tuntap[] = "/dev/net/tun"; /* which OCI runtimes permit */
+
+        for (size_t i = 0; i < N_ELEMENTS(serial); i++)
+                if (host_path->type == HOST_PATH_UNSET &&
+                    strncmp(host_path->path, serial[i], strlen(serial[i])) == 0)
+                        return true;
+        return (host_path->type == HOST_PATH_CHAR_DEVICE ||
+                host_path->type == HOST_PATH_BLOCK_DEVICE) &&
+               !streq(host_path->path, tuntap);
+}
+
+/* A mount does not change the device rules of the container; podman adds one for it. */
+static int warn_of_device_node(Decoder *d, const YamlNode *list, const DecodePath *parent,
+                               const PodSpec *spec, const Container *container, size_t n) {
+        const DecodePath item = { .parent = parent, .index = n };
+        const DecodePath path = { .parent = &item, .key = "name" };
+        const Volume *volume = pod_find_volume(spec, container->volume_mounts.items[n].name);
+
+        if (!volume || !volume->host_path || !is_device_node(volume->host_path) ||
+            container->resources.limits.extended.n > 0 || container->security_context.privileged ||
+            n >= list->n)
+                return 0;
+        return decode_warn(d, yaml_node_get(list->items[n], "name"), &path,
+                           "is a device that a container may not open unless it is privileged; "
+                           "list it in mainstay.devices of the configuration, and request its "
+                           "resource");
+}
+
 static int warn_of_mounts(Decoder *d, const YamlNode *node, const DecodePath *parent,
                           const PodSpec *spec, const Container *container) {
         const YamlNode *list = yaml_node_get(node, "volumeMounts");
@@ -125,7 +166,22 @@ static int warn_of_mounts(Decoder *d, const YamlNode *node, const DecodePath *pa
                 return 0;
         for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
                 r = warn_of_nested_mount(d, list, &path, spec, container, i);
+        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
+                r = warn_of_device_node(d, list, &path, spec, container, i);
         return r;
+}
+
+/* A placeholder that was not replaced: its container would wait with InvalidImageName. */
+static int warn_of_image(Decoder *d, const YamlNode *node, const DecodePath *parent,
+                         const Container *container) {
+        const DecodePath path = { .parent = parent, .key = "image" };
+        cleanup_free char *image = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r = image_reference_normalise(container->image, &image, &error);
+
+        if (r != -EINVAL)
+                return r;
+        return decode_warn(d, yaml_node_get(node, "image"), &path, error_message(&error, r));
 }
 
 static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const DecodePath *parent,
@@ -141,6 +197,9 @@ static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const Decod
 
                 r = warn_of_mounts(d, list->items[i], &item, spec,
                                    pod_nth_container(spec, first + i));
+                if (r >= 0)
+                        r = warn_of_image(d, list->items[i], &item,
+                                          pod_nth_container(spec, first + i));
         }
         return r;
 }

@@ -44,7 +44,7 @@ static const Field template_meta_fields[] = {
         IGNORED("creationTimestamp"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED("ownerReferences"),
+        IGNORED("ownerReferences"),
         REFUSED("finalizers"),
 };
 static const Schema template_meta_schema = {

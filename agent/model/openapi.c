@@ -100,7 +100,7 @@ static json_t *describe_map_type(OpenapiSchemas *schemas, const Schema *schema) 
 static json_t *describe_support(const Field *field) {
         const char *reason = field->reason ? field->reason : "Mainstay does not support it yet";
 
-        if (field->type == FIELD_IGNORED)
+        if (field->type == FIELD_IGNORED || field->is_only_warned_of)
                 return json_string("Has no effect in a manifest.");
         if (field->type == FIELD_REFUSED || field->is_api_only)
                 return json_sprintf("Is an error in a manifest: %s.", reason);

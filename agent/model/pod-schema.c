@@ -9,6 +9,9 @@
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
 
+#include <errno.h>
+#include <string.h>
+
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
@@ -36,6 +39,12 @@
 #define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
 
 static int check_resource_name(const char *value, Error *reterr) {
+        static const char podman[] = "podman.io/device=";
+
+        if (strncmp(value, podman, strlen(podman)) == 0)
+                return error_setf(reterr, EINVAL,
+                                  "is a device for podman only; list it in mainstay.devices of the "
+                                  "configuration, and request its resource");
         return is_cdi_resource(value) ? check_cdi_qualified_name(value, reterr)
                                       : check_extended_resource(value, reterr);
 }
@@ -614,7 +623,7 @@ static const Field pod_spec_fields[] = {
         REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_not_for_node = true, .reason = NEEDS_CLUSTER "only its scheduler uses this field"),
         FIELD("overhead",               OBJECT,     PodSpec, overhead,
               .schema = &resource_list_schema),
-        FIELD_NOT_FOR_NODE("topologySpreadConstraints", NEEDS_CLUSTER "only its scheduler uses this field"),
+        { .key = "topologySpreadConstraints", .type = FIELD_REFUSED, .is_not_for_node = true, .is_only_warned_of = true, .reason = "is ignored: it spreads pods over the nodes of a cluster" },
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
@@ -643,7 +652,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        FIELD_NOT_FOR_NODE("generateName", NEEDS_CLUSTER "its API server generates the name; set name instead"),
+        IGNORED("generateName"), /* like in an API server, because there is a name */
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -655,8 +664,8 @@ static const Field object_meta_fields[] = {
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
         FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
-              .schema = &owner_reference_schema, .is_api_only = true,
-              .reason = "cannot be set in a file; only the pods of a DaemonSet have an owner"),
+              .schema = &owner_reference_schema, .is_api_only = true, .is_only_warned_of = true,
+              .reason = "is ignored: the owner is an object of a cluster"),
         FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "its controllers remove the finalizers"),
         IGNORED("managedFields"),
 };

@@ -68,7 +68,9 @@ typedef struct Field {
                                                      if .is_api_only; NULL: none */
         bool is_not_for_node; /* FIELD_REFUSED in a manifest; ignored in an object of an API server,
                                * in which it concerns components other than the node */
-        bool is_secret;       /* no message may show its value */
+        bool is_only_warned_of; /* FIELD_REFUSED or .is_api_only: in a manifest it is ignored, with
+                                 * .reason as the warning */
+        bool is_secret;         /* no message may show its value */
         bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: in a manifest an empty text is an error */
         bool null_is_zero; /* FIELD_QUANTITY: like in a server if a map has the key */
         bool is_manifest_check;    /* .check is stricter than an API server, and not applied to its

@@ -25,6 +25,8 @@ CLUSTER_KINDS = [
      "spec": {"group": "example.com", "names": {"kind": "Widget"}}},
     {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}},
     {"apiVersion": "config/v1", "kind": "ConfigMap", "metadata": {"name": "other"}},
+    {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "collector-windows"}, "spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/os": "windows"}, "volumes": [{"name": "logs", "hostPath": {"path": "C:\\logs"}}]}}}},
 ]
 
 
@@ -46,8 +48,8 @@ def test_a_published_daemonset_runs_although_kinds_of_a_cluster_accompany_it(nod
         file.write("x")
     said = node.said()
     assert said.count("which a node does not run") == 1
-    assert "skips Namespace, ServiceAccount, ClusterRole, ClusterRoleBinding, Service, CustomResourceDefinition, Widget and " \
-        "ConfigMap of config/v1" in said
+    assert "skips Namespace, ServiceAccount, ClusterRole, ClusterRoleBinding, Service, CustomResourceDefinition, Widget, " \
+        "ConfigMap of config/v1 and DaemonSet for Windows" in said
     answer = node.cli("validate", node.path("collector.yaml"))
     assert answer.returncode == 0 and "ok (daemonset default/collector)" in answer.stdout
     assert "gets no token" in answer.stderr and "it is an emptyDir" in answer.stderr

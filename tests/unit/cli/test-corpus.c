@@ -198,7 +198,7 @@ TEST(published_manifests_name_their_source_and_changes)
 
 /* Words that lead to a remedy, as the messages about manifests use them. */
 static bool has_remedy(const char *message) {
-        static const char *const remedies[] = { "; to run ", "; did you mean ", "; remove ",
+        static const char *const remedies[] = { "; delete ", "; did you mean ", "; remove ",
                                                 ", or use ", "; use ",          ": must be ",
                                                 NULL };
 

@@ -4,6 +4,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
+#include "common/strv.h"
 #include "tests/test.h"
 
 #define V1       "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n"
@@ -309,10 +310,22 @@ TEST(affinity_annotation_becomes_the_field)
                        "'nodeAffinity'?");
 }
 
-TEST(owner_references_are_refused_in_files)
+/* Of objects that were copied from a cluster. */
+TEST(fields_that_only_a_cluster_uses_are_ignored_with_a_warning)
 {
-        expect_verdict("apiVersion: v1\nkind: Pod\nmetadata: {name: p, ownerReferences: [{name: "
-                       "d}]}\nspec:\n" C,
-                       "f:3:21: metadata.ownerReferences: cannot be set in a file; only the pods "
-                       "of a DaemonSet have an owner");
+        static const char copied[] =
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p, generateName: p-,\n"
+                "  ownerReferences: [{name: d, uid: u, kind: DaemonSet, apiVersion: apps/v1, "
+                "controller: true}]}\nspec:\n  topologySpreadConstraints: [{maxSkew: 1}]\n" C;
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        REQUIRE(manifest_parse("f", copied, strlen(copied), "n", &objects, &error) >= 0);
+        EXPECT_EQ(objects.pods.items[0]->metadata.owner_references.n, 0);
+        REQUIRE(strv_length(objects.warnings) == 2);
+        EXPECT_STREQ(objects.warnings[0], "f:4:3: metadata.ownerReferences: is ignored: the owner "
+                                          "is an object of a cluster");
+        EXPECT_STREQ(objects.warnings[1], "f:6:3: spec.topologySpreadConstraints: is ignored: it "
+                                          "spreads pods over the nodes of a cluster");
+        manifest_objects_done(&objects);
 }

@@ -570,8 +570,7 @@ TEST(metadata_is_checked)
                 { "name: web\n  finalizers: [a]",
                   "web.yaml:6:3: metadata.finalizers: needs a cluster: its controllers remove the "
                   "finalizers" },
-                { "generateName: web-", "web.yaml:5:3: metadata.generateName: needs a cluster: its "
-                                        "API server generates the name; set name instead" },
+                { "generateName: web-", "web.yaml:5:3: metadata.name: is required" },
         };
 
         expect_all(in_metadata, cases, N_ELEMENTS(cases));

@@ -39,6 +39,32 @@ TEST(kinds_of_a_cluster_are_skipped_with_one_warning)
                     "f: skips ServiceList, which a node does not run; " RUNS);
 }
 
+TEST(daemonsets_for_windows_are_skipped_with_the_paths_that_linux_does_not_have)
+{
+        static const char *const places[] = { "nodeSelector: {kubernetes.io/os: windows}",
+                                              "nodeSelector: {beta.kubernetes.io/os: windows}",
+                                              "os: {name: windows}" };
+        static const char set[] = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\n"
+                                  "spec: {template: {spec: {%s,\n"
+                                  "  volumes: [{name: v, hostPath: {path: 'C:\\'}}]}}}\n---\n" POD;
+
+        for (size_t i = 0; i <= N_ELEMENTS(places); i++) {
+                cleanup_free char *yaml = NULL;
+                bool is_linux = i == N_ELEMENTS(places);
+
+                REQUIRE(asprintf(&yaml, set,
+                                 is_linux ? "nodeSelector: {kubernetes.io/os: linux}" : places[i]) >
+                        0);
+                expect_pods(
+                        yaml, is_linux ? 0 : 1,
+                        is_linux
+                                ? "f:5:40: spec.template.spec.volumes[0].hostPath.path: must be an "
+                                  "absolute path, not 'C:\\'"
+                                : "f: skips DaemonSet for Windows, which a node does not "
+                                  "run; " RUNS);
+        }
+}
+
 TEST(a_file_with_skipped_kinds_only_runs_nothing)
 {
         expect_pods("{apiVersion: v1, kind: Namespace}", 0,
@@ -108,11 +134,10 @@ TEST(a_definition_lets_no_workload_be_skipped)
 
 TEST(lists_of_workloads_are_errors_with_the_same_advice)
 {
-        expect_pods(
-                POD "{apiVersion: apps/v1, kind: DeploymentList, items: []}", 0,
-                "f:6:29: kind: is DeploymentList, which only a controller of a cluster runs; to "
-                "run its pods here, make its template a Pod or a DaemonSet; a node runs Pod, "
-                "DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List");
+        expect_pods(POD "{apiVersion: apps/v1, kind: DeploymentList, items: []}", 0,
+                    "f:6:29: kind: is DeploymentList, which only a controller of a cluster runs; "
+                    "delete it, or make its template a Pod or a DaemonSet; a node runs Pod, "
+                    "DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List");
         expect_pods(POD "{apiVersion: example.com/v1, kind: ConfigMapList, items: []}", 1,
                     "f: skips ConfigMapList of example.com/v1, which a node does not run; " RUNS);
         expect_pods(POD "{apiVersion: v2, kind: PodList, items: []}", 0,

@@ -406,9 +406,8 @@ TEST(unsupported_kinds_are_refused)
                 { "apiVersion: v2\nkind: Pod",
                   "f:1:13: apiVersion: must be v1 for a Pod, not 'v2'" },
                 { "apiVersion: apps/v1\nkind: Deployment",
-                  "f:2:7: kind: is Deployment, which only a controller of a cluster runs; to run "
-                  "its pods "
-                  "here, make its template a Pod or a DaemonSet; a node runs Pod, DaemonSet, "
+                  "f:2:7: kind: is Deployment, which only a controller of a cluster runs; delete "
+                  "it, or make its template a Pod or a DaemonSet; a node runs Pod, DaemonSet, "
                   "ConfigMap, Secret, PriorityClass, RuntimeClass and List" },
                 { "apiVersion: example.com/v1\nkind: Widget",
                   "f:2:7: kind: is Widget, which a node does not run; it runs Pod, DaemonSet, "

@@ -68,13 +68,15 @@ static void print_names(FILE *out, const Field *field) {
 }
 
 static void print_refusal(FILE *out, const Field *field) {
-        if (field->accepts)
+        if (field->is_only_warned_of)
+                fputs("ignored, with a warning", out);
+        else if (field->accepts)
                 fprintf(out, "only %s", field->accepts);
         else
                 fputs("not supported", out);
-        if (field->reason)
+        if (field->reason && !field->is_only_warned_of)
                 fprintf(out, ": %s", field->reason);
-        if (field->is_not_for_node)
+        if (field->is_not_for_node && !field->is_only_warned_of)
                 fputs("; from an API server: ignored", out);
 }
 
@@ -121,7 +123,9 @@ static char *describe_field(const Field *field) {
         if (field->type == FIELD_PRESENT)
                 fputs("; from an API server: the pod waits", out);
         else if (field->is_api_only)
-                fputs("; in a file: not supported", out);
+                fputs(field->is_only_warned_of ? "; in a file: ignored, with a warning"
+                                               : "; in a file: not supported",
+                      out);
         else if (field->is_required || field->is_manifest_required)
                 fputs(", required", out);
         fclose(out);
