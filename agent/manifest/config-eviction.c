@@ -12,13 +12,14 @@
 
 #define TRANSITION_DEFAULT_USEC (300 * USEC_PER_SEC)
 
-/* The kubelet's default thresholds. Unless mergeDefaultEvictionSettings is set, one configured
- * threshold replaces them all. */
+/* The kubelet's default thresholds, but no more than a twentieth of the memory: on a board with 128
+ * MiB there are never 100 MiB available, and no pod would start. Unless
+ * mergeDefaultEvictionSettings is set, one configured threshold replaces them all. */
 static const struct {
         EvictionSignal signal;
         EvictionAmount value;
 } hard_defaults[] = {
-        { EVICTION_MEMORY, { .quantity = INT64_C(100) << 20 } },
+        { EVICTION_MEMORY, { .quantity = INT64_C(100) << 20, .fraction = 0.05 } },
         { EVICTION_NODE_FS, { .fraction = 0.10 } },
         { EVICTION_NODE_FS_INODES, { .fraction = 0.05 } },
         { EVICTION_IMAGE_FS, { .fraction = 0.15 } },

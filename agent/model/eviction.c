@@ -2,6 +2,7 @@
 #include "agent/model/eviction.h"
 
 #include "common/file.h"
+#include "common/macros.h"
 #include "common/strv.h"
 
 #include <stdio.h>
@@ -61,8 +62,11 @@ NodeCondition node_condition_by_name(const char *name) {
 }
 
 int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity) {
-        return amount->fraction > 0 ? (int64_t) ((double) capacity * amount->fraction)
-                                    : amount->quantity;
+        int64_t share = (int64_t) ((double) capacity * amount->fraction);
+
+        if (amount->fraction <= 0)
+                return amount->quantity;
+        return amount->quantity > 0 ? MIN(amount->quantity, share) : share;
 }
 
 char *format_condition_list(unsigned conditions) {

@@ -60,13 +60,14 @@ extern const NodeConditionInfo node_conditions[N_NODE_CONDITIONS];
 EvictionSignal eviction_signal_by_name(const char *name);
 NodeCondition node_condition_by_name(const char *name);
 
-/* "100Mi" or "10%": a share of the capacity if the fraction is not 0. */
+/* "100Mi" or "10%": a share of the capacity if the fraction is not 0; with both, the smaller
+ * amount. */
 typedef struct EvictionAmount {
         int64_t quantity;
         double fraction;
 } EvictionAmount;
 
-/* The quantity, or the fraction of 'capacity'. */
+/* In the unit of the capacity. */
 int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity);
 
 typedef struct EvictionThreshold {

@@ -581,6 +581,29 @@ static const EvictionThreshold *find_threshold(const Config *config, EvictionSig
         return NULL;
 }
 
+/* How much memory must be available on a machine with so much memory. */
+static int64_t memory_threshold(const char *text, int64_t capacity) {
+        char **warnings = NULL;
+        Config config = { 0 };
+        int64_t amount;
+
+        EXPECT_STREQ(load(text, &config, &warnings), "");
+        amount = eviction_amount_of(&find_threshold(&config, EVICTION_MEMORY, false)->value,
+                                    capacity);
+        config_done(&config);
+        return amount;
+}
+
+TEST(default_eviction_threshold_of_memory_is_at_most_a_twentieth)
+{
+        EXPECT_EQ(memory_threshold("{}", 16384 * MIB), 100 * MIB);
+        EXPECT_EQ(memory_threshold("{}", 2000 * MIB), 100 * MIB);
+        EXPECT_EQ(memory_threshold("{}", 100 * MIB), 5 * MIB);
+        EXPECT_EQ(memory_threshold("evictionHard: {memory.available: 100Mi}", 100 * MIB),
+                  100 * MIB);
+        EXPECT_EQ(memory_threshold("evictionHard: {memory.available: 20%}", 100 * MIB), 20 * MIB);
+}
+
 TEST(eviction_thresholds_default_to_the_kubelets)
 {
         static const char *const without[] = { "{}", "evictionHard: null",
