@@ -22,12 +22,14 @@
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/reserved-resources.h"
+#include "agent/pods/machine/start-limiter.h"
 #include "agent/pods/manager/node-shutdown-manager.h"
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/pods/stats/metrics-collect.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/systemd-client.h"
 #include "agent/wiring.h"
+#include "common/cgroup-usage.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -333,7 +335,9 @@ static int build_pod_manager(Agent *agent) {
                                                        .on_log_ended = on_attempt_log_ended,
                                                        .on_event = agent_on_event };
         const Config *config = &agent->config;
+        MachineMemory memory = { 0 };
 
+        (void) machine_memory_usage(&memory);
         return pod_manager_new(
                 &(PodManagerConfig){
                         .event = agent->event,
@@ -345,7 +349,7 @@ static int build_pod_manager(Agent *agent) {
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,
                         .log_max_files = (unsigned) config->container_log_max_files.value,
-                        .creating_max = MAX(2 * agent->node.n_cpus, 4),
+                        .creating_max = start_limit_of(agent->node.n_cpus, memory.total_bytes),
                         .host_ips = { agent->node.address, agent->node.other_address },
                         .node = &agent->node_labels.effective,
                         .allocatable = &agent->allocatable,

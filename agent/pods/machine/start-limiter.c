@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/machine/start-limiter.h"
 
+/* A runtime in Go with its programs takes about 20 MiB, and the machine has other work. */
+#define MEMORY_PER_START_BYTES (64 * MIB)
+
+unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes) {
+        unsigned limit = MAX(2 * n_cpus, 4);
+        uint64_t affordable = MAX(memory_bytes / MEMORY_PER_START_BYTES, 1);
+
+        return memory_bytes > 0 && affordable < limit ? (unsigned) affordable : limit;
+}
+
 void start_limiter_init(StartLimiter *limiter, unsigned max) {
         *limiter = (StartLimiter){ .max = max };
         limiter->end = &limiter->first;

@@ -6,6 +6,8 @@
 
 #include "common/macros.h"
 
+#include <stdint.h>
+
 typedef struct StartSlot StartSlot;
 
 /* The slot is acquired; called from start_limiter_acquire(), or from start_limiter_release() of
@@ -28,6 +30,10 @@ typedef struct StartLimiter {
         StartSlot *first;
         StartSlot **end;
 } StartLimiter;
+
+/* How many containers may be created at the same time: two for each CPU or four, unless the machine
+ * has too little memory for so many runtimes. 'memory_bytes': of the machine; 0: unknown. */
+unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes);
 
 void start_limiter_init(StartLimiter *limiter, unsigned max);
 

@@ -3,10 +3,22 @@
 
 #include "tests/test.h"
 
+#define GIB (UINT64_C(1) << 30)
+
 static unsigned order[16], n_served;
 
 static void record_acquired(void *userdata) {
         order[n_served++] = *(unsigned *) userdata;
+}
+
+TEST(start_limit_depends_on_processors_and_memory)
+{
+        EXPECT_EQ(start_limit_of(1, 8 * GIB), 4);
+        EXPECT_EQ(start_limit_of(16, 64 * GIB), 32);
+        EXPECT_EQ(start_limit_of(4, 97 * MIB), 1);
+        EXPECT_EQ(start_limit_of(4, 30 * MIB), 1);
+        EXPECT_EQ(start_limit_of(16, 1 * GIB), 16);
+        EXPECT_EQ(start_limit_of(2, 0), 4); /* unknown */
 }
 
 TEST(start_slots_are_granted_in_order_up_to_the_limit)
