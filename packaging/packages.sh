@@ -38,7 +38,7 @@ FOREIGN_PACKAGES=(mmdebstrap arch-test)
 # shellcheck disable=SC2034
 ARM_PACKAGES=(qemu-user-static qemu-system-arm)
 # shellcheck disable=SC2034
-VM_PACKAGES=(debhelper mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm apt-utils gnupg faketime)
+VM_PACKAGES=(debhelper mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm apt-utils gnupg faketime swtpm)
 
 # Installs those that are missing, without questions; apt does not run if none is.
 install_packages() {

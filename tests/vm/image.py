@@ -21,7 +21,7 @@ LIBRARIES = {"bookworm": "libarchive13 libcurl3-gnutls libgnutls30 libmicrohttpd
 PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
 runc crun containernetworking-plugins iptables {LIBRARIES[RELEASE]} libjansson4 libnghttp2-14 libwslay1
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
-selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba
+selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba tpm2-tools
 python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
 # A minimal Debian, on which the offline archive of a release is installed.
 MINIMAL = f"systemd systemd-sysv udev kmod {KERNELS[ARCHITECTURE]} initramfs-tools".split()
