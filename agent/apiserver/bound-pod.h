@@ -8,7 +8,8 @@
 #include "agent/model/status.h"
 #include "agent/pods/manager/successor-preflight.h"
 
-/* What is known about its claims from the cache, and because of other pods, may be outdated. */
+/* Whether the claims of a new pod were read again: the cache, and what other pods have read, may be
+ * outdated. */
 typedef enum BoundPodClaims {
         CLAIMS_UNREAD,
         CLAIMS_REQUESTED,
