@@ -479,11 +479,22 @@ static void drop_fetched_manifests(DirectoryScan *scan, const char *prefix) {
         }
 }
 
+/* Their objects are there at once, as the desired pods may be computed before the scan that reports
+ * the change. */
+static int use_fetched_manifests(const DirectoryScan *scan) {
+        ManifestDirectory *source = scan->source;
+
+        if (scan->has_changed &&
+            manifest_table_resolve_names(&source->table, now_realtime_usec()) < 0)
+                source->is_unresolved = true;
+        return sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT);
+}
+
 int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix, int dir_fd,
                                    Error *reterr) {
         DirectoryScan scan = { .source = source, .dir_fd = dir_fd, .next_usec = USEC_INFINITY };
         cleanup_strv char **names = NULL;
-        int r = dir_fd < 0 ? 0 : list_manifest_files(dir_fd, &names), scheduled = 0;
+        int r = dir_fd < 0 ? 0 : list_manifest_files(dir_fd, &names), q;
 
         source->fetched_generation++;
         if (r < 0)
@@ -494,9 +505,8 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
         if (r >= 0)
                 drop_fetched_manifests(&scan, prefix);
         source->has_new_fetched = source->has_new_fetched || scan.has_changed;
-        if (source->is_started)
-                scheduled = sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT);
-        return r < 0 ? r : scheduled;
+        q = source->is_started ? use_fetched_manifests(&scan) : 0;
+        return r < 0 ? r : q;
 }
 
 /* The rules for a manifest that replaces one. */

@@ -19,6 +19,11 @@ def container(name="main", script=IDLE, **fields):
             "command": ["/bin/sh", "-c", script], **fields}
 
 
+def failing_container(**fields):
+    """It exits, and is not ready while it runs either: otherwise all pods might be ready at one moment."""
+    return container(script="exit 1", readinessProbe={"exec": {"command": ["false"]}}, **fields)
+
+
 def sets_trap(spec):
     """Whether the script of a container sets a trap for SIGTERM, in a line that starts with it."""
     return any(re.search(r"^trap .*\bTERM", word, re.M) for word in spec.get("command") or [])

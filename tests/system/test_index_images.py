@@ -26,6 +26,10 @@ def app(name="app", reference=NAME, script=NUMBERED, **fields):
     return specs.pod(name, {**specs.container(script=script), "image": reference}, **fields)
 
 
+def failing_app():
+    return specs.pod("app", {**specs.failing_container(), "image": NAME})
+
+
 @pytest.fixture(name="key")
 def fixture_key(tmp_path):
     return Key(str(tmp_path), "one")
@@ -186,7 +190,7 @@ def test_rollback_has_its_images(make_empty, index):
     node.wait_running("app")
     for path in [index.image_blob(one.layers[1])]:
         os.unlink(path)
-    index.write({"app.yaml": app(script="exit 1")}, images=[index.add_image(bad, NAME)], progressDeadlineSeconds=4)
+    index.write({"app.yaml": failing_app()}, images=[index.add_image(bad, NAME)], progressDeadlineSeconds=4)
     node.cli("images", "prune")
     wait_failed(node, "rolled back")
     node.wait_running("app")
@@ -393,9 +397,9 @@ class Cuts:
         self.n_deaths, self.n_pulls, self.rollbacks = 0, 0, 0
 
     def offer(self, text, is_bad):
-        script = "exit 1" if is_bad else f"{NUMBERED} # {text}"
+        pod = failing_app() if is_bad else app(script=f"{NUMBERED} # {text}")
         deadline = {"progressDeadlineSeconds": 4} if is_bad else {}
-        return self.index.write({"app.yaml": app(script=script)}, images=[self.index.add_image(image(text), NAME)], **deadline)["number"]
+        return self.index.write({"app.yaml": pod}, images=[self.index.add_image(image(text), NAME)], **deadline)["number"]
 
     def check_images(self):
         """At any moment each pod of the index has the image that the index has for its name."""

@@ -558,8 +558,7 @@ ROLLED_BACK = "rolled back index 2: not everything was ready within 40s: "
 
 
 def bad_pod(name, **fields):
-    """Its container is not ready while it runs either: otherwise all pods might be at one moment."""
-    return specs.pod(name, specs.container(script="exit 1", readinessProbe={"exec": {"command": ["false"]}}), **fields)
+    return specs.pod(name, specs.failing_container(), **fields)
 
 
 def run_first(node, index):
@@ -609,12 +608,25 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
     node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "3", "has the label of the third index")
 
 
+def test_index_with_a_deadline_edits_a_pod_that_runs(make_sourced, index):
+    """The index is judged at once: also then its pods are there, and are not stopped."""
+    index.write({"web.yaml": labelled("web", "1")})
+    node = make_sourced("file://" + index.path)
+    node.wait_running("web")
+    init = node.init("web")
+    index.write({"web.yaml": labelled("web", "2")}, **DEADLINE)
+    wait_in_use(node, 2)
+    node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "2", "has the label of the second index")
+    assert node.init("web") == init and node.status("web")["restartCount"] == 0
+    assert "Stopping pod default/web" not in node.said()
+
+
 def test_a_daemonset_that_is_not_available_rolls_the_index_back(make_sourced, make_nginx, index):
     nginx = make_nginx()
     node = make_sourced(nginx.url(), clocked=True, caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2"),
-                 "logd.yaml": specs.daemonset("logd", specs.container(script="exit 1"))}, **DEADLINE)
+                 "logd.yaml": specs.daemonset("logd", specs.failing_container())}, **DEADLINE)
     let_deadline_pass(node)
     wait_back(node, "")
     assert "default/logd" in condition(node)["message"]
@@ -645,20 +657,20 @@ def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make
     assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
 
 
-def greeter(script):
-    return specs.daemonset("greeter", specs.container(script=script))
+def greeter(container):
+    return specs.daemonset("greeter", container)
 
 
 def test_an_index_that_corrects_the_one_that_was_rolled_back_is_followed(make_sourced, make_nginx, index):
     """It is what the node has returned to, so nothing changes on the node."""
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
-    good = {"greeter.yaml": greeter(specs.IDLE), "till.yaml": specs.daemonset("till")}
-    index.write({**good, "greeter.yaml": greeter("exec sleep 1000")})
+    good = {"greeter.yaml": greeter(specs.container()), "till.yaml": specs.daemonset("till")}
+    index.write({**good, "greeter.yaml": greeter(specs.container(script="exec sleep 1000"))})
     wait_in_use(node, 1)
     index.write(good, progressDeadlineSeconds=60)
     wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
-    index.write({**good, "greeter.yaml": greeter("exit 1")}, progressDeadlineSeconds=3)
+    index.write({**good, "greeter.yaml": greeter(specs.failing_container())}, progressDeadlineSeconds=3)
     wait_failed(node, "rolled back index 3: not everything was ready within 3s: ")
     index.write(good, progressDeadlineSeconds=60)
     wait_in_use(node, 4)

@@ -113,6 +113,26 @@ TEST(manifests_of_an_index_are_added_to_those_of_the_directory)
         end_world(&world);
 }
 
+TEST(new_objects_are_there_before_the_change_is_reported)
+{
+        FetchedWorld world;
+        const Manifest *const *list;
+
+        begin_world(&world);
+        put_manifest(world.fetched_fd, "x.yaml", POD("b", ""));
+        REQUIRE(manifest_directory_set_fetched(world.directory, POD_SOURCE_INDEX_PREFIX,
+                                               world.fetched_fd, NULL) == 0);
+        REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
+        put_manifest(world.fetched_fd, "x.yaml", POD("b", "  hostNetwork: true\n"));
+        REQUIRE(manifest_directory_set_fetched(world.directory, POD_SOURCE_INDEX_PREFIX,
+                                               world.fetched_fd, NULL) == 0);
+        EXPECT_EQ(world.n_changes, 1);
+        EXPECT_STREQ(list_state(&world), "source/x.yaml: b-n");
+        REQUIRE(manifest_directory_list(world.directory, &list) == 1);
+        EXPECT(list[0]->pods.items[0]->spec.host_network);
+        end_world(&world);
+}
+
 TEST(sources_do_not_touch_each_other)
 {
         FetchedWorld world;
