@@ -51,6 +51,17 @@ def test_the_unit_s_filter_of_system_calls_kills_no_process_of_the_agent(machine
     assert machine.ask("journalctl --sync; journalctl -b --no-pager -o cat | grep 'SECCOMP.*mainstay'")[0] != 0
 
 
+def test_encrypted_secrets_are_opened_by_an_agent_with_few_privileges(machine):
+    """For the identity of the node, and sealed by this machine."""
+    machine.run(f"printf open >/run/word; mainstay source identity >/run/group; "
+                f"mainstay secret encrypt travelled word=/run/word -R /run/group >{MANIFESTS}/travelled.yaml; "
+                f"mainstay secret seal sealed word=/run/word >{MANIFESTS}/sealed.yaml; ! grep -l open {MANIFESTS}/travelled.yaml {MANIFESTS}/sealed.yaml")
+    launch(machine, "opener", env=[{"name": name, "valueFrom": {"secretKeyRef": {"name": name, "key": "word"}}}
+                                   for name in ("travelled", "sealed")])
+    environment = machine.run(f"tr '\\0' '\\n' </proc/{process(machine, 'opener')}/environ").splitlines()
+    assert {"travelled=open", "sealed=open"} <= set(environment), environment
+
+
 def test_limits_are_set_in_cgroup_v2(machine):
     launch(machine, "limited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
     assert values(machine, scope(machine, "limited"), "memory.max", "cpu.max") == {"memory.max": str(64 << 20),
