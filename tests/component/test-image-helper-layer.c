@@ -19,7 +19,7 @@ enum {
 typedef struct Stack {
         int fds[LAYERS_MAX];
         size_t n;
-        UnpackBudget *allowance; /* of all of them; NULL: each has its own */
+        UnpackBudget *budget; /* of all of them; NULL: each has its own */
 } Stack;
 
 static void stack_done(Stack *stack) {
@@ -32,7 +32,7 @@ static void stack_done(Stack *stack) {
 static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         LayerView below = { stack->fds, stack->n };
         cleanup_with(unpack_budget_freep) UnpackBudget *own =
-                stack->allowance ? NULL : unpack_budget_new();
+                stack->budget ? NULL : unpack_budget_new();
         cleanup_with(byte_stream_freep) ByteStream *packed = NULL;
         cleanup_close int tar_fd = -EBADF, fd = -EBADF;
         cleanup_free char *path = in_test_directory("layer.tar"), *directory = NULL;
@@ -48,7 +48,7 @@ static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         REQUIRE(byte_stream_new_file(tar_fd, 0, &plain) >= 0);
         r = byte_stream_new_unpacked_take(plain, &packed, reterr);
         if (r >= 0)
-                r = unpack_layer_tar(packed, fd, &below, own ? own : stack->allowance, reterr);
+                r = unpack_layer_tar(packed, fd, &below, own ? own : stack->budget, reterr);
         (void) unlink(path);
         if (r < 0)
                 return r;
@@ -412,24 +412,24 @@ TEST(wrong_sizes_are_refused)
         stack_done(&stack);
 }
 
-TEST(the_size_of_a_layer_is_subtracted_from_the_common_allowance)
+TEST(the_size_of_a_layer_is_subtracted_from_the_common_budget)
 {
-        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        cleanup_with(unpack_budget_freep) UnpackBudget *budget = unpack_budget_new();
         cleanup_error Error entries_error = ERROR_NULL, bytes_error = ERROR_NULL;
         const TarEntry two[] = { { .name = "a", .data = "123" },
                                  { .name = "b", .data = "45" },
                                  { 0 } };
-        Stack stack = { .allowance = allowance };
+        Stack stack = { .budget = budget };
 
-        REQUIRE(allowance);
-        atomic_store(&allowance->entries, 3);
+        REQUIRE(budget);
+        atomic_store(&budget->entries, 3);
         EXPECT(unpack_test_layer(&stack, two, NULL) >= 0);
-        EXPECT_EQ(atomic_load(&allowance->entries), 1);
-        EXPECT_EQ(atomic_load(&allowance->bytes), IMAGE_BYTES_MAX - 5);
+        EXPECT_EQ(atomic_load(&budget->entries), 1);
+        EXPECT_EQ(atomic_load(&budget->bytes), IMAGE_BYTES_MAX - 5);
         EXPECT_EQ(unpack_test_layer(&stack, two, &entries_error), -E2BIG);
         EXPECT_STREQ(entries_error.message, "the image has more than 2000000 entries");
-        atomic_store(&allowance->entries, 3);
-        atomic_store(&allowance->bytes, 4);
+        atomic_store(&budget->entries, 3);
+        atomic_store(&budget->bytes, 4);
         EXPECT_EQ(unpack_test_layer(&stack, two, &bytes_error), -EFBIG);
         EXPECT_STREQ(bytes_error.message,
                      "'b': the image has files of more than 137438953472 bytes");
@@ -456,22 +456,22 @@ static Tar tar_of_detours(void) {
 
 TEST(resolving_the_paths_of_an_image_has_a_budget)
 {
-        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        cleanup_with(unpack_budget_freep) UnpackBudget *budget = unpack_budget_new();
         static const TarEntry detour[] = { { .name = "l00/file", .data = "x" },
                                            { .name = "b/c/d/file", .data = "x" },
                                            { .name = "l00/other", .data = "x" },
                                            { 0 } };
         cleanup_error Error error = ERROR_NULL;
-        Stack stack = { .allowance = allowance };
+        Stack stack = { .budget = budget };
         Tar links = tar_of_detours();
 
-        REQUIRE(allowance);
+        REQUIRE(budget);
         EXPECT(unpack_tar(&stack, &links, NULL) >= 0);
         tar_done(&links);
         EXPECT(unpack_test_layer(&stack, detour, NULL) >= 0);
         EXPECT_STREQ(describe_unpacked_path(&stack, "a/file"), "file 0644 x");
-        EXPECT(atomic_load(&allowance->lookups) < IMAGE_LOOKUPS_MAX - 40000);
-        atomic_store(&allowance->lookups, 40000); /* the first entry of which takes the most */
+        EXPECT(atomic_load(&budget->lookups) < IMAGE_LOOKUPS_MAX - 40000);
+        atomic_store(&budget->lookups, 40000); /* the first entry of which takes the most */
         EXPECT_EQ(unpack_test_layer(&stack, detour, &error), -ELOOP);
         EXPECT_STREQ(error.message,
                      "'l00/other': the paths of the image take too many steps to resolve");
@@ -480,17 +480,17 @@ TEST(resolving_the_paths_of_an_image_has_a_budget)
 
 TEST(layer_without_links_takes_few_lookups)
 {
-        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        cleanup_with(unpack_budget_freep) UnpackBudget *budget = unpack_budget_new();
         static const TarEntry plain[] = { { .name = "a/b/c", .data = "x" },
                                           { .name = "a/b/d", .data = "x" },
                                           { .name = "a/b/e/f", .data = "x" },
                                           { 0 } };
-        Stack stack = { .allowance = allowance };
+        Stack stack = { .budget = budget };
 
-        REQUIRE(allowance);
+        REQUIRE(budget);
         for (unsigned i = 0; i < LAYERS_MAX; i++)
                 EXPECT(unpack_test_layer(&stack, plain, NULL) >= 0);
-        EXPECT(atomic_load(&allowance->lookups) > IMAGE_LOOKUPS_MAX - 200);
+        EXPECT(atomic_load(&budget->lookups) > IMAGE_LOOKUPS_MAX - 200);
         stack_done(&stack);
 }
 

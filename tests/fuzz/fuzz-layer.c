@@ -13,19 +13,19 @@ enum {
 };
 
 static void unpack_fuzzed_layer(const uint8_t *data, size_t size, int fd, const LayerView *below) {
-        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        cleanup_with(unpack_budget_freep) UnpackBudget *budget = unpack_budget_new();
         cleanup_with(byte_stream_freep) ByteStream *tar = NULL;
         cleanup_close int input = open_fuzz_file(data, size);
         cleanup_error Error error = ERROR_NULL;
         ByteStream *plain;
 
-        assert(allowance);
-        atomic_store(&allowance->bytes, FUZZ_BYTES_MAX);
-        atomic_store(&allowance->entries, FUZZ_ENTRIES_MAX);
-        atomic_store(&allowance->lookups, FUZZ_LOOKUPS_MAX);
+        assert(budget);
+        atomic_store(&budget->bytes, FUZZ_BYTES_MAX);
+        atomic_store(&budget->entries, FUZZ_ENTRIES_MAX);
+        atomic_store(&budget->lookups, FUZZ_LOOKUPS_MAX);
         assert(byte_stream_new_file(input, 0, &plain) >= 0);
         if (byte_stream_new_unpacked_take(plain, &tar, &error) >= 0)
-                (void) unpack_layer_tar(tar, fd, below, allowance, &error);
+                (void) unpack_layer_tar(tar, fd, below, budget, &error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

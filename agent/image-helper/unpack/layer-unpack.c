@@ -30,7 +30,7 @@ typedef struct UnpackedLayer {
         LayerTree *tree;
         struct archive *archive;
         ByteStream *tar; /* that it reads */
-        UnpackBudget *allowance;
+        UnpackBudget *budget;
         unsigned entries; /* so far */
         unsigned devices; /* left out */
         bool has_top;     /* the tar has an entry for the top directory */
@@ -38,24 +38,24 @@ typedef struct UnpackedLayer {
 } UnpackedLayer;
 
 UnpackBudget *unpack_budget_new(void) {
-        UnpackBudget *allowance = mmap(NULL, sizeof(*allowance), PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        UnpackBudget *budget = mmap(NULL, sizeof(*budget), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-        if (allowance == MAP_FAILED)
+        if (budget == MAP_FAILED)
                 return NULL;
-        atomic_init(&allowance->bytes, IMAGE_BYTES_MAX);
-        atomic_init(&allowance->entries, IMAGE_ENTRIES_MAX);
-        atomic_init(&allowance->lookups, IMAGE_LOOKUPS_MAX);
-        return allowance;
+        atomic_init(&budget->bytes, IMAGE_BYTES_MAX);
+        atomic_init(&budget->entries, IMAGE_ENTRIES_MAX);
+        atomic_init(&budget->lookups, IMAGE_LOOKUPS_MAX);
+        return budget;
 }
 
-UnpackBudget *unpack_budget_free(UnpackBudget *allowance) {
-        if (allowance)
-                (void) munmap(allowance, sizeof(*allowance));
+UnpackBudget *unpack_budget_free(UnpackBudget *budget) {
+        if (budget)
+                (void) munmap(budget, sizeof(*budget));
         return NULL;
 }
 
-/* False if the allowance is used up. */
+/* False if the budget is used up. */
 static bool take_from_budget(_Atomic uint64_t *rest, uint64_t n) {
         uint64_t left = atomic_load(rest);
 
@@ -67,7 +67,7 @@ static bool take_from_budget(_Atomic uint64_t *rest, uint64_t n) {
 }
 
 static int spend_unpack_budget(const UnpackedLayer *layer, uint64_t bytes, Error *reterr) {
-        if (take_from_budget(&layer->allowance->bytes, bytes))
+        if (take_from_budget(&layer->budget->bytes, bytes))
                 return 0;
         return error_setf(reterr, EFBIG, "the image has files of more than %llu bytes",
                           (unsigned long long) IMAGE_BYTES_MAX);
@@ -322,7 +322,7 @@ static int unpack_tar_entry(UnpackedLayer *layer, struct archive_entry *entry, E
         int r;
 
         layer->entries++;
-        if (!take_from_budget(&layer->allowance->entries, 1))
+        if (!take_from_budget(&layer->budget->entries, 1))
                 return error_setf(reterr, E2BIG, "the image has more than %d entries",
                                   IMAGE_ENTRIES_MAX);
         if (!raw)
@@ -351,15 +351,15 @@ static int unpack_all_entries(UnpackedLayer *layer, Error *reterr) {
         }
 }
 
-int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *allowance,
+int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *budget,
                      Error *reterr) {
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         cleanup_with(layer_tree_freep) LayerTree *tree = NULL;
-        UnpackedLayer layer = { .tar = tar, .allowance = allowance };
+        UnpackedLayer layer = { .tar = tar, .budget = budget };
         LayerView counted = *below;
         int r;
 
-        counted.lookups = &allowance->lookups;
+        counted.lookups = &budget->lookups;
         byte_stream_limit(tar, IMAGE_BYTES_MAX);
         r = byte_stream_open_tar(tar, &archive, reterr);
         if (r < 0)

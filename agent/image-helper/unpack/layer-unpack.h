@@ -23,14 +23,14 @@ enum {
 
 #define IMAGE_BYTES_MAX (UINT64_C(128) << 30)
 
-/* The full allowance; or NULL. */
+/* The full budget; or NULL. */
 UnpackBudget *unpack_budget_new(void);
-UnpackBudget *unpack_budget_free(UnpackBudget *allowance);
+UnpackBudget *unpack_budget_free(UnpackBudget *budget);
 DEFINE_CLEANUP(UnpackBudget *, unpack_budget_free)
 
 /* 'tar' is the decompressed stream, 'fd' an empty directory, 'below' the layers under it, topmost
  * first. Reads the stream to its end. The caller must check the digests afterwards: until then the
- * directory is unverified. Its size is subtracted from the allowance. 0, or -errno with a message.
+ * directory is unverified. Its size is subtracted from the budget. 0, or -errno with a message.
  */
-int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *allowance,
+int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *budget,
                      Error *reterr);

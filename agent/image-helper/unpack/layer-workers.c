@@ -102,7 +102,7 @@ static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, La
                             .gate = gate };
         LayerView base = { .layers = unpack->base.layers,
                            .n_layers = unpack->base.n,
-                           .lookups = unpack->allowance ? &unpack->allowance->lookups : NULL };
+                           .lookups = unpack->budget ? &unpack->budget->lookups : NULL };
         cleanup_with(byte_stream_freep) ByteStream *tar = NULL;
         ByteStream *packed;
         int r;
@@ -115,7 +115,7 @@ static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, La
                     : byte_stream_new_unpacked_take(packed, &tar, reterr);
         if (r < 0)
                 return r;
-        r = fd >= 0 ? unpack_layer_tar(tar, fd, &below, unpack->allowance, reterr)
+        r = fd >= 0 ? unpack_layer_tar(tar, fd, &below, unpack->budget, reterr)
                     : byte_stream_drain(tar, reterr);
         if (r < 0)
                 return r;
@@ -342,18 +342,18 @@ static int open_needed_base(ImageUnpack *unpack, Error *reterr) {
 }
 
 int unpack_missing_layers(ImageUnpack *unpack, Error *reterr) {
-        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        cleanup_with(unpack_budget_freep) UnpackBudget *budget = unpack_budget_new();
         LayerWorker *works;
         int r = open_needed_base(unpack, reterr);
 
         if (r < 0)
                 return r;
         works = calloc(unpack->n, sizeof(*works));
-        if (!works || !allowance) {
+        if (!works || !budget) {
                 free(works);
                 return -ENOMEM;
         }
-        unpack->allowance = allowance;
+        unpack->budget = budget;
         for (size_t i = 0; i < unpack->n; i++)
                 works[i] = (LayerWorker){ .state = unpack->made[i] ? LAYER_WORKER_WAITING
                                                                    : LAYER_WORKER_NONE,
@@ -370,6 +370,6 @@ int unpack_missing_layers(ImageUnpack *unpack, Error *reterr) {
                 r = wait_for_layer_worker(unpack, works, reterr);
         } while (r > 0);
         end_layer_workers(unpack, works);
-        unpack->allowance = NULL;
+        unpack->budget = NULL;
         return r;
 }

@@ -16,7 +16,7 @@ struct ImageUnpack {
         char (*chain_ids)[DIGEST_SIZE]; /* lowest first */
         uint64_t *sizes;                /* decompressed; 0 if the layer was not read */
         const char **made;              /* layers that were missing and are in the work directory */
-        struct UnpackBudget *allowance; /* of all layers that are being unpacked */
+        struct UnpackBudget *budget;    /* of all layers that are being unpacked */
         DeltaBase base;                 /* of a delta, once a layer needs it */
         char manifest_digest[DIGEST_SIZE]; /* of the manifest in index.json */
         uint64_t manifest_size;
