@@ -338,9 +338,12 @@ class Node:
     def shim(self, name):
         """The pid of the pod's shim, by its command line."""
         uid = self.pod(name)["metadata"]["uid"]
-        found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
-        assert len(found) == 1, f"shims of {name}: {found}"
-        return found[0]
+
+        def find():
+            return [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
+        # A child of the shim has its command line until it executes its own program.
+        wait(lambda: len(find()) == 1, lambda: f"there is one shim of {name}: {find()}")
+        return find()[0]
 
     def shim_processes(self):
         """Shims, their sessions, and forked children that have not executed a program yet."""

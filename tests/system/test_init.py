@@ -136,7 +136,7 @@ def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own
     wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
     assert condition(node.pod("failed"), "Initialized")["status"] == "False"
     node.restart()
-    assert node.pod("failed")["status"]["phase"] == "Failed"
+    node.wait_phase("failed", "Failed")
     assert events(node) == ["side start", "one start", "side end"]
 
 
