@@ -59,6 +59,7 @@ static bool is_admitted_under_pressure(const PodInstance *pod, unsigned set) {
 }
 
 static void set_rejection_take(PodAdmission *admission, const char *reason, char *message) {
+        admission->is_rejection_new = !streq_ptr(admission->rejection_message, message);
         free(admission->rejection_message);
         free(admission->rejection_reason);
         admission->rejection_reason = reason ? strdup(reason) : NULL;
@@ -85,13 +86,13 @@ static void reject_for_node_conditions(PodAdmission *admission, const PodInstanc
         char *message =
                 text_format("Pod was rejected: The node had condition: %s.", strna(conditions));
 
-        if (!streq_ptr(admission->rejection_message, message) && !pod_is_of_api(pod->pod)) {
+        set_rejection_take(admission, "Evicted", message);
+        if (admission->is_rejection_new && !pod_is_of_api(pod->pod)) {
                 log_warning("Pod '%s' is not started while the node has %s", pod->description,
                             strna(conditions));
                 record_pod_event(pod, NULL, POD_EVENT_WARNING, "Evicted",
                                  "The node had condition: %s.", strna(conditions));
         }
-        set_rejection_take(admission, "Evicted", message);
 }
 
 /* ---- pods of an API server ---- */
@@ -115,6 +116,16 @@ const char *pod_admission_event_message(const PodAdmission *admission) {
         size_t n = strlen(rejected_prefix);
 
         return strncmp(message, rejected_prefix, n) == 0 ? message + n : message;
+}
+
+/* Once. A pod that an API server has bound to this node fails, which is logged. */
+static void report_rejection(const PodAdmission *admission, const PodInstance *pod,
+                             const char *cause, const char *outlook) {
+        if (!admission->is_rejection_new || pod_is_of_api(pod->pod))
+                return;
+        log_warning("Pod '%s' is not started: %s%s", pod->description, cause, outlook);
+        record_pod_event(pod, NULL, POD_EVENT_WARNING, strna(admission->rejection_reason), "%s",
+                         pod_admission_event_message(admission));
 }
 
 static bool reject_for_os(PodAdmission *admission, const PodInstance *pod) {
@@ -206,18 +217,10 @@ static bool must_fit(const PodInstance *pod) {
 /* Also those that this node has made of a DaemonSet: Pod Security relies on this check, because it
  * allows pods for another system more than the same pods may do here. */
 static bool reject_unsafe_pod(PodAdmission *admission, const PodInstance *pod) {
-        cleanup_free char *before =
-                admission->rejection_message ? strdup(admission->rejection_message) : NULL;
-
         if (pod->pod->metadata.source != OBJECT_SOURCE_APISERVER || pod_has_run_before(pod) ||
             (!reject_for_os(admission, pod) && !reject_for_sysctls(admission, pod)))
                 return false;
-        if (pod_is_of_api(pod->pod) || streq_ptr(before, admission->rejection_message))
-                return true; /* it fails, which is logged */
-        log_warning("Pod '%s' is not started: %s", pod->description,
-                    pod_admission_event_message(admission));
-        record_pod_event(pod, NULL, POD_EVENT_WARNING, admission->rejection_reason, "%s",
-                         pod_admission_event_message(admission));
+        report_rejection(admission, pod, pod_admission_event_message(admission), "");
         return true;
 }
 
@@ -303,19 +306,10 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod, un
 
 static void reject_for_devices(PodAdmission *admission, const PodInstance *pod,
                                const char *message) {
-        bool is_api = pod_is_of_api(pod->pod);
-        cleanup_free char *before =
-                admission->rejection_message ? strdup(admission->rejection_message) : NULL;
-
         (void) reject_api_pod(admission, "UnexpectedAdmissionError",
                               "Allocate failed due to %s, which is unexpected", message);
-        admission->awaits_devices = !is_api; /* an API server's fails, which is logged */
-        if (is_api || streq_ptr(before, admission->rejection_message))
-                return;
-        log_warning("Pod '%s' is not started: %s; it starts when they are available",
-                    pod->description, message);
-        record_pod_event(pod, NULL, POD_EVENT_WARNING, "UnexpectedAdmissionError", "%s",
-                         pod_admission_event_message(admission));
+        admission->awaits_devices = !pod_is_of_api(pod->pod);
+        report_rejection(admission, pod, message, "; it starts when they are available");
 }
 
 /* Last, as providers allocate. Device plugins answer later; the pod is asked again then. */

@@ -12,6 +12,7 @@
 typedef struct PodAdmission {
         char *rejection_reason; /* NULL: admitted, or not checked yet */
         char *rejection_message;
+        bool is_rejection_new;   /* the message differs from the one before: it is reported */
         uint64_t mismatch_since; /* boot time: the node's labels do not match; 0: they do */
         bool awaits_release;     /* of a host port, or of the resources of pods that are preempted:
                                   * checked again when a pod has stopped */
