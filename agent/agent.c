@@ -29,7 +29,6 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/systemd-client.h"
 #include "agent/wiring.h"
-#include "common/cgroup-usage.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -335,9 +334,7 @@ static int build_pod_manager(Agent *agent) {
                                                        .on_log_ended = on_attempt_log_ended,
                                                        .on_event = agent_on_event };
         const Config *config = &agent->config;
-        MachineMemory memory = { 0 };
 
-        (void) machine_memory_usage(&memory);
         return pod_manager_new(
                 &(PodManagerConfig){
                         .event = agent->event,
@@ -349,7 +346,8 @@ static int build_pod_manager(Agent *agent) {
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,
                         .log_max_files = (unsigned) config->container_log_max_files.value,
-                        .creating_max = start_limit_of(agent->node.n_cpus, memory.total_bytes),
+                        .creating_max = start_limit_of(agent->node.n_cpus,
+                                                       (uint64_t) agent->node.memory_capacity),
                         .host_ips = { agent->node.address, agent->node.other_address },
                         .node = &agent->node_labels.effective,
                         .allocatable = &agent->allocatable,

@@ -340,10 +340,10 @@ class Node:
         uid = self.pod(name)["metadata"]["uid"]
 
         def find():
-            return [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
+            found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
+            return found[0] if len(found) == 1 else None
         # A child of the shim has its command line until it executes its own program.
-        wait(lambda: len(find()) == 1, lambda: f"there is one shim of {name}: {find()}")
-        return find()[0]
+        return wait(find, f"there is one shim of {name}")
 
     def shim_processes(self):
         """Shims, their sessions, and forked children that have not executed a program yet."""
