@@ -23,17 +23,18 @@ struct StoredEvent {
         uint64_t name;              /* makes the event's name unique while it is stored */
         const char *kind_of_object; /* static, as is 'api_version' */
         const char *api_version;
-        const char *component; /* static: the part of the agent that reports it */
-        char *uid;
-        char *namespace;
-        char *object;     /* its name */
-        char *field_path; /* "spec.containers{web}", or NULL */
+        /* In 'strings': */
+        const char *uid;
+        const char *namespace;
+        const char *object;     /* its name */
+        const char *field_path; /* "spec.containers{web}", or NULL */
+        const char *reason;
+        const char *message;
         PodEventKind kind;
-        char *reason;
-        char *message;
         unsigned count;
         uint64_t first, last; /* realtime */
         StoredEvent *earlier, *later;
+        char strings[]; /* one allocation for each event: a node stores many of them */
 };
 
 struct EventStore {
@@ -42,6 +43,9 @@ struct EventStore {
         size_t n;
         uint64_t last_number;
 };
+
+/* The part of the agent that reports an event: tools look for events by this name. */
+static const char event_component[] = "kubelet";
 
 static const char *const event_type_names[N_POD_EVENT_KINDS] = {
         [POD_EVENT_NORMAL] = "Normal",
@@ -54,18 +58,6 @@ EventStore *event_store_new(const char *node_name) {
         if (events)
                 events->node_name = node_name;
         return events;
-}
-
-static void stored_event_free(StoredEvent *stored) {
-        if (!stored)
-                return;
-        free(stored->uid);
-        free(stored->namespace);
-        free(stored->object);
-        free(stored->field_path);
-        free(stored->reason);
-        free(stored->message);
-        free(stored);
 }
 
 static void unlink_stored_event(EventStore *events, StoredEvent *stored) {
@@ -100,7 +92,7 @@ EventStore *event_store_free(EventStore *events) {
                 StoredEvent *stored = events->oldest;
 
                 unlink_stored_event(events, stored);
-                stored_event_free(stored);
+                free(stored);
         }
         free(events);
         return NULL;
@@ -135,9 +127,8 @@ static int format_event_field_path(const PodEvent *event, char **ret) {
 }
 
 /* Truncated between characters at the limit; bytes that are not UTF-8 become '?'. */
-static char *copy_event_message(const char *message) {
+static void copy_event_message(const char *message, char copy[static EVENT_MESSAGE_MAX + 1]) {
         size_t length = strlen(message), n = 0;
-        char copy[EVENT_MESSAGE_MAX];
 
         for (size_t i = 0; i < length;) {
                 size_t size = utf8_character_length(message + i, length - i);
@@ -148,7 +139,7 @@ static char *copy_event_message(const char *message) {
                 n += MAX(size, 1);
                 i += MAX(size, 1);
         }
-        return strndup(copy, n);
+        copy[n] = '\0';
 }
 
 /* In events of the kubelet, the UID of a node is its name. */
@@ -158,6 +149,14 @@ static ObjectMeta node_object_metadata(const EventStore *events) {
                              .uid = (char *) (uintptr_t) events->node_name };
 }
 
+/* Copies a string to '*end', which moves behind it. */
+static const char *store_string(char **end, const char *text) {
+        char *start = *end;
+
+        *end = stpcpy(start, text) + 1;
+        return start;
+}
+
 static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *event,
                                      uint64_t now) {
         const ObjectMeta node = node_object_metadata(events);
@@ -165,29 +164,34 @@ static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *e
                                    : event->daemonset ? &event->daemonset->metadata
                                    : event->claim     ? &event->claim->metadata
                                                       : &node;
-        StoredEvent *stored = calloc(1, sizeof(*stored));
+        const char *uid = strna(object->uid), *namespace = strna(object->namespace),
+                   *name = strna(object->name);
+        cleanup_free char *field_path = NULL;
+        char message[EVENT_MESSAGE_MAX + 1], *end;
+        StoredEvent *stored;
 
+        if (format_event_field_path(event, &field_path) < 0)
+                return NULL;
+        copy_event_message(event->message, message);
+        stored = calloc(1, sizeof(*stored) + strlen(uid) + 1 + strlen(namespace) + 1 +
+                                   strlen(name) + 1 + strlen(strna(field_path)) + 1 +
+                                   strlen(event->reason) + 1 + strlen(message) + 1);
         if (!stored)
                 return NULL;
+        end = stored->strings;
         stored->kind_of_object = event->pod         ? "Pod"
                                  : event->daemonset ? "DaemonSet"
                                  : event->claim     ? "PersistentVolumeClaim"
                                                     : "Node";
         stored->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
-        /* Tools look for events by this name. */
-        stored->component = "kubelet";
-        stored->uid = strdup(strna(object->uid));
-        stored->namespace = strdup(strna(object->namespace));
-        stored->object = strdup(strna(object->name));
+        stored->uid = store_string(&end, uid);
+        stored->namespace = store_string(&end, namespace);
+        stored->object = store_string(&end, name);
+        stored->field_path = field_path ? store_string(&end, field_path) : NULL;
+        stored->reason = store_string(&end, event->reason);
+        stored->message = store_string(&end, message);
         stored->kind = event->kind;
-        stored->reason = strdup(event->reason);
-        stored->message = copy_event_message(event->message);
         stored->first = now;
-        if (format_event_field_path(event, &stored->field_path) < 0 || !stored->uid ||
-            !stored->namespace || !stored->object || !stored->reason || !stored->message) {
-                stored_event_free(stored);
-                return NULL;
-        }
         return stored;
 }
 
@@ -205,7 +209,7 @@ static StoredEvent *find_same_event(const EventStore *events, const StoredEvent 
 
 static void drop_stored_event(EventStore *events, StoredEvent *stored) {
         unlink_stored_event(events, stored);
-        stored_event_free(stored);
+        free(stored);
 }
 
 /* Makes space for one more event of this pod. */
@@ -231,7 +235,7 @@ bool event_store_add(EventStore *events, const PodEvent *event, uint64_t now) {
                 return false;
         same = find_same_event(events, stored);
         if (same) {
-                stored_event_free(stored);
+                free(stored);
                 stored = same;
                 unlink_stored_event(events, stored);
         } else {
@@ -271,11 +275,11 @@ static char *format_event_json(const EventStore *events, const StoredEvent *stor
                 "{s:s, s:s, s:o, s:o, s:s, s:s, s:{s:s, s:s}, s:o, s:o, s:I, s:s, s:n, s:s, s:s}",
                 "kind", "Event", "apiVersion", "v1", "metadata", event_metadata_to_json(stored),
                 "involvedObject", involved_object_to_json(stored), "reason", stored->reason,
-                "message", stored->message, "source", "component", stored->component, "host",
+                "message", stored->message, "source", "component", event_component, "host",
                 events->node_name, "firstTimestamp", event_time_to_json(stored->first),
                 "lastTimestamp", event_time_to_json(stored->last), "count",
                 (json_int_t) stored->count, "type", event_type_names[stored->kind], "eventTime",
-                "reportingComponent", stored->component, "reportingInstance", events->node_name);
+                "reportingComponent", event_component, "reportingInstance", events->node_name);
 
         text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         json_decref(json);

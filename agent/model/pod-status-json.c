@@ -138,14 +138,15 @@ static void put_if_not_empty(JsonWriter *writer, json_t *json, const char *key, 
 static void put_started_container_status(JsonWriter *writer, json_t *json,
                                          const Container *container,
                                          const ContainerStatus *status) {
+        static const ResourceRequirements none = { 0 };
         char signal[SIGNAL_NAME_SIZE];
         json_t *allocated =
                 json_writer_object(writer, &resource_list_schema, &container->resources.requests);
 
         put_if_not_empty(writer, json, "allocatedResources", allocated);
-        json_writer_put(
-                writer, json, "resources",
-                json_writer_object(writer, &resource_requirements_schema, &status->resources));
+        json_writer_put(writer, json, "resources",
+                        json_writer_object(writer, &resource_requirements_schema,
+                                           status->resources ? status->resources : &none));
         put_mount_statuses(writer, json, container);
         if (status->user.is_known)
                 put_container_user(writer, json, &status->user);

@@ -53,6 +53,13 @@ int container_user_copy(const ContainerUser *user, ContainerUser *ret) {
         return 0;
 }
 
+static void container_resources_free(ResourceRequirements *resources) {
+        if (!resources)
+                return;
+        schema_done(&resource_requirements_schema, resources);
+        free(resources);
+}
+
 static void container_status_done(ContainerStatus *status) {
         free(status->name);
         container_state_done(&status->state);
@@ -60,7 +67,7 @@ static void container_status_done(ContainerStatus *status) {
         free(status->image);
         free(status->image_id);
         free(status->container_id);
-        schema_done(&resource_requirements_schema, &status->resources);
+        container_resources_free(status->resources);
         container_user_done(&status->user);
         resource_status_list_done(&status->allocated_resources_status);
 }
@@ -106,13 +113,17 @@ static bool are_same_resources(const ResourceStatusList *a, const ResourceStatus
         return true;
 }
 
+static bool are_same_requirements(const ResourceRequirements *a, const ResourceRequirements *b) {
+        return a && b ? schema_equal(&resource_requirements_schema, a, b) : a == b;
+}
+
 static bool is_same_container(const ContainerStatus *a, const ContainerStatus *b) {
         return streq_ptr(a->name, b->name) && is_same_state(&a->state, &b->state) &&
                is_same_state(&a->last_state, &b->last_state) && a->ready == b->ready &&
                a->started == b->started && a->restart_count == b->restart_count &&
                streq_ptr(a->image, b->image) && streq_ptr(a->image_id, b->image_id) &&
                streq_ptr(a->container_id, b->container_id) &&
-               schema_equal(&resource_requirements_schema, &a->resources, &b->resources) &&
+               are_same_requirements(a->resources, b->resources) &&
                is_same_user(&a->user, &b->user) && a->stop_signal == b->stop_signal &&
                are_same_resources(&a->allocated_resources_status, &b->allocated_resources_status);
 }

@@ -55,7 +55,7 @@ typedef struct ContainerStatus {
         char *image;
         char *image_id;     /* "" until known */
         char *container_id; /* "mainstay://…", NULL before the first start; then also: */
-        ResourceRequirements resources; /* values of its cgroup */
+        ResourceRequirements *resources; /* values of its cgroup; NULL: none are set */
         ContainerUser user;
         int stop_signal;                               /* 0: unknown */
         ResourceStatusList allocated_resources_status; /* its devices; not of init containers */

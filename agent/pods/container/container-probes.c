@@ -35,13 +35,9 @@ enum {
         ERRORS_BEFORE_LOG = 3, /* the kubelet's number of tries */
 };
 
-static ProbeKind probe_worker_kind(const ProbeWorker *p) {
-        return (ProbeKind) (p - p->probes->kinds);
-}
-
 /* The present spec: a pod may be edited while it runs. */
 static const Probe *probe_worker_spec(const ProbeWorker *p) {
-        return container_probe(p->probes->container->spec, probe_worker_kind(p));
+        return container_probe(p->probes->container->spec, p->kind);
 }
 
 static uint64_t probe_period_usec(const Probe *spec) {
@@ -88,7 +84,7 @@ static void arm_probe_timer(ProbeWorker *p) {
         if (r < 0)
                 (void) log_error_errno(
                         r, "Cannot arm the timer of the %s probe of container '%s/%s'",
-                        probe_kind_names[probe_worker_kind(p)], c->pod->description, c->spec->name);
+                        probe_kind_names[p->kind], c->pod->description, c->spec->name);
 }
 
 static void stop_probe_worker(ProbeWorker *p) {
@@ -99,10 +95,19 @@ static void stop_probe_worker(ProbeWorker *p) {
         p->n_errors = 0;
 }
 
-void container_probes_stop(ContainerProbes *probes) {
+static void stop_probes(ContainerProbes *probes) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
-                stop_probe_worker(&probes->kinds[kind]);
+                if (probes->kinds[kind])
+                        stop_probe_worker(probes->kinds[kind]);
         probes->has_attempt = false;
+}
+
+void container_probes_done(ContainerProbes *probes) {
+        stop_probes(probes);
+        for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
+                free(probes->kinds[kind]);
+                probes->kinds[kind] = NULL;
+        }
 }
 
 /* ---- meaning of a result ---- */
@@ -137,13 +142,13 @@ static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         const char *outlook = policy == RESTART_POLICY_NEVER ? "" : ", will be restarted";
         cleanup_free char *message =
                 text_format("Container %s failed %s probe%s: %.*s", c->spec->name,
-                            probe_kind_names[probe_worker_kind(p)], outlook, EXCERPT_MAX, output);
+                            probe_kind_names[p->kind], outlook, EXCERPT_MAX, output);
 
         p->probes->has_failed = true;
         log_warning("Pod '%s': %s", c->pod->description, strna(message));
         record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
-                         "Container %s failed %s probe%s", c->spec->name,
-                         probe_kind_names[probe_worker_kind(p)], outlook);
+                         "Container %s failed %s probe%s", c->spec->name, probe_kind_names[p->kind],
+                         outlook);
         p->probes->callbacks->kill(&probe_worker_spec(p)->termination_grace_period_seconds,
                                    strna(message), p->probes->userdata);
         stop_probe_worker(p);
@@ -152,7 +157,7 @@ static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
 static void apply_probe_verdict(ProbeWorker *p, ProbeVerdict verdict, const char *message) {
         if (verdict == PROBE_UNDECIDED)
                 return;
-        switch (probe_worker_kind(p)) {
+        switch (p->kind) {
         case PROBE_READINESS:
                 set_container_ready(p->probes, verdict == PROBE_PASSED);
                 break;
@@ -177,13 +182,12 @@ static void report_probe_result(const ProbeWorker *p, bool success, const char *
 
         if (!success)
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING, "Unhealthy",
-                                 "%s probe failed: %.*s", probe_kind_titles[probe_worker_kind(p)],
-                                 EXCERPT_MAX, message);
+                                 "%s probe failed: %.*s", probe_kind_titles[p->kind], EXCERPT_MAX,
+                                 message);
         if (!success && (!p->run.has_result || p->run.last)) {
                 log_set_message_id(MESSAGE_PROBE_FAILED);
                 log_info("Pod '%s': container %s: %s probe failed: %.*s", c->pod->description,
-                         c->spec->name, probe_kind_titles[probe_worker_kind(p)], EXCERPT_MAX,
-                         message);
+                         c->spec->name, probe_kind_titles[p->kind], EXCERPT_MAX, message);
         }
 }
 
@@ -191,8 +195,8 @@ static void report_probe_warning(const ProbeWorker *p, const char *message) {
         const ContainerInstance *c = p->probes->container;
 
         record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING, "ProbeWarning",
-                         "%s probe warning: %.*s", probe_kind_titles[probe_worker_kind(p)],
-                         EXCERPT_MAX, message);
+                         "%s probe warning: %.*s", probe_kind_titles[p->kind], EXCERPT_MAX,
+                         message);
 }
 
 static void report_probe_error(ProbeWorker *p, const char *message) {
@@ -200,8 +204,7 @@ static void report_probe_error(ProbeWorker *p, const char *message) {
 
         if (++p->n_errors == ERRORS_BEFORE_LOG)
                 log_warning("Pod '%s': container %s: %s probe errored: %.*s", c->pod->description,
-                            c->spec->name, probe_kind_titles[probe_worker_kind(p)], EXCERPT_MAX,
-                            message);
+                            c->spec->name, probe_kind_titles[p->kind], EXCERPT_MAX, message);
 }
 
 static void on_probe_result(HandlerResult result, const char *message, void *userdata) {
@@ -253,7 +256,7 @@ static void run_probe(ProbeWorker *p) {
                 on_probe_result, p, &p->handler_run);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot run the %s probe of container '%s/%s'",
-                                       probe_kind_names[probe_worker_kind(p)], c->pod->description,
+                                       probe_kind_names[p->kind], c->pod->description,
                                        c->spec->name);
 }
 
@@ -296,7 +299,7 @@ static bool should_probe(const ContainerProbes *probes, ProbeKind kind) {
 static void reset_probe_results(ContainerProbes *probes) {
         const ContainerInstance *c = probes->container;
 
-        container_probes_stop(probes);
+        stop_probes(probes);
         probes->attempt = container_machine_attempt(c->machine);
         probes->has_attempt = true;
         probes->is_adopted = false;
@@ -311,11 +314,26 @@ static bool are_probe_results_current(const ContainerProbes *probes) {
                probes->attempt == container_machine_attempt(probes->container->machine);
 }
 
-static void step_probe_worker(ContainerProbes *probes, ProbeKind kind) {
-        ProbeWorker *p = &probes->kinds[kind];
-        bool is_due_now = should_probe(probes, kind);
+/* NULL: out of memory; the next step tries again. */
+static ProbeWorker *get_probe_worker(ContainerProbes *probes, ProbeKind kind) {
+        ProbeWorker **worker = &probes->kinds[kind];
 
-        p->probes = probes;
+        if (!*worker) {
+                *worker = calloc(1, sizeof(**worker));
+                if (*worker) {
+                        (*worker)->probes = probes;
+                        (*worker)->kind = kind;
+                }
+        }
+        return *worker;
+}
+
+static void step_probe_worker(ContainerProbes *probes, ProbeKind kind) {
+        bool is_due_now = should_probe(probes, kind);
+        ProbeWorker *p = is_due_now ? get_probe_worker(probes, kind) : probes->kinds[kind];
+
+        if (!p)
+                return;
         if (p->is_running &&
             (!is_due_now || p->period_usec != probe_period_usec(probe_worker_spec(p))))
                 stop_probe_worker(p);
@@ -339,7 +357,7 @@ static void apply_removed_probes(ContainerProbes *probes) {
 
 void container_probes_step(ContainerProbes *probes) {
         if (!container_machine_is_up(probes->container->machine)) {
-                container_probes_stop(probes);
+                stop_probes(probes);
                 return;
         }
         if (!are_probe_results_current(probes))
@@ -355,11 +373,11 @@ static bool is_same_probe(const Probe *a, const Probe *b) {
 
 void container_probes_on_spec_changed(ContainerProbes *probes, const Container *former) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
-                ProbeWorker *p = &probes->kinds[kind];
+                ProbeWorker *p = probes->kinds[kind];
 
                 /* The next step starts it. A run that is under way has its own copy of the handler.
                  */
-                if (p->is_running &&
+                if (p && p->is_running &&
                     !is_same_probe(container_probe(former, (ProbeKind) kind), probe_worker_spec(p)))
                         stop_probe_worker(p);
         }
@@ -399,8 +417,9 @@ static void report_probe_samples(const ContainerProbes *probes, ProbeKind kind, 
                                  void *userdata) {
         const ContainerInstance *c = probes->container;
         const ObjectMeta *pod = &c->pod->pod->metadata;
+        const ProbeWorker *p = probes->kinds[kind];
 
-        for (size_t i = 0; i < N_HANDLER_RESULTS; i++) {
+        for (size_t i = 0; p && i < N_HANDLER_RESULTS; i++) {
                 const ProbeSample sample = {
                         .probe_type = probe_kind_titles[kind],
                         .result = probe_result_names[i],
@@ -408,7 +427,7 @@ static void report_probe_samples(const ContainerProbes *probes, ProbeKind kind, 
                         .pod = pod->name,
                         .namespace = pod->namespace,
                         .uid = pod->uid,
-                        .n = probes->kinds[kind].n_results[i],
+                        .n = p->n_results[i],
                 };
 
                 if (sample.n > 0)
@@ -424,7 +443,8 @@ void container_probes_for_each_sample(const ContainerProbes *probes, probe_sampl
 
 void container_probes_dump(const ContainerProbes *probes, FILE *out) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
-                const ProbeWorker *p = &probes->kinds[kind];
+                static const ProbeWorker never_due = { 0 };
+                const ProbeWorker *p = probes->kinds[kind] ? probes->kinds[kind] : &never_due;
 
                 if (!container_probe(probes->container->spec, (ProbeKind) kind))
                         continue;

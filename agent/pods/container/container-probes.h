@@ -23,6 +23,7 @@ typedef struct ContainerProbesCallbacks {
 
 typedef struct ProbeWorker {
         ContainerProbes *probes;
+        ProbeKind kind;
         ProbeResultRun run;
         bool is_running;
         bool is_due;      /* it became due while the previous one was in progress */
@@ -38,7 +39,7 @@ struct ContainerProbes {
         const ContainerInstance *container;
         const ContainerProbesCallbacks *callbacks;
         void *userdata;
-        ProbeWorker kinds[N_PROBE_KINDS];
+        ProbeWorker *kinds[N_PROBE_KINDS]; /* NULL until it is due for the first time */
         /* State of the current attempt: */
         unsigned attempt;
         bool has_attempt;
@@ -58,8 +59,8 @@ void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *ch
 /* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
 void container_probes_on_spec_changed(ContainerProbes *probes, const Container *former);
 
-/* Stops all probes and forgets their results. */
-void container_probes_stop(ContainerProbes *probes);
+/* Stops all probes and forgets their results, and their counts. */
+void container_probes_done(ContainerProbes *probes);
 
 /* The startup probe has passed, or there is none; the same of the readiness probe. For an attempt
  * that does not run yet: as it will start. */

@@ -483,7 +483,7 @@ int pod_container_new(const PodInstance *pod, const Container *spec,
 PodContainer *pod_container_free(PodContainer *c) {
         if (!c)
                 return NULL;
-        container_probes_stop(&c->probes);
+        container_probes_done(&c->probes);
         lifecycle_hooks_cancel(&c->hooks);
         start_limiter_release(&c->instance.pod->context->start_limiter, &c->start_slot);
         container_images_done(&c->images);
@@ -812,15 +812,24 @@ static void fill_waiting_message(const PodContainer *c, const PodContainerStatus
 
 /* The cgroups match the spec, unless a resize failed or is due. */
 static int fill_container_resources(const PodContainer *c, const PodContainerStatusInput *input,
-                                    unsigned attempt, ResourceRequirements *ret) {
+                                    unsigned attempt, ContainerStatus *ret) {
+        static const ResourceRequirements none = { 0 };
         const PodInstance *pod = c->instance.pod;
+        const ResourceRequirements *spec = &c->instance.spec->resources;
         const RunningContainer running = { c->instance.spec, attempt };
-        int r = schema_copy(&resource_requirements_schema, ret, &c->instance.spec->resources);
+        bool may_differ = container_machine_is_running(c->instance.machine) &&
+                          (input->has_resize_error || pod_container_is_outdated(c));
+        int r;
 
-        if (r < 0 || !container_machine_is_running(c->instance.machine) ||
-            !(input->has_resize_error || pod_container_is_outdated(c)))
+        if (!may_differ && schema_equal(&resource_requirements_schema, spec, &none))
+                return 0;
+        ret->resources = calloc(1, sizeof(*ret->resources));
+        r = ret->resources ? schema_copy(&resource_requirements_schema, ret->resources, spec)
+                           : -ENOMEM;
+        if (r < 0 || !may_differ)
                 return r;
-        return bundle_read_actual_resources(pod->context->bundle, pod->pod, &running, ret);
+        return bundle_read_actual_resources(pod->context->bundle, pod->pod, &running,
+                                            ret->resources);
 }
 
 static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *input,
@@ -834,7 +843,7 @@ static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *i
         r = container_attempt_fill_status(&c->last, &c->instance, attempt, ret);
         if (r < 0)
                 return r;
-        return fill_container_resources(c, input, attempt, &ret->resources);
+        return fill_container_resources(c, input, attempt, ret);
 }
 
 /* As in the kubelet, not of init containers, but of sidecars. */

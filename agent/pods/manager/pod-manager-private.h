@@ -38,9 +38,9 @@ typedef struct PodEntry {
         size_t stop_step;          /* of the present stage of a node shutdown */
         bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
-        uint64_t retry_delay_usec; /* of the preflight */
-        char *start_error;         /* why 'next' cannot start, as it was logged; with: */
-        PodStatus start_status;    /* of 'next' */
+        uint64_t retry_delay_usec;     /* of the preflight */
+        char *start_error;             /* why 'next' cannot start, as it was logged; with: */
+        const PodStatus *start_status; /* of 'next'; NULL: it has not failed to start */
         struct PodEntry *next_entry;
 } PodEntry;
 

@@ -24,6 +24,14 @@ static bool is_entry_after(const PodEntry *entry, const Pod *pod, const char *af
         return order > 0 || (order == 0 && strcmp(pod->metadata.uid, after + length) > 0);
 }
 
+static const PodStatus *listed_status_of_entry(const PodEntry *entry) {
+        static PodStatus not_started = { .n_refs = 1, .phase = POD_PENDING };
+
+        if (entry->worker)
+                return pod_worker_status(entry->worker);
+        return entry->start_status ? entry->start_status : &not_started;
+}
+
 bool pod_manager_next_pod(const PodManager *manager, const char *after, const Pod **ret_pod,
                           const PodStatus **ret_status) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
@@ -31,8 +39,7 @@ bool pod_manager_next_pod(const PodManager *manager, const char *after, const Po
 
                 if (!pod || (after && !is_entry_after(entry, pod, after)))
                         continue;
-                *ret_status =
-                        entry->worker ? pod_worker_status(entry->worker) : &entry->start_status;
+                *ret_status = listed_status_of_entry(entry);
                 *ret_pod = pod;
                 return true;
         }

@@ -239,7 +239,7 @@ static void pod_entry_free(PodEntry *entry) {
         pod_source_done(&entry->source);
         sd_event_source_disable_unref(entry->retry_timer);
         free(entry->start_error);
-        pod_status_done(&entry->start_status);
+        pod_status_unref(entry->start_status);
         free(entry->description);
         free(entry->key);
         free(entry);
@@ -651,18 +651,28 @@ static void record_start_error(PodEntry *entry, const char *message) {
                             entry->manager);
 }
 
+/* NULL: out of memory. */
+static const PodStatus *make_start_status(const PodSpec *spec, const char *message) {
+        PodStatus *status = malloc(sizeof(*status));
+
+        if (status)
+                *status = (PodStatus){ .n_refs = 1,
+                                       .phase = POD_PENDING,
+                                       .is_rejected = true,
+                                       .qos_class = pod_qos_class(spec),
+                                       .message = strdup(message) };
+        return status;
+}
+
 /* NULL: none. Each is logged once, not at each try. */
 static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (streq_ptr(entry->start_error, message))
                 return;
         free(entry->start_error);
         entry->start_error = message ? strdup(message) : NULL;
-        pod_status_done(&entry->start_status);
+        entry->start_status = pod_status_unref(entry->start_status);
         if (message) {
-                entry->start_status = (PodStatus){ .phase = POD_PENDING,
-                                                   .is_rejected = true,
-                                                   .qos_class = pod_qos_class(&entry->next->spec),
-                                                   .message = strdup(message) };
+                entry->start_status = make_start_status(&entry->next->spec, message);
                 record_start_error(entry, message);
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
                 log_error("Cannot start pod '%s': %s; retrying every %us", entry->description,

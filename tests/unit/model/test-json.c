@@ -187,12 +187,15 @@ TEST(status_of_a_running_pod_has_the_api_format)
 TEST(actual_resources_are_in_the_container_status)
 {
         static int64_t groups[] = { 2000, 3000 };
+        ResourceRequirements actual = {
+                .requests.cpu = { (char[]){ "250m" }, 1, 250 },
+                .limits.memory = { (char[]){ "64Mi" }, 64 << 20, 0 },
+        };
         ContainerStatus one = {
                 .name = (char[]){ "c" },
                 .state = { .kind = STATE_RUNNING, .started_at = SECOND_OF_2026 },
                 .container_id = (char[]){ "mainstay://2" },
-                .resources.requests.cpu = { (char[]){ "250m" }, 1, 250 },
-                .resources.limits.memory = { (char[]){ "64Mi" }, 64 << 20, 0 },
+                .resources = &actual,
                 .user = { true, 1000, 2000, { groups, 2 } },
                 .stop_signal = 15,
         };
