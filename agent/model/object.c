@@ -168,6 +168,14 @@ int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind 
         return 0;
 }
 
+bool secret_is_being_opened(const ObjectLookup *lookup, const ObjectMeta *pod, const char *name) {
+        const ObjectKey key = object_key_referred(pod, OBJECT_SECRET, name);
+        const DataObject *object = lookup->find ? lookup->find(&key, lookup->userdata) : NULL;
+
+        return object && object->sealed_digest && lookup->open &&
+               lookup->open(object, &object, NULL, lookup->userdata) == -EAGAIN;
+}
+
 char *secret_credential_name(const char *namespace, const char *name, const char *key) {
         return text_format("mainstay.%s.%s.%s", namespace, name, key);
 }

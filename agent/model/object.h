@@ -134,3 +134,7 @@ typedef struct ObjectLookup {
  * it cannot be decrypted. */
 int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
                   const char *name, const DataObject **ret, Error *reterr);
+
+/* Whether the Secret exists and is being decrypted, which this begins, and which takes
+ * milliseconds. Objects change when it has ended. */
+bool secret_is_being_opened(const ObjectLookup *lookup, const ObjectMeta *pod, const char *name);

@@ -44,20 +44,14 @@ static int append_problem(PullSecrets *secrets, const char *name, const char *ca
                             cause);
 }
 
-/* It is being decrypted: unlike one that the API server may not have, it is worth waiting for. */
-static bool is_being_opened(const ObjectLookup *objects, const Pod *pod, const char *name) {
-        const ObjectKey key = object_key_referred(&pod->metadata, OBJECT_SECRET, name);
-
-        return !objects->is_awaited || !objects->is_awaited(&key, objects->userdata);
-}
-
 static int add_pull_secret(const ObjectLookup *objects, const Pod *pod, const char *name,
                            PullSecrets *secrets) {
         cleanup_error Error error = ERROR_NULL;
         const DataObject *secret = NULL;
         int r = object_lookup(objects, &pod->metadata, OBJECT_SECRET, name, &secret, &error);
 
-        if (r == -EAGAIN && is_being_opened(objects, pod, name))
+        /* Unlike one that the API server may not have, it is worth waiting for. */
+        if (r == -EAGAIN && secret_is_being_opened(objects, &pod->metadata, name))
                 return r;
         if (r == -ENOENT || r == -EAGAIN)
                 return append_problem(secrets, name, "it does not exist");

@@ -58,6 +58,7 @@ typedef struct PodSandboxProgress {
         bool was_lost_in_setup; /* the shim exited before the pod was set up */
         bool is_unresponsive;   /* the shim does not replay its state */
         bool is_new;            /* this agent started the shim, and made the pod's cgroup */
+        bool has_volumes;       /* their files are written */
 } PodSandboxProgress;
 
 struct PodWorker {

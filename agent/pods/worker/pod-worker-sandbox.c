@@ -275,12 +275,16 @@ static void schedule_network_check(PodWorker *worker) {
 
 /* ---- events of the shim ---- */
 
-static void on_sandbox_setup_failed(PodWorker *worker, const char *message) {
-        pod_worker_set_last_error(worker, message);
+static void retry_sandbox_setup(PodWorker *worker) {
         if (worker->instance.is_desired)
                 retry_sandbox_later(worker, WORKER_READY); /* see step_ready_pod() */
         else
                 pod_worker_set_state(worker, WORKER_READY);
+}
+
+static void on_sandbox_setup_failed(PodWorker *worker, const char *message) {
+        pod_worker_set_last_error(worker, message);
+        retry_sandbox_setup(worker);
 }
 
 static int send_sandbox_setup(const PodWorker *worker) {
@@ -300,10 +304,29 @@ static int send_sandbox_setup(const PodWorker *worker) {
                                            });
 }
 
+static int prepare_volumes(PodWorker *worker, Error *reterr) {
+        const PodInstance *pod = &worker->instance;
+        int r = bundle_prepare_volumes(pod->context->bundle, pod->pod, reterr);
+
+        worker->sandbox.has_volumes = r >= 0;
+        return r;
+}
+
 static void request_sandbox_setup(PodWorker *worker) {
+        cleanup_error Error error = ERROR_NULL;
         int r;
 
         pod_worker_set_state(worker, WORKER_SETTING_UP);
+        r = worker->sandbox.has_volumes ? 0 : prepare_volumes(worker, &error);
+        if (r == -EAGAIN) { /* a Secret is still being decrypted */
+                pod_worker_set_awaited(worker, error_message(&error, r));
+                retry_sandbox_setup(worker);
+                return;
+        }
+        if (r < 0) {
+                on_sandbox_setup_failed(worker, error_message(&error, r));
+                return;
+        }
         r = send_sandbox_setup(worker);
         if (r < 0 && r != -ENOTCONN) /* the next connection requests it again */
                 on_sandbox_setup_failed(worker, strerror(-r));
@@ -360,6 +383,7 @@ static void on_sandbox_synced(PodWorker *worker, bool is_ready) {
         bool is_found = worker->sandbox.state == WORKER_SYNCING, has_run = false;
 
         worker->sandbox.needs_cleanup = false;
+        worker->sandbox.has_volumes = worker->sandbox.has_volumes || is_ready;
         if (worker->has_unread_checkpoints)
                 do_without_unread_checkpoints(worker);
         pod_worker_update_volumes(worker); /* objects may have changed while no agent ran */
@@ -615,9 +639,45 @@ static int check_cdi_annotation(const BundleConfig *config, const Pod *pod, Erro
                           annotation->key);
 }
 
+typedef struct SecretOpening {
+        const PodInstance *pod;
+        bool is_under_way;
+} SecretOpening;
+
+static int begin_opening(const ObjectKey *key, void *userdata) {
+        SecretOpening *opening = userdata;
+        const ObjectLookup *objects = &opening->pod->context->bundle->objects;
+
+        if (key->kind == OBJECT_SECRET &&
+            secret_is_being_opened(objects, &opening->pod->pod->metadata, key->name))
+                opening->is_under_way = true;
+        return 0;
+}
+
+/* Encrypted Secrets of the pod are decrypted while its shim starts, all of them together. Whether
+ * there are some. */
+static bool open_secrets_of_pod(const PodInstance *pod) {
+        SecretOpening opening = { .pod = pod };
+
+        (void) pod_foreach_reference(pod->pod, begin_opening, &opening);
+        return opening.is_under_way;
+}
+
+/* If a Secret is being decrypted, the set-up of the sandbox prepares them. */
+static int prepare_volumes_before_start(PodWorker *worker, bool opens_secrets, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = prepare_volumes(worker, &error);
+
+        if (r == -EAGAIN && opens_secrets)
+                return 0;
+        error_move(reterr, &error);
+        return r;
+}
+
 static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         const PodInstance *pod = &worker->instance;
         const PodContext *context = pod->context;
+        bool opens_secrets = open_secrets_of_pod(pod);
         const char *runtime;
         int r;
 
@@ -641,7 +701,7 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         r = pod_mount_csi_volumes(pod, reterr);
         if (r < 0)
                 return r;
-        r = bundle_prepare_volumes(context->bundle, pod->pod, reterr);
+        r = prepare_volumes_before_start(worker, opens_secrets, reterr);
         if (r < 0)
                 return r;
         worker->sandbox.start_stage = START_SANDBOX;
@@ -738,21 +798,6 @@ static bool may_start_sandbox(PodWorker *worker) {
         return false;
 }
 
-static int begin_opening(const ObjectKey *key, void *userdata) {
-        const PodInstance *pod = userdata;
-        const DataObject *object;
-
-        if (key->kind == OBJECT_SECRET)
-                (void) object_lookup(&pod->context->bundle->objects, &pod->pod->metadata,
-                                     OBJECT_SECRET, key->name, &object, NULL);
-        return 0;
-}
-
-/* Encrypted Secrets of variables are decrypted while the shim starts, all of them together. */
-static void open_secrets_of_pod(PodWorker *worker) {
-        (void) pod_foreach_reference(worker->instance.pod, begin_opening, &worker->instance);
-}
-
 static void step_without_sandbox(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -766,8 +811,6 @@ static void step_without_sandbox(PodWorker *worker) {
         if (pod_worker_should_run(worker) && !worker->sandbox.needs_cleanup &&
             !may_start_sandbox(worker))
                 return;
-        if (pod_worker_should_run(worker))
-                open_secrets_of_pod(worker);
         worker->sandbox.start_stage = START_SANDBOX;
         r = connect_or_start_sandbox(worker, &error);
         if (r < 0) {

@@ -706,7 +706,8 @@ void pod_worker_on_network_changed(PodWorker *worker) {
 /* ---- objects and resources ---- */
 
 void pod_worker_update_volumes(PodWorker *worker) {
-        if (pod_worker_should_run(worker) && pod_worker_is_set_up(worker))
+        if (pod_worker_should_run(worker) && pod_worker_is_set_up(worker) &&
+            worker->sandbox.has_volumes)
                 pod_volumes_update(&worker->volumes);
 }
 
@@ -714,11 +715,18 @@ static void on_volumes_retry(void *userdata) {
         pod_worker_update_volumes(userdata);
 }
 
+/* It is retried when objects change: nothing has been started, or only a shim whose set-up needs
+ * them. */
+static bool is_retried_with_objects(const PodSandboxProgress *sandbox) {
+        return sandbox->state == WORKER_RETRY_WAIT &&
+               (sandbox->retry_state == WORKER_NO_SANDBOX ||
+                (sandbox->retry_state == WORKER_READY && !sandbox->has_volumes));
+}
+
 void pod_worker_on_objects_changed(PodWorker *worker) {
         const Pod *pod = worker->instance.pod;
         bool has_csi_volume = pod_has_csi_volume(pod);
-        bool may_start = worker->sandbox.state == WORKER_RETRY_WAIT &&
-                         worker->sandbox.retry_state == WORKER_NO_SANDBOX &&
+        bool may_start = is_retried_with_objects(&worker->sandbox) &&
                          (pod_has_data_volume(pod) || has_csi_volume ||
                           pod->spec.priority_class_name || pod->spec.runtime_class_name);
 
@@ -726,7 +734,7 @@ void pod_worker_on_objects_changed(PodWorker *worker) {
         if (has_csi_volume)
                 worker->has_checked_csi = false;
         if (may_start)
-                pod_worker_set_state(worker, WORKER_NO_SANDBOX);
+                pod_worker_set_state(worker, worker->sandbox.retry_state);
         if (has_csi_volume || may_start)
                 pod_instance_mark_dirty(&worker->instance);
         for (size_t i = 0; i < worker->containers.n; i++) {

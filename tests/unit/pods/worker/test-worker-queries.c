@@ -182,6 +182,101 @@ TEST(volumes_follow_their_objects)
         config_map = data_object_free(config_map);
 }
 
+/* A Secret that is encrypted, with values as if it were open. */
+static struct {
+        DataObject *object;
+        int result; /* of its decryption */
+} sealed;
+
+static const DataObject *find_sealed(const ObjectKey *key, void *userdata) {
+        return key->kind == OBJECT_SECRET ? sealed.object : NULL;
+}
+
+static int open_sealed(const DataObject *object, const DataObject **ret, Error *reterr,
+                       void *userdata) {
+        *ret = object;
+        return sealed.result == 0 ? 0 : error_setf(reterr, -sealed.result, "is sealed");
+}
+
+static FakeNode *start_pod_with_sealed_secret(void) {
+        static const char yaml[] =
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {key: one}\n";
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        FakeNode *node = fake_node_new();
+
+        REQUIRE(manifest_parse("s.yaml", yaml, strlen(yaml), "node1", &objects, NULL) >= 0);
+        sealed.object = TAKE_PTR(objects.data.items[0]);
+        sealed.object->sealed_digest = strdup("digest");
+        sealed.result = -EAGAIN;
+        node->bundle.objects = (ObjectLookup){ .find = find_sealed, .open = open_sealed };
+        fake_node_apply(
+                node,
+                POD(APP_WITH("volumeMounts: [{name: v, mountPath: /v}]") "  volumes: "
+                                                                         "[{name: v, secret: "
+                                                                         "{secretName: s}}]\n"));
+        return node;
+}
+
+static void end_opening(FakeNode *node, int result) {
+        sealed.result = result;
+        pod_manager_on_objects_changed(node->manager, NULL, NULL);
+        fake_node_run(node);
+}
+
+TEST(a_shim_starts_while_the_secret_of_a_volume_is_decrypted)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = start_pod_with_sealed_secret();
+
+        EXPECT_STREQ(fake_requests(), "start\n");
+        EXPECT_STREQ(fake_node_pod_events(node), "");
+        EXPECT_STREQ(fake_node_status(node, "web"), "Pending | app waiting ContainerCreating");
+        end_opening(node, 0);
+        EXPECT_STREQ(fake_requests(), "setup\nrun app/0\n");
+        EXPECT_STREQ(fake_node_status(node, "web"), "Running Ready | app running ready");
+        sealed.object = data_object_free(sealed.object);
+}
+
+TEST(a_pod_whose_secret_cannot_be_decrypted_waits_with_the_reason)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = start_pod_with_sealed_secret();
+
+        (void) fake_requests();
+        end_opening(node, -EKEYREJECTED);
+        EXPECT_STREQ(fake_requests(), "");
+        EXPECT_STREQ(fake_node_pod_events(node), "FailedMount");
+        EXPECT(strstr(node->last_message, "secret \"s\": is sealed") != NULL);
+        fake_node_pass(node, 60 * USEC_PER_SEC);
+        EXPECT_STREQ(fake_requests(), "");
+        end_opening(node, 0);
+        EXPECT_STREQ(fake_requests(), "setup\nrun app/0\n");
+        sealed.object = data_object_free(sealed.object);
+}
+
+TEST(a_new_agent_prepares_the_volumes_of_a_shim_that_waits_for_a_secret)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = start_pod_with_sealed_secret();
+
+        (void) fake_requests();
+        fake_node_restart_agent(node);
+        fake_node_run(node);
+        EXPECT_STREQ(fake_requests(), "connect\n");
+        end_opening(node, 0);
+        EXPECT_STREQ(fake_requests(), "setup\nrun app/0\n");
+        sealed.object = data_object_free(sealed.object);
+}
+
+TEST(a_pod_that_waits_for_a_secret_is_stopped)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = start_pod_with_sealed_secret();
+        static const NodeStep steps[] = { { 0, "stop web", "teardown\ncleanup of everything\n",
+                                            "gone" } };
+
+        (void) fake_requests();
+        PLAY(node, steps);
+        EXPECT_EQ(fake_count_shims(), 0);
+        sealed.object = data_object_free(sealed.object);
+}
+
 TEST(a_container_whose_environment_needs_an_object_waits_for_it)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
