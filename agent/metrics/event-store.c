@@ -151,9 +151,10 @@ static ObjectMeta node_object_metadata(const EventStore *events) {
 
 /* Copies a string to '*end', which moves behind it. */
 static const char *store_string(char **end, const char *text) {
-        char *start = *end;
+        size_t size = strlen(text) + 1;
+        char *start = memcpy(*end, text, size);
 
-        *end = stpcpy(start, text) + 1;
+        *end += size;
         return start;
 }
 
