@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A signed source: the agent's memory with it, compared with an agent that has the same pods in its directory; what twelve
-releases of an image of 200 MB take on a stick, and what a node that is two of them behind fetches; and how much later a pod
-starts whose Secret is encrypted."""
+"""A signed source: the agent's memory with it, compared with an agent that has the same pods in its directory; how soon pods
+run after a stick was put in; what twelve releases of an image of 200 MB take on a stick, and what a node that is two of them
+behind fetches; and how much later a pod starts whose Secret is encrypted."""
 
+import json
 import os
 import shutil
 import statistics
@@ -13,14 +14,17 @@ import time
 import bare
 import delta
 import harness
+import pulling
+import registry
 import specs
 import world
 from index_source import Index, Key, Nginx, Runnable, settings
+from stick import Stick
 from test_secrets import age, recipient, secret
 from world import wait
 
 PODS, SAMPLES, SETTLE = 5, 15, 20
-RELEASES, BEHIND = 12, 2
+RELEASES, BEHIND, STICKS = 12, 2, 3
 IMAGE = "example.com/bench:x"
 
 
@@ -74,6 +78,102 @@ def measure_memory(archive, directory, figures):
         end(sourced)
         plain.finish()
         nginx.stop()
+
+
+def large_image(directory):
+    """200 MB of the host's files, and busybox."""
+    files, layers, path = pulling.host_files(), [], os.path.join(directory, "layer.tar")
+    for _ in range(pulling.LAYERS):
+        pulling.write_layer(path, files, delta.MEGABYTES * 1_000_000 // pulling.LAYERS)
+        with open(path, "rb") as file:
+            layers.append(file.read())
+    os.unlink(path)
+    return Runnable(*layers)
+
+
+def archive_of(image, directory):
+    """The same image as an archive, to be unpacked by mainstay-image alone."""
+    layout = os.path.join(directory, "layout")
+    blobs = os.path.join(layout, "blobs", "sha256")
+    os.makedirs(blobs)
+    for data in (image.manifest, *image.blobs.values()):
+        with open(os.path.join(blobs, registry.digest_of(data).removeprefix("sha256:")), "wb") as file:
+            file.write(data)
+    row = {"mediaType": registry.MANIFEST_TYPE, "digest": image.digest, "size": len(image.manifest),
+           "annotations": {"org.opencontainers.image.ref.name": IMAGE}}
+    for name, document in ("oci-layout", {"imageLayoutVersion": "1.0.0"}), ("index.json", {"schemaVersion": 2, "manifests": [row]}):
+        with open(os.path.join(layout, name), "w", encoding="utf-8") as file:
+            json.dump(document, file)
+    subprocess.run(["tar", "-cf", f"{layout}.tar", "-C", layout, "."], check=True)
+    shutil.rmtree(layout)
+    return f"{layout}.tar"
+
+
+class LoopStick(Stick):
+    """A file system in a file, whose pages are not in memory when it is mounted."""
+
+    def __init__(self, directory, place, size):
+        self.file = f"{directory}.img"
+        with open(self.file, "wb") as file:
+            file.truncate(size)
+        subprocess.run(["mkfs.ext4", "-q", "-F", self.file], check=True)
+        super().__init__(directory, place, "-o", "loop", self.file)
+
+    def forget(self):
+        world.run("umount", self.directory)
+        world.run("mount", "-o", "loop", self.file, self.directory)
+
+
+def read_alone(stick):
+    stick.forget()
+    started = time.monotonic()
+    for path, _, names in os.walk(stick.directory):
+        for name in names:
+            subprocess.run(["cat", os.path.join(path, name)], check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - started
+
+
+def unpack_alone(helper, directory, archive):
+    store = tempfile.mkdtemp(dir=directory)
+    started = time.monotonic()
+    delta.unpack(helper, store, archive)
+    took = time.monotonic() - started
+    shutil.rmtree(store)
+    return took
+
+
+def run_from(stick, key, image):
+    """A node with an empty store: from the mount of the stick until all of its pods run."""
+    node = harness.Node(config={"mainstay": {"source": settings(f"file://{stick.place}/index.json", [key], interval="1h")}})
+    fifo, index = bare.StartFifo(node.data), Index(stick.directory, key)
+    named = [f"web{i}" for i in range(PODS)]
+    documents = {f"{name}.yaml": bare.measured_pod(node, name) for name in named}
+    for document in documents.values():
+        document["spec"]["containers"][0]["image"] = IMAGE
+    index.write(documents, images=[index.add_image(image, IMAGE)])
+    try:
+        stick.forget()
+        started = time.monotonic()
+        stick.plug()
+        return fifo.wait_for(named, 600) - started
+    finally:
+        stick.pull()
+        end(node)
+
+
+def measure_stick(arguments, directory, figures):
+    key, image = Key(directory, "stick-key"), large_image(directory)
+    archive, ours, others = archive_of(image, directory), [], []
+    for i in range(STICKS):
+        os.mkdir(place := os.path.join(directory, f"place{i}"))
+        stick = LoopStick(os.path.join(directory, f"stick{i}"), place, 2 * os.stat(archive).st_size + (64 << 20))
+        try:
+            ours.append(run_from(stick, key, image))
+            others.append(read_alone(stick) + unpack_alone(f"{arguments.build}/agent/mainstay-image", directory, archive))
+        finally:
+            stick.remove()
+            os.unlink(stick.file)
+    figures.compare(f"{PODS} pods with a 200 MB image run from a stick, over reading it and unpacking alone", ours, others, 1.2)
 
 
 class Releases:
@@ -191,6 +291,7 @@ def measure(archive, arguments, figures):
     try:
         measure_memory(archive, directory, figures)
         measure_secrets(archive, arguments, figures)
+        measure_stick(arguments, directory, figures)
         measure_releases(arguments, directory, figures)
     finally:
         shutil.rmtree(directory)
