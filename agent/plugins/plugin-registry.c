@@ -376,10 +376,11 @@ static void take_node_info(RegistrySocket *one, const PluginMessage *message) {
 /* ---- answers ---- */
 
 static void refuse_plugin_type(RegistrySocket *one) {
-        const char *hint = streq(one->type, "DRAPlugin")
-                                   ? "; this node does not prepare devices of resource claims, see "
-                                     "mainstay-differences(7)"
-                                   : "";
+        const char *hint =
+                streq(one->type, "DRAPlugin")
+                        ? "; this node does not support dynamic resource allocation, see "
+                          "mainstay-differences(7)"
+                        : "";
         cleanup_free char *text =
                 text_format("RegisterPlugin error -- no handler registered for plugin type: %s at "
                             "socket %s/" DIRECTORY "/%s%s",

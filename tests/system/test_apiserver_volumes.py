@@ -257,7 +257,7 @@ def test_pod_with_device_claims_waits(make_member):
     member.bind("web", specs.container(resources={"claims": [{"name": "gpu"}]}),
                 resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
     event = wait(lambda: events_of(member, "web", "FailedPrepareDynamicResources"), "it says so")[0]
-    assert "lacks a driver for the devices" in event["message"]
+    assert "this node does not support dynamic resource allocation, which spec.resourceClaims needs" in event["message"]
     assert member.reported("web")["status"]["phase"] == "Pending"
 
 

@@ -123,7 +123,7 @@ def test_dead_plugin_whose_socket_stays_counts_until_it_makes_a_new_one(node, re
     ("DevicePlugin", "gpu", ("v1beta1",), "plugin validation failed with err: invalid name of device plugin socket: the ResourceName "
      "\"gpu\" is invalid"),
     ("DRAPlugin", "gpu.example.com", ("v1.DRAPlugin",), "no handler registered for plugin type: DRAPlugin at socket PATH; "
-     "this node does not prepare devices of resource claims, see mainstay-differences(7)"),
+     "this node does not support dynamic resource allocation, see mainstay-differences(7)"),
     ("Unheard", GPU, ("v1beta1",), "no handler registered for plugin type: Unheard at socket PATH"),
 ])
 def test_refusal_has_the_kubelets_message(node, registry, kind, name, versions, error):

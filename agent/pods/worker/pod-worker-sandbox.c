@@ -689,7 +689,8 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         worker->sandbox.start_stage = START_DEVICES;
         if (pod->pod->spec.has_resource_claims)
                 return error_setf(reterr, EOPNOTSUPP,
-                                  "this node lacks a driver for the devices of resourceClaims");
+                                  "this node does not support dynamic resource allocation, which "
+                                  "spec.resourceClaims needs; use a device plugin");
         r = check_cdi_annotation(context->bundle, pod->pod, reterr);
         if (r < 0)
                 return r;
