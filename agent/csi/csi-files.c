@@ -4,9 +4,11 @@
 #include "agent/model/csi-volume.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/json-text.h"
 #include "common/log.h"
+#include "common/strv.h"
 #include "common/text.h"
 
 #include <dirent.h>
@@ -14,11 +16,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define DATA_NAME  "vol_data.json"
-#define STAGES     "plugins/kubernetes.io/csi"
-#define PODS       "pods"
-#define VOLUMES_IN "volumes/kubernetes.io~csi"
-#define DEVICES_IN "volumeDevices/kubernetes.io~csi"
+#define DATA_NAME     "vol_data.json"
+#define STAGES        "plugins/kubernetes.io/csi"
+#define BLOCK         STAGES "/volumeDevices"
+#define BLOCK_STAGES  BLOCK "/staging"
+#define BLOCK_DEVICES BLOCK "/publish"
+#define PODS          "pods"
+#define VOLUMES_IN    "volumes/kubernetes.io~csi"
+#define DEVICES_IN    "volumeDevices/kubernetes.io~csi"
 
 enum {
         DIRECTORY_MODE = 0750,
@@ -147,6 +152,7 @@ int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *p
 
         if (r < 0)
                 return r;
+        DIE_AT("csi.device-described");
         fd = make_path_at(kubelet_fd, directory, true, DIRECTORY_MODE);
         if (fd < 0)
                 return fd;
@@ -176,9 +182,10 @@ static int remove_block_data(int kubelet_fd, const char *directory) {
         cleanup_close int fd = open_no_symlinks(kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
         int r = fd < 0 ? fd : remove_data_file(fd);
 
-        if (r >= 0)
-                (void) remove_upwards(kubelet_fd, directory);
-        return r == -ENOENT ? 0 : r;
+        if (r < 0 && r != -ENOENT)
+                return r;
+        (void) remove_upwards(kubelet_fd, directory);
+        return 0;
 }
 
 int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name) {
@@ -229,6 +236,7 @@ typedef struct VolumeSearch {
         int kubelet_fd;
         csi_volume_found_t on_found;
         void *userdata;
+        char ***linked; /* the names of block devices that pods have */
 } VolumeSearch;
 
 /* A name that the file gives is used in paths: it must be that of its directory. */
@@ -320,8 +328,26 @@ static int visit_block_stage(const VolumeSearch *search, const char *path, const
 
 static int visit_block_link(const VolumeSearch *search, const char *path, const char *name) {
         cleanup_free char *uid = pod_of_path(path);
+        int r = uid ? strv_append(search->linked, name) : -ENOMEM;
 
-        return uid ? find_mapped_device(search, uid, name) : -ENOMEM;
+        return r < 0 ? r : find_mapped_device(search, uid, name);
+}
+
+/* Removes the data of a device if an agent died before it made the directory of the device. */
+static int visit_block_data(const VolumeSearch *search, const char *path, const char *name) {
+        cleanup_free char *stage = csi_block_stage_dir(name),
+                          *devices = csi_block_publish_dir(name), *data = csi_block_data_dir(name);
+
+        if (!stage || !devices || !data)
+                return -ENOMEM;
+        if (streq(path, BLOCK_STAGES) || streq(path, BLOCK_DEVICES) ||
+            strv_contains(*search->linked, name))
+                return 0;
+        (void) remove_upwards(search->kubelet_fd, devices);
+        return is_path_there(search->kubelet_fd, stage) ||
+                               is_path_there(search->kubelet_fd, devices)
+                       ? 0
+                       : remove_block_data(search->kubelet_fd, data);
 }
 
 static int visit_stage(const VolumeSearch *search, const char *path, const char *name) {
@@ -338,19 +364,29 @@ static int visit_volume(const VolumeSearch *search, const char *path, const char
         return uid ? find_volume(search, uid, path) : -ENOMEM;
 }
 
+/* And removes the directories of a pod in which an agent that died has made nothing yet. */
 static int visit_pod(const VolumeSearch *search, const char *path, const char *name) {
         cleanup_free char *volumes = path_join(path, VOLUMES_IN),
                           *devices = path_join(path, DEVICES_IN);
         int r = volumes && devices ? visit_directories(search, volumes, visit_volume) : -ENOMEM;
 
-        return r < 0 ? r : visit_directories(search, devices, visit_block_link);
+        if (r >= 0)
+                r = visit_directories(search, devices, visit_block_link);
+        if (r < 0)
+                return r;
+        (void) remove_upwards(search->kubelet_fd, volumes);
+        (void) remove_upwards(search->kubelet_fd, devices);
+        return 0;
 }
 
 int csi_files_find(int kubelet_fd, csi_volume_found_t on_found, void *userdata) {
-        const VolumeSearch search = { kubelet_fd, on_found, userdata };
+        cleanup_strv char **linked = NULL;
+        const VolumeSearch search = { kubelet_fd, on_found, userdata, &linked };
         int r = visit_directories(&search, STAGES, visit_driver);
 
         if (r >= 0)
-                r = visit_directories(&search, STAGES "/volumeDevices/staging", visit_block_stage);
-        return r < 0 ? r : visit_directories(&search, PODS, visit_pod);
+                r = visit_directories(&search, BLOCK_STAGES, visit_block_stage);
+        if (r >= 0)
+                r = visit_directories(&search, PODS, visit_pod);
+        return r < 0 ? r : visit_directories(&search, BLOCK, visit_block_data);
 }

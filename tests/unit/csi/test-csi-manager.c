@@ -119,6 +119,55 @@ TEST(directory_whose_data_was_not_written_is_removed)
         EXPECT(faccessat(fd, stage, F_OK, 0) < 0);
 }
 
+TEST(leftovers_of_a_block_device_are_removed_after_a_death)
+{
+        static const char *const leftovers[] = {
+                "plugins/kubernetes.io/csi/volumeDevices/publish/v",
+                "plugins/kubernetes.io/csi/volumeDevices/staging/v",
+                "pods/u/volumeDevices/kubernetes.io~csi/v",
+        };
+        const CsiVolumeData data = { .driver = (char *) (uintptr_t) "d",
+                                     .handle = (char *) (uintptr_t) "h",
+                                     .name = (char *) (uintptr_t) "v" };
+        const char *volume = "plugins/kubernetes.io/csi/volumeDevices/v/data";
+        cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        /* The data are written first; the directory of a device is of no pod without a link. */
+        for (unsigned n_made = 0; n_made < 4; n_made++) {
+                cleanup_close int directory = -EBADF;
+
+                REQUIRE(csi_files_write_block(fd, test_directory(), "u", &data) >= 0);
+                REQUIRE(unlinkat(fd, leftovers[2], 0) >= 0);
+                if (n_made < 3)
+                        REQUIRE(unlinkat(fd, leftovers[0], AT_REMOVEDIR) >= 0);
+                directory = openat(fd, volume, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                if (n_made < 2)
+                        REQUIRE(renameat(directory, "vol_data.json", directory,
+                                         "vol_data.json.tmp") >= 0);
+                if (n_made < 1)
+                        REQUIRE(unlinkat(directory, "vol_data.json.tmp", 0) >= 0);
+                n_found = 0;
+                EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
+                EXPECT_EQ(n_found, 0);
+                EXPECT(faccessat(fd, volume, F_OK, 0) < 0);
+                EXPECT(faccessat(fd, leftovers[0], F_OK, 0) < 0);
+                EXPECT(faccessat(fd, "pods/u", F_OK, 0) < 0);
+        }
+        /* One that is staged, or of a pod, stays. */
+        REQUIRE(csi_files_write_block(fd, test_directory(), NULL, &data) >= 0);
+        REQUIRE(csi_files_write_block(fd, test_directory(), "u", &data) >= 0);
+        n_found = 0;
+        EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
+        EXPECT_EQ(n_found, 101);
+        REQUIRE(unlinkat(fd, leftovers[1], AT_REMOVEDIR) >= 0);
+        REQUIRE(unlinkat(fd, leftovers[0], AT_REMOVEDIR) >= 0);
+        n_found = 0;
+        EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
+        EXPECT_EQ(n_found, 1);
+        EXPECT(csi_files_remove_block(fd, "u", "v") >= 0);
+        EXPECT(faccessat(fd, volume, F_OK, 0) < 0);
+}
+
 /* ---- labels ---- */
 
 typedef struct Calls {
