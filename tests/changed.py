@@ -40,7 +40,7 @@ OF_MODULES = {
     "cni": ["network*", "dual_stack", "restarts", "survival"],
     "daemonset": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys"],
     "daemonset/rules": ["daemonset*", "apiserver_daemonsets", "rollouts", "classes", "object_sources", "own_keys", "pod_security"],
-    "csi": ["csi*", "plugin*", "apiserver_volumes"], "devices": ["*device*"], "node-devices": ["*device*"], "plugins": ["*device*", "plugin*", "csi*"], "plugin-host": ["*device*", "plugin*", "csi*"],
+    "csi": ["csi*", "plugin*", "apiserver_volumes"], "devices": ["*device*", "plugin*"], "node-devices": ["*device*"], "plugins": ["*device*", "plugin*", "csi*"], "plugin-host": ["*device*", "plugin*", "csi*"],
     "eviction": ["pressure", "storage", "inodes", "resources", "critical"],
     "http": [*COMMANDS, *NODE_API, "descriptors", "slow_agent"],
     "image": IMAGES,

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
+#include "common/failpoint.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -164,6 +165,7 @@ int csi_manager_register(CsiManager *manager, const char *name, const char *endp
         r = add_driver(manager, name, endpoint, versions, answer);
         if (r < 0)
                 return r;
+        DIE_AT("csi.registered");
         log_info("The CSI driver '%s' has registered", name);
         wake_mounts_of(manager, name);
         manager->config.on_drivers_changed(manager->config.userdata);

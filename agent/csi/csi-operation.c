@@ -551,8 +551,11 @@ static void fail_mount(CsiMount *mount, int64_t code, const char *error) {
 
 static void end_stage(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
-        int r = remove_stage_files(mount);
+        int r;
 
+        DIE_AT("csi.unstaging");
+        r = remove_stage_files(mount);
+        DIE_AT("csi.unstaged");
         if (r < 0) {
                 fail_operation(mount, CSI_STEP_UNSTAGE, strerror(-r));
                 return;
@@ -563,8 +566,10 @@ static void end_stage(CsiMount *mount) {
 }
 
 static void end_publish(CsiMount *mount) {
-        int r = remove_publish_files(mount);
+        int r;
 
+        DIE_AT("csi.unpublishing");
+        r = remove_publish_files(mount);
         DIE_AT("csi.unpublished");
         if (r < 0) {
                 fail_operation(mount, CSI_STEP_UNPUBLISH, strerror(-r));
@@ -645,6 +650,7 @@ static void restage_volume(CsiMount *mount) {
 static void continue_mount(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
 
+        DIE_AT("csi.mounted");
         if (mount->step == CSI_STEP_STAGE && stage)
                 stage->is_staged = true;
         if (mount->is_unwanted && mount->step != CSI_STEP_PUBLISH)

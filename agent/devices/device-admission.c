@@ -6,6 +6,7 @@
 #include "agent/model/cdi.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/strv.h"
 #include "common/text.h"
 
@@ -139,6 +140,7 @@ static int ask_allocation(const DeviceRequest *request, DeviceAllocation *alloca
         allocation->ids = TAKE_PTR(choice->chosen);
         allocation->state = ALLOCATION_PENDING;
         allocation->call = next_call(request->manager);
+        DIE_AT("devices.allocating");
         r = provider->ops->allocate(provider->userdata, allocation->call, request->resource->name,
                                     allocation->ids, &allocation->edits, reterr);
         if (r == -EINPROGRESS)
@@ -347,6 +349,7 @@ int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist
                 r = step_containers(&admission, admit_resource, reterr);
         if (r >= 0 && is_unsaved(manager, uid)) {
                 r = device_manager_save(manager, reterr);
+                DIE_AT("devices.saved");
                 if (r >= 0)
                         mark_saved(manager, uid);
         }

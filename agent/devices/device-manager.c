@@ -8,6 +8,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -178,6 +179,7 @@ int device_manager_register(DeviceManager *manager, const char *name,
         resource->gone_since = 0;
         if (is_new)
                 save_or_log(manager);
+        DIE_AT("devices.registered");
         notify_capacity(manager);
         return 0;
 }
@@ -318,6 +320,7 @@ static bool take_allocated(DeviceAllocation *allocation, DeviceAnswer *answer) {
                 allocation->state = ALLOCATION_PREFERRED;
                 allocation->preferred = TAKE_PTR(answer->ids);
         } else {
+                DIE_AT("devices.allocated");
                 allocation->state = ALLOCATION_DONE;
                 allocation->edits = answer->edits;
                 answer->edits = (DeviceEdits){ 0 };

@@ -4,6 +4,7 @@
 #include "agent/plugin-host/plugin-host-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/list.h"
 #include "common/log.h"
 
@@ -22,8 +23,10 @@ enum {
 };
 
 void plugin_host_send(PluginHost *host, const PluginMessage *message) {
-        int r = plugin_channel_send(&host->channel, message, -1);
+        int r;
 
+        DIE_AT("plugins.telling");
+        r = plugin_channel_send(&host->channel, message, -1);
         if (r < 0 && host->error == 0)
                 host->error = r;
 }
@@ -31,6 +34,7 @@ void plugin_host_send(PluginHost *host, const PluginMessage *message) {
 static void on_agent_message(PluginMessage *message, int *fd, void *userdata) {
         PluginHost *host = userdata;
 
+        DIE_AT("plugins.told");
         switch (message->kind) {
         case PLUGIN_LISTENER:
                 if (streq_ptr(message->name, "registration"))
@@ -92,6 +96,7 @@ static void accept_client(PluginHost *host, PluginServer server) {
                 close_fd(fd);
                 return;
         }
+        DIE_AT("plugins.accepted");
         if (grpc_server_new(fd, &handlers, &client->connection) < 0)
                 free(client);
         else

@@ -42,7 +42,8 @@ def capability_of(data):
 class CsiDriver:
     """Serves csi.v1.Node. The test chooses its answers."""
 
-    def __init__(self, node, name=DRIVER, capabilities=(STAGE,), node_id="n1", limit=0, topology=None, versions=("1.0.0",)):
+    def __init__(self, node, name=DRIVER, capabilities=(STAGE,), node_id="n1", limit=0, topology=None, versions=("1.0.0",),
+                 namespace="self"):
         self.kubelet = os.path.join(node.directory, "kubelet")
         self.name, self.capabilities, self.node_id, self.limit = name, list(capabilities), node_id, limit
         self.topology, self.versions = topology or {}, versions
@@ -56,6 +57,7 @@ class CsiDriver:
         self.is_abnormal = False
         self.disk = None  # the block device that volumes are, if they are one
         self.node = node
+        self.namespace = namespace  # a process in the mount namespace of the node
         os.makedirs(self.directory, exist_ok=True)
         self.serve()
 
@@ -129,15 +131,15 @@ class CsiDriver:
 
     def do_NodeExpandVolume(self, call):
         if "block" not in call["capability"]:
-            mount("-o", f"remount,size={call['bytes']}", call["path"])
+            self.mount("-o", f"remount,size={call['bytes']}", call["path"])
         return field(1, call["bytes"])
 
     def do_NodeStageVolume(self, call):
         if "block" in call["capability"]:
             assert os.path.isdir(call["staging"])
             return b""
-        if not mounted_at(call["staging"]):
-            mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["staging"])
+        if not self.has_mount(call["staging"]):
+            self.mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["staging"])
         return b""
 
     def do_NodePublishVolume(self, call):
@@ -146,25 +148,38 @@ class CsiDriver:
                 os.mknod(call["target"], stat.S_IFBLK | 0o660, os.stat(self.disk).st_rdev)
             return b""
         os.makedirs(call["target"], exist_ok=True)
-        if mounted_at(call["target"]):
+        if self.has_mount(call["target"]):
             return b""
         if call["staging"]:
-            mount("--bind", call["staging"], call["target"])
+            self.mount("--bind", call["staging"], call["target"])
         else:
-            mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["target"])
+            self.mount("-t", "tmpfs", "-o", "mode=0777", self.name, call["target"])
         return b""
 
-    @staticmethod
-    def do_NodeUnpublishVolume(call):
-        unmount(call["target"])
+    def do_NodeUnpublishVolume(self, call):
+        self.unmount(call["target"])
         with contextlib.suppress(FileNotFoundError):
             (os.rmdir if os.path.isdir(call["target"]) else os.remove)(call["target"])
         return b""
 
-    @staticmethod
-    def do_NodeUnstageVolume(call):
-        unmount(call["staging"])
+    def do_NodeUnstageVolume(self, call):
+        self.unmount(call["staging"])
         return b""
+
+    def inside(self, *words):
+        """Runs a command in the mount namespace of its node."""
+        entering = [] if self.namespace == "self" else ["nsenter", f"--target={self.namespace}", "--mount"]
+        subprocess.run([*entering, *words], check=True)
+
+    def mount(self, *words):
+        self.inside("mount", *words)
+
+    def unmount(self, path):
+        while self.has_mount(path):
+            self.inside("umount", path)
+
+    def has_mount(self, path):
+        return mounted_at(path, self.namespace)
 
     def methods(self, *without):
         """The methods that were called, in their order."""
@@ -197,14 +212,5 @@ class CsiDriver:
         self.server.stop(0).wait()
 
 
-def mount(*words):
-    subprocess.run(["mount", *words], check=True)
-
-
-def unmount(path):
-    while mounted_at(path):
-        subprocess.run(["umount", path], check=True)
-
-
-def mounted_at(path):
-    return any(line.split()[4] == path for line in (world.read("/proc/self/mountinfo") or "").splitlines())
+def mounted_at(path, pid="self"):
+    return any(line.split()[4] == path for line in (world.read(f"/proc/{pid}/mountinfo") or "").splitlines())

@@ -114,8 +114,8 @@ class Registrant:
 class DevicePlugin:
     """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. The test chooses its answers."""
 
-    def __init__(self, node, resource, devices, endpoint=None, preferred=None, pre_start=False):
-        self.directory = os.path.join(node.directory, "kubelet", "device-plugins")
+    def __init__(self, node, resource, devices, endpoint=None, preferred=None, pre_start=False, directory=None):
+        self.directory = directory or os.path.join(node.directory, "kubelet", "device-plugins")
         self.resource, self.endpoint = resource, endpoint or resource.replace("/", "_") + ".sock"
         self.preferred, self.pre_start = preferred, pre_start
         self.devices = devices  # ID: health, or (health, NUMA node)

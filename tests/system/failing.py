@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import harness
+from member import Member
 from network import NetworkNode
 
 TEXT_SIZE = 4096
@@ -91,4 +92,8 @@ class FailingNode(Failing, harness.Node):
 
 
 class FailingNetworkNode(Failing, NetworkNode):
+    pass
+
+
+class FailingMember(Failing, Member):
     pass

@@ -13,7 +13,6 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME, condition
-from member import Member
 from world import wait
 
 
@@ -312,12 +311,8 @@ def test_pod_whose_containers_all_wait_for_their_restart_has_not_completed(make_
     member.wait_reported_gone("loops")
 
 
-class FailingMember(failing.Failing, Member):
-    pass
-
-
 def test_agent_that_dies_when_a_completed_pod_is_cleaned_up_keeps_its_log_and_its_status(archive, api):
-    member = FailingMember(api, archive)
+    member = failing.FailingMember(api, archive)
     try:
         member.arm({"mainstayd:pod.cleaned": "1*panic"})
         member.bind("job", specs.container(script="echo done"), restartPolicy="Never")

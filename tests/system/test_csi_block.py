@@ -12,7 +12,6 @@ import specs
 import world
 from csi_driver import DRIVER, EXPAND, STAGE, CsiDriver
 from harness import NODE_NAME
-from member import Member
 from test_apiserver_volumes import bind, claim, events_of, volume
 from test_csi_claims import ATTACHMENT, HANDLE, csi_driver_object, end_driver, kubelet_path
 from test_ephemeral import add_ephemeral, ephemeral, reported_state
@@ -183,7 +182,7 @@ def test_ephemeral_container_has_the_device(make_member, make_driver):
 
 @pytest.mark.parametrize("step", ["csi.staging", "csi.publishing", "csi.unpublished"])
 def test_agent_that_dies_in_between_leaves_nothing(archive, api, disk, step):
-    member = FailingMember(api, archive=archive)
+    member = failing.FailingMember(api, archive=archive)
     driver = CsiDriver(member)
     driver.disk = disk
     try:
@@ -205,10 +204,6 @@ def test_agent_that_dies_in_between_leaves_nothing(archive, api, disk, step):
     finally:
         member.finish()
         driver.stop()
-
-
-class FailingMember(failing.Failing, Member):
-    pass
 
 
 @pytest.mark.parametrize("mode, uses, message", [

@@ -5,12 +5,12 @@ import base64
 import os
 
 import clocked
+import failing
 import grpc
 import pytest
 from csi_driver import EXPAND, STAGE, CsiDriver
 from harness import NODE_NAME
 from test_apiserver_volumes import bind, events_of
-from test_csi_block import FailingMember
 from test_csi_claims import csi_driver_object, disk, end_driver, stage_directory
 from test_csi_republish import CLAIM, SYNC, start
 from world import wait
@@ -260,7 +260,7 @@ def test_stage_that_its_controller_has_begun_is_not_changed(make):
 
 @pytest.mark.parametrize("point, calls", [("csi.expanding", 1), ("csi.expanded", 2)])
 def test_agent_that_dies_while_it_expands_continues(archive, api, point, calls):
-    member = FailingMember(api, archive=archive)
+    member = failing.FailingMember(api, archive=archive)
     driver = CsiDriver(member, capabilities=(STAGE, EXPAND))
     try:
         prepare(member, driver)
