@@ -59,10 +59,23 @@ static char *print_volume_data(const CsiVolumeData *data) {
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
+/* All of them with the same mode. A descriptor or -errno. */
+static int make_directories(int kubelet_fd, const char *path) {
+        cleanup_free char *copy = strdup(path);
+        int r = copy ? 0 : -ENOMEM;
+
+        for (char *slash = copy; r >= 0 && (slash = strchr(slash, '/')); *slash++ = '/') {
+                *slash = '\0';
+                r = make_path_at(kubelet_fd, copy, true, DIRECTORY_MODE);
+                close_fd(r);
+        }
+        return r < 0 ? r : make_path_at(kubelet_fd, path, true, DIRECTORY_MODE);
+}
+
 int csi_files_write(int kubelet_fd, const char *directory, const char *subdirectory,
                     const CsiVolumeData *data) {
         cleanup_free char *text = print_volume_data(data);
-        cleanup_close int fd = make_path_at(kubelet_fd, directory, true, DIRECTORY_MODE);
+        cleanup_close int fd = make_directories(kubelet_fd, directory);
 
         if (!text)
                 return -ENOMEM;
@@ -137,7 +150,7 @@ static int link_block_device(int kubelet_fd, const char *kubelet_dir, const char
         if (!target)
                 return -ENOMEM;
         *slash = '\0';
-        fd = make_path_at(kubelet_fd, link, true, DIRECTORY_MODE);
+        fd = make_directories(kubelet_fd, link);
         if (fd < 0)
                 return fd;
         return symlinkat(target, fd, slash + 1) < 0 && errno != EEXIST ? -errno : 0;
@@ -153,7 +166,7 @@ int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *p
         if (r < 0)
                 return r;
         DIE_AT("csi.device-described");
-        fd = make_path_at(kubelet_fd, directory, true, DIRECTORY_MODE);
+        fd = make_directories(kubelet_fd, directory);
         if (fd < 0)
                 return fd;
         return pod_uid ? link_block_device(kubelet_fd, kubelet_dir, pod_uid, data->name) : 0;

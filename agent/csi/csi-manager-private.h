@@ -60,6 +60,7 @@ typedef struct CsiMount {
         CsiVolumeId id;
         bool is_ephemeral;
         bool is_block;
+        bool is_attached;      /* by a VolumeAttachment, or this is not known */
         bool may_be_published; /* NodeUnpublishVolume is due at the end */
         bool was_uncertain;    /* it may have been published before the mount under way */
         bool was_stage_uncertain;

@@ -234,6 +234,7 @@ static CsiMount *add_csi_mount(CsiManager *manager, const char *uid, const char 
         mount->pod_uid = strdup(uid);
         mount->name = strdup(name);
         mount->due = mount->claim_due = USEC_INFINITY;
+        mount->is_attached = true;
         if (csi_volume_id_init(&mount->id, driver, handle) < 0 || !mount->pod_uid || !mount->name) {
                 csi_mount_free(mount);
                 return NULL;
@@ -305,6 +306,7 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
         mount->is_unwanted = false;
         mount->is_ephemeral = volume->is_ephemeral;
         mount->is_block = volume->is_block;
+        mount->is_attached = volume->publish_context;
         mount->is_of_one_pod = volume->is_of_one_pod;
         mount->is_republished = volume->is_republished;
         if (mount->is_published && !mount->is_republish_due)
@@ -350,6 +352,7 @@ int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVol
 
         if (!mount || mount->is_unwanted)
                 return 0;
+        mount->is_attached = volume->publish_context;
         mount->is_of_one_pod = volume->is_of_one_pod;
         note_republish(mount, volume->is_republished);
         r = mount->is_republished ? take_new_error(mount, reterr) : 0;
@@ -387,7 +390,7 @@ int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret) {
 
                 if (!name)
                         return -ENOMEM;
-                if (!mount->is_ephemeral && !strv_contains(*ret, name))
+                if (mount->is_attached && !mount->is_ephemeral && !strv_contains(*ret, name))
                         r = strv_append(ret, name);
                 if (r < 0)
                         return r;

@@ -132,8 +132,8 @@ typedef struct CsiVolumeStats {
  * for the next caller, at most once a minute. NULL: it is not known. */
 const CsiVolumeStats *csi_manager_stats(CsiManager *manager, const char *uid, const char *volume);
 
-/* "kubernetes.io/csi/<driver>^<handle>" of each volume that is mounted or may be, for
- * Node.status.volumesInUse. 0 or -ENOMEM. */
+/* "kubernetes.io/csi/<driver>^<handle>" of each volume that is mounted or may be, and is attached
+ * or may be, for Node.status.volumesInUse. 0 or -ENOMEM. */
 int csi_manager_volumes_in_use(const CsiManager *manager, char ***ret);
 
 /* Prints drivers and volumes for `mainstay debug dump`. */

@@ -399,7 +399,9 @@ static int finish_start(const DeviceManager *manager, const char *uid, const cha
                 if (!streq(allocation->uid, uid) || !streq(allocation->container, container))
                         continue;
                 if (allocation->start == START_FAILED && r >= 0)
-                        r = error_setf(reterr, EREMOTEIO, "%s", strna(allocation->error));
+                        r = error_setf(reterr, EREMOTEIO,
+                                       "device plugin PreStartContainer rpc failed with err: %s",
+                                       strna(allocation->error));
                 allocation->start = START_NONE;
                 allocation->start_call = 0;
         }

@@ -109,7 +109,7 @@ typedef struct NodeStatus {
         char *hostname;
         NodeInfo info;
         LIST_OF(NodeImage) images; /* the largest first */
-        char **volumes_in_use;     /* that are mounted, or may be; NULL: none */
+        char **volumes_in_use;     /* attached ones that are mounted, or may be; NULL: none */
         char **runtime_handlers;   /* "" is the default runtime */
         bool has_user_namespaces;  /* available to pods */
         unsigned port;             /* port of the kubelet API; 0: none */

@@ -129,13 +129,14 @@ def test_claim_is_staged_published_and_given_back(make_member, make_driver):
     assert json.loads(world.read(volume_dir + "/vol_data.json")) == {
         "attachmentID": ATTACHMENT, "driverName": DRIVER, "nodeName": NODE_NAME, "specVolID": "pv-c", "volumeHandle": HANDLE,
         "volumeLifecycleMode": "Persistent"}
-    wait(lambda: node_object(member)["status"].get("volumesInUse") == [f"kubernetes.io/csi/{DRIVER}^{HANDLE}"], lambda: node_object(member))
+    for path in (directory, volume_dir, kubelet_path(member, "pods", uid)):
+        assert os.stat(path).st_mode & 0o777 == os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o750
+    assert not node_object(member)["status"].get("volumesInUse"), "it is not attached"
     member.api.delete("pods", "default", "web")
     member.wait_reported_gone("web")
     assert driver.methods() == ["NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"]
     assert driver.call("NodeUnstageVolume") == {"id": HANDLE, "staging": stage["staging"]}
     assert not os.path.exists(directory) and os.listdir(kubelet_path(member, "pods")) == []
-    wait(lambda: not node_object(member)["status"].get("volumesInUse"), lambda: node_object(member)["status"])
 
 
 @pytest.mark.parametrize("modes, capabilities, mode", [
@@ -169,6 +170,17 @@ def test_volume_waits_until_it_is_attached(make_member, make_driver):
     member.wait_reported_phase("web", "Running")
     assert driver.call("NodeStageVolume")["publish_context"] == driver.call("NodePublishVolume")["publish_context"] == {"path": "/dev/x"}
     assert not events_of(member, "web", "FailedMount") and "Cannot watch volumeattachment" not in member.said()
+
+    def in_use():
+        return node_object(member)["status"].get("volumesInUse")
+    wait(lambda: in_use() == [f"kubernetes.io/csi/{DRIVER}^{HANDLE}"], in_use)
+    member.restart()
+    member.wait_reported_phase("web", "Running")
+    assert in_use() == [f"kubernetes.io/csi/{DRIVER}^{HANDLE}"]
+    driver.register().wait_registered()
+    member.api.delete("pods", "default", "web")
+    member.wait_reported_gone("web")
+    wait(lambda: not in_use(), in_use)
 
 
 def test_two_pods_share_a_stage_also_over_a_restart_of_the_agent(make_member, make_driver):

@@ -846,7 +846,7 @@ static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *i
         return fill_container_resources(c, input, attempt, ret);
 }
 
-/* As in the kubelet, not of init containers, but of sidecars. */
+/* Not of init containers, as in the kubelet, but of sidecars. */
 static int fill_device_status(const PodContainer *c, ContainerStatus *ret) {
         const PodInstance *pod = c->instance.pod;
         const Container *spec = c->instance.spec;

@@ -494,7 +494,7 @@ TEST(each_start_is_prepared_if_the_provider_requires_it)
         device_manager_answer_take(world.manager, world.provider.call, &answer);
         EXPECT_STREQ(world.changed_pod, "one");
         EXPECT_EQ(device_manager_prepare_start(world.manager, "one", "c", &error), -EREMOTEIO);
-        EXPECT_STREQ(error.message, "busy");
+        EXPECT_STREQ(error.message, "device plugin PreStartContainer rpc failed with err: busy");
         EXPECT_EQ(device_manager_prepare_start(world.manager, "one", "c", &error), -EINPROGRESS);
         answer = (DeviceAnswer){ 0 };
         device_manager_answer_take(world.manager, world.provider.call, &answer);
