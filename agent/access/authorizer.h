@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decides what a client of mainstay-api may do, like the kubelet does: who it is, by a ticket of
- * the signer for its certificate, by its token (TokenReview), or anonymous; and whether that user
- * may (SubjectAccessReview). mainstay-api sends a request for each action, and is not trusted
- * otherwise. Answers of the API server are kept for a while. */
+/* Authenticates and authorizes the clients of mainstay-api, like the kubelet does. A client is
+ * authenticated by the signer's ticket for its certificate or by its token (TokenReview), or is
+ * anonymous; its user is authorized by a SubjectAccessReview. mainstay-api must ask for each
+ * action, because it is not trusted. The API server's answers are cached. */
 
 #include "agent/model/client-ticket.h"
 #include "agent/model/request-attributes.h"
@@ -18,18 +18,18 @@ typedef enum AccessReviewKind {
 } AccessReviewKind;
 
 typedef struct AuthorizerSpec {
-        char *node_name; /* borrowed, as all below */
+        char *node_name; /* borrowed, like all members below */
         const uint8_t *ticket_key;
         bool is_alone;           /* there is no API server to query: administrators may do
                                   * everything */
-        bool has_anonymous;      /* without certificate and token a user is system:anonymous */
+        bool has_anonymous;      /* a user without a certificate and a token is system:anonymous */
         bool has_token_reviews;  /* else all tokens are refused */
         bool has_access_reviews; /* else all authenticated users may do everything */
-        uint64_t token_usec, allowed_usec, denied_usec; /* for how long answers are kept */
+        uint64_t token_usec, allowed_usec, denied_usec; /* how long answers are cached */
 
-        /* Has the API server review 'body'. After a 0 access_check_reviewed() is called, later and
-         * once, unless cancel_review() is called before. -EAGAIN with a message: it cannot be
-         * sent. */
+        /* Has the API server review 'body'. If it returns 0, access_check_reviewed() is called
+         * once, later, unless cancel_review() is called first. -EAGAIN with a message: the request
+         * cannot be sent. */
         int (*start_review)(void *userdata, AccessReviewKind kind, const char *body,
                             AccessCheck *check, void **ret_request, Error *reterr);
         void (*cancel_review)(void *request);
@@ -40,25 +40,26 @@ typedef struct AuthorizerSpec {
 int authorizer_new(const AuthorizerSpec *spec, Authorizer **ret);
 Authorizer *authorizer_free(Authorizer *authorizer);
 
-/* Tickets are of these authorities only. NULL: it is not known, and they are of any. */
+/* Tickets are accepted only if they are for these authorities. NULL: the authorities are not known,
+ * and all tickets are accepted. */
 void authorizer_set_authorities(Authorizer *authorizer, const char *hash);
 
-typedef struct AccessQuestion {     /* all is borrowed */
+typedef struct AccessQuestion {     /* all members are borrowed */
         const char *ticket, *token; /* NULL or "": there is none */
         RequestAttributes attributes;
 } AccessQuestion;
 
-/* Borrowed, during the callback. */
+/* Borrowed, and valid during the callback. */
 typedef struct AccessAnswer {
-        unsigned status;     /* of HTTP: 200, 401, 403, 429, 500; 503: try again */
-        const char *message; /* unless it is 200 */
+        unsigned status;     /* an HTTP status: 200, 401, 403, 429, 500; 503: try again */
+        const char *message; /* NULL if it is 200 */
         const ApiUser *user; /* NULL: it is not known */
 } AccessAnswer;
 
 typedef void (*access_answer_t)(const AccessAnswer *answer, void *userdata);
 
-/* 'on_answer' is called once, unless the check is cancelled, maybe before this returns: then '*ret'
- * is NULL. 0 or -ENOMEM. */
+/* 'on_answer' is called once, unless the check is cancelled. If it is called before this function
+ * returns, '*ret' is NULL. 0 or -ENOMEM. */
 int authorizer_check(Authorizer *authorizer, const AccessQuestion *question,
                      access_answer_t on_answer, void *userdata, AccessCheck **ret);
 void access_check_cancel(AccessCheck *check);

@@ -36,12 +36,13 @@ typedef struct ApiServerConfig {
         SecretStorage *storage; /* encrypts the cache; its callback becomes that of this module */
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
-        const SharedObjects *shared;       /* which of its objects pods of other sources see */
+        const SharedObjects *shared;       /* which of its objects are visible to pods of other
+                                            * sources */
         char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
                 *node; /* the effective ones for its pods: with external labels and taints */
         NodeStatusInputs node_inputs;             /* with the CSI manager, if there is one */
-        void (*on_recompute_due)(void *userdata); /* of the desired pods */
+        void (*on_recompute_due)(void *userdata); /* the desired pods must be recomputed */
         /* The labels and taints that other writers have set on the Node; may be unchanged. */
         void (*on_node)(const NodeLabelsTaints *external, void *userdata);
         /* An event of the node; see PodEvent. */
@@ -55,14 +56,15 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret);
 ApiServerSync *apiserver_free(ApiServerSync *api);
 DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 
-/* A pod or DaemonSet that an earlier agent had from the API server: desired until the server, once
- * reached, reports otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+/* Restores a pod or DaemonSet that an earlier agent had received from the API server: it stays
+ * desired until the server has been reached and reports otherwise. 0 or -ENOMEM. 'userdata' is the
+ * ApiServerSync. */
 int apiserver_restore_pod(const Pod *desired, void *userdata);
 int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
 /* To be called once the desired pods have been computed for the first time. The kubeconfig is read
- * when the loop is idle, a second later or after apiserver_start_now(). Errors are logged, and in
- * apiserver_last_error(). */
+ * when the loop is idle, a second later or after apiserver_start_now(). Errors are logged and
+ * returned by apiserver_last_error(). */
 void apiserver_start(ApiServerSync *api);
 
 /* To be called when no pod waits for its first process: a container runs, or no pod is desired. May
@@ -73,19 +75,21 @@ void apiserver_start_now(ApiServerSync *api);
 void apiserver_reload_kubeconfig(ApiServerSync *api);
 
 /* Adds the pods that the server has bound to this node, after those of all other sources, which
- * keep their names. 0, or -ENOMEM: then pods may be missing. 'userdata' is the ApiServerSync. */
+ * keep their names. 0, or -ENOMEM if pods may be missing. 'userdata' is the ApiServerSync. */
 int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
 
-/* After it: the reason why a pod that the server does not desire is stopped, which the caller
- * frees; NULL: the server did not report one. 'userdata' is the ApiServerSync. */
+/* To be called after apiserver_add_desired_pods(): the reason why a pod that the server does not
+ * desire is stopped, which the caller frees; NULL: the server did not report one. 'userdata' is the
+ * ApiServerSync. */
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
-/* An object of the server to which one of its pods refers, or which is shared, or NULL; and whether
- * it is not known yet if it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
+/* An object of the server to which one of its pods refers, or which is shared, or NULL; also
+ * reports whether it is still unknown if the object exists. For an ObjectLookup, whose userdata is
+ * the ApiServerSync. */
 const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata);
 bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
 
-/* For a ClaimAccess, in the same way. */
+/* For a ClaimAccess, likewise. */
 void apiserver_refresh_claim(const DataObject *claim, void *userdata);
 void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata);
 
@@ -93,12 +97,11 @@ void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, 
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                          Error *reterr, void *userdata);
 
-/* For a ServiceLookup, in the same way: the services of the pod's namespace, and
- * default/kubernetes. */
+/* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
-/* Whether a pod that this node makes of one of the server's DaemonSets may be created: 1; 0 with
- * the refusal, which the caller ends; -ENOMEM. */
+/* Whether a pod that this node creates for one of the server's DaemonSets may be created: 1: yes;
+ * 0: no, with the refusal, which the caller ends; -ENOMEM. */
 int apiserver_admit_daemonset_pod(const ApiServerSync *api, const DaemonSet *set, const Pod *pod,
                                   DaemonSetRefusal *ret);
 
@@ -111,14 +114,14 @@ void apiserver_set_synced(ApiServerSync *api);
 /* Labels, taints, images or conditions of this node may have changed. */
 void apiserver_node_changed(ApiServerSync *api);
 
-/* Another set of CSI drivers is registered. */
+/* A CSI driver has registered or deregistered. */
 void apiserver_csi_drivers_changed(ApiServerSync *api);
 
 /* The machine shuts down and its pods are being stopped, or the shutdown was cancelled. The
  * server's pods are not reported as failed because of it: they start at the next boot. */
 void apiserver_set_shutting_down(ApiServerSync *api, bool is_shutting_down);
 
-/* A v1.Event that happened here, or happened again; dropped while there is no connection. */
+/* Records a v1.Event of this node, new or repeated; dropped while there is no connection. */
 void apiserver_record_event(ApiServerSync *api, const char *json);
 bool apiserver_accepts_events(const ApiServerSync *api);
 
@@ -138,7 +141,7 @@ const char *apiserver_serving_pair(const ApiServerSync *api);
  */
 const char *apiserver_last_error(const ApiServerSync *api);
 
-/* For `describe node`. 'ret_refused' is the text that 'ret' borrows, which the caller frees. */
+/* For `describe node`. The caller frees 'ret_refused', the text that 'ret' borrows. */
 void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,
                                  char **ret_refused);
 

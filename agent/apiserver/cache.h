@@ -16,34 +16,35 @@ typedef struct ApiServerCache ApiServerCache;
 /* Their directories. */
 extern const char cached_objects_directory[], cached_tokens_directory[];
 
-/* 'state_dir' may be the run directory as well: <run>/cluster, in memory, which the next boot
- * empties; then 'storage', which is borrowed, is NULL and nothing is encrypted. 0 or -errno. */
+/* 'state_dir' may be the run directory: then the cache is <run>/cluster, in memory, which a reboot
+ * empties, and 'storage' is NULL and nothing is encrypted. 'storage' is borrowed. 0 or -errno. */
 int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *storage,
                         ApiServerCache **ret);
 
-/* There is a key of the storage, or there cannot be one: what waits for it is written, and files of
- * earlier versions are encrypted. */
+/* The storage key is available, or it is known that there is none: writes that waited for it are
+ * made, and files of earlier versions are encrypted. */
 void apiserver_cache_on_key(ApiServerCache *cache);
 
 /* Writes queued content first. */
 ApiServerCache *apiserver_cache_free(ApiServerCache *cache);
 
-/* Queues a file below <state>/cluster/<directory>; the directory "." is <state>/cluster itself. A
- * text of NULL removes the file. */
+/* Queues a file below <state>/cluster/<directory>; the directory "." is <state>/cluster itself. If
+ * the text is NULL, the file is removed. */
 void apiserver_cache_write(ApiServerCache *cache, const char *directory, const char *name,
                            const char *text);
 
-/* The queued text, or the file's. 0, -ENOENT, -EBADMSG for a damaged file, which is set aside;
- * -EAGAIN: the key is being opened; -EKEYREJECTED: the file cannot be decrypted; or -errno. */
+/* Returns the queued text, or the file's. 0; -ENOENT; -EBADMSG for a damaged file, which is set
+ * aside; -EAGAIN: the key is still being opened; -EKEYREJECTED: the file cannot be decrypted; or
+ * -errno. */
 int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
                          size_t max_bytes, char **ret);
 
-/* The names of the files of a directory, which the caller frees with strv_free(); NULL: none. For
- * names of at most DURABLE_WRITE_NAME_MAX characters, before anything is written to it. 0 or
- * -errno. */
+/* The names of the files of a directory, which the caller frees with strv_free(); NULL: none. Only
+ * for names of at most DURABLE_WRITE_NAME_MAX characters; to be called before anything is written
+ * to the directory. 0 or -errno. */
 int apiserver_cache_list(const ApiServerCache *cache, const char *directory, char ***ret);
-/* Removes everything in the directory and everything that is queued for it. Before anything is
- * being written to it. */
+/* Removes everything in the directory and everything that is queued for it. To be called only while
+ * nothing is being written to it. */
 void apiserver_cache_empty(ApiServerCache *cache, const char *directory);
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Writes how the expansion of volumes on this node goes into the status of their claims (kubelet:
+/* Writes the progress of volume expansions on this node to the status of their claims (kubelet:
  * volume/util.MarkNodeExpansionInProgress and others). Each claim is read before it is written, so
- * that a stage that its controller has begun meanwhile stays. */
+ * that a stage that its controller has started in the meantime is not overwritten. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "agent/model/volume-expansion.h"
@@ -26,6 +26,6 @@ void claim_updates_add(ClaimUpdates *updates, const DataObject *claim, const Cla
 
 void claim_updates_dump(const ClaimUpdates *updates, FILE *out);
 
-/* The strategic merge patch of its status that is due for a claim as it was read; NULL: none. The
- * caller frees it. 'now' is realtime. Pure. */
+/* Computes the strategic merge patch for the status of a claim, as it was read; NULL: none is
+ * needed. The caller frees it. 'now' is realtime. Pure. */
 json_t *claim_update_patch(const json_t *claim, const ClaimUpdate *update, uint64_t now);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The status of this Node, collected from the kernel and the agent whenever it is reported: node
- * info, capacity and allocatable resources, images, runtime handlers. Data that the machine does
- * not provide is empty. */
+ * info, capacity and allocatable resources, images, runtime handlers. Fields for which the machine
+ * provides no data are empty. */
 
 #include "agent/cni/config-directory.h"
 #include "agent/csi/csi-manager.h"
@@ -15,25 +15,27 @@
 
 /* The sources of the Node status. */
 typedef struct NodeStatusInputs {
-        /* The conditions of this node itself; they may change, see apiserver_node_changed(). */
+        /* The conditions and taints of this node itself; they may change, see
+         * apiserver_node_changed(). */
         const NodeLabelsTaints *local;
         const NodeConditions *conditions; /* likewise */
         const EvictionPolicy *eviction;
         const char *hostname;
-        const char *address, *other_address; /* of another family; NULL: none */
+        const char *address, *other_address; /* 'other_address' is of the other family; NULL:
+                                              * none */
         const MachineInfo *machine;
         const CniSettings *network; /* its 'not_ready' may also change */
-        int64_t storage;            /* bytes, of the file system that pods write to */
+        int64_t storage;            /* bytes of the file system that pods write to */
         int64_t max_pods;
-        uint16_t node_api_port;               /* reported while something listens there */
+        uint16_t node_api_port;               /* reported while a process listens on it */
         const NodeReservation *system, *kube; /* the resources that are reserved from pods */
         ImageStore *images;
-        const StringMap *runtimes; /* by handler name; the default one is not in it */
-        /* Conditions of fetched manifests and of the report: with strings that are valid until the
-         * next turn. */
+        const StringMap *runtimes; /* by handler name, without the default one */
+        /* Conditions of fetched manifests and of the report; the strings are valid until the next
+         * turn of the loop. */
         NodeSources (*list_sources)(void *userdata);
-        const DeviceManager *devices; /* NULL: there are no extended resources */
-        const CsiManager *csi;        /* NULL: there are no volumes of CSI drivers */
+        const DeviceManager *devices; /* NULL: no extended resources */
+        const CsiManager *csi;        /* NULL: no volumes of CSI drivers */
         void *userdata;
 } NodeStatusInputs;
 

@@ -3,7 +3,7 @@
 
 /* The connection to the API server as the administrator sees it: whether it is reachable, which
  * permissions the node does not have (401, 403 and other refusals), and the last error of each
- * part. Each error is logged once, when it changes. It sends no requests. */
+ * part. Each error is logged once, when it changes. This module sends no requests. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "agent/model/node-status.h"
@@ -22,7 +22,7 @@ typedef enum ApiServerPermission {
 } ApiServerPermission;
 
 typedef enum ConnectionErrorKind {
-        CONNECTION_KUBECONFIG_ERROR, /* or of the TLS bootstrap */
+        CONNECTION_KUBECONFIG_ERROR, /* or an error of the TLS bootstrap */
         CONNECTION_CERTIFICATE_ERROR,
         CONNECTION_POD_WATCH_ERROR,
         N_CONNECTION_ERRORS,
@@ -43,8 +43,8 @@ typedef struct ConnectionStatusSpec {
 int connection_status_new(const ConnectionStatusSpec *spec, ConnectionStatus **ret);
 ConnectionStatus *connection_status_free(ConnectionStatus *connection);
 
-/* The result of a request: 'error' with its HTTP status, 0 without a response; NULL: success. True
- * if the error is only that the server is unreachable, which is logged here, once for all
+/* The result of a request: 'error' with its HTTP status, which is 0 without a response; NULL:
+ * success. Returns true if the server is merely unreachable; that is logged here, once for all
  * callers. */
 bool connection_status_is_unreachable(ConnectionStatus *connection, const char *error,
                                       unsigned status);
@@ -59,14 +59,14 @@ bool connection_status_set_error(ConnectionStatus *connection, ConnectionErrorKi
                                  const char *error);
 const char *connection_status_error(const ConnectionStatus *connection, ConnectionErrorKind kind);
 
-/* The error that explains all others, or NULL. */
+/* The most fundamental error, which causes the others, or NULL. */
 const char *connection_status_last_error(const ConnectionStatus *connection);
 
 /* The refused permissions, "the Lease: 403 Forbidden: …; pods: …", or NULL; the caller frees it. */
 char *connection_status_print_refused(const ConnectionStatus *connection);
 
-/* For `describe node`; strings are borrowed. The caller sets the members that belong to other
- * parts: daemonsets_by, refused. */
+/* For `describe node`; strings are borrowed. The caller sets the members of other modules:
+ * daemonsets_by, refused. */
 void connection_status_describe(const ConnectionStatus *connection, NodeApiServerConnection *ret);
 
 /* Prints errors and refused permissions for `mainstay debug dump`. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether a controller manager is active, by its Lease (client-go: leaderelection). It is, as long
- * as the Lease is renewed: a renewTime that differs from the last one shows that, so the clocks of
- * the machines need not agree. It is absent once the Lease has not changed for as long as it lasts,
- * after which another manager may take it, too. A renewTime that is old by this machine's clock is
- * only a reason to look again sooner. Pure. */
+/* Whether a controller manager is active, judged by its Lease (client-go: leaderelection). It is
+ * active as long as the Lease is renewed, which a changed renewTime shows; the clocks of the
+ * machines need not agree. It is absent once the Lease has been unchanged for its whole duration,
+ * after which another manager could take it, too. A renewTime that is old by this machine's clock
+ * is only a reason to check again sooner. Pure. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,14 +23,14 @@ typedef enum ControllerVerdict {
         N_CONTROLLER_VERDICTS,
 } ControllerVerdict;
 
-/* When to look again, in microseconds: if nothing is doubtful, and before anything is known. */
+/* Intervals of checks in microseconds: if nothing is doubtful, and before anything is known. */
 extern const uint64_t controller_lease_poll_usec, controller_lease_first_usec;
 
-/* Whether an answer with status 404 is the API server's, and not a proxy's. */
+/* Whether a response with status 404 comes from the API server and not from a proxy. */
 bool controller_lease_is_not_found(const char *json, size_t length);
 
-/* 'json' is the Lease as the server has it now, or something else, which decides nothing; the times
- * are in microseconds, of the boot clock and of the real one. Says when to look again. */
+/* 'json' is the current Lease, or any other response, which decides nothing; the times are in
+ * microseconds of the boot clock and of the real one. Returns when to check again. */
 ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *json, size_t length,
                                            uint64_t boottime, uint64_t realtime,
                                            uint64_t *ret_next_look_usec);

@@ -2,10 +2,11 @@
 #pragma once
 
 /* Admission of the pods that this node makes of the API server's DaemonSets. An API server accepts
- * any template and checks the pods; the node, which makes the pod itself, checks it in its place:
+ * any template and checks the pods when they are created; the node, which creates the pods itself,
+ * makes these checks instead:
  *
- * 1. The namespace of the set is one that the configuration names, or a pod with the same template
- *    was bound to this node before (admitted-pods.h).
+ * 1. The namespace of the set is in the configured list, or a pod with the same template was bound
+ *    to this node before (admitted-pods.h).
  * 2. The namespace can be read, and its Pod Security level allows the pod. */
 
 #include "agent/apiserver/admitted-pods.h"
@@ -16,7 +17,7 @@
 /* Borrowed. */
 typedef struct DaemonSetAdmission {
         DaemonSetsBy daemonsets_by;
-        char *const *namespaces; /* as configured: "*" is all of them; NULL: not configured */
+        char *const *namespaces; /* as configured: "*" means all; NULL: not configured */
         const AdmittedPods *admitted;
         NamespacePolicies *policies;
 } DaemonSetAdmission;
@@ -26,6 +27,6 @@ typedef struct DaemonSetAdmission {
 int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonSet *set,
                               const Pod *pod, DaemonSetRefusal *ret);
 
-/* 'pod', of an API server, equals 'made', which was created from a template here, except for what
- * admission adds to each pod. 1, 0 or -ENOMEM. */
+/* 'pod', from an API server, equals 'made', which was created here from a template, except for the
+ * additions that admission makes to each pod. 1, 0 or -ENOMEM. */
 int is_pod_made_alike(const Pod *made, const Pod *pod);

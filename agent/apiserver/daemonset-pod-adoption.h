@@ -13,7 +13,7 @@
 /* The search for a pod that an API pod can adopt. Pure: it is given all candidates. */
 typedef struct AdoptionSearch {
         const Pod *desired;     /* the API pod */
-        bool is_of_daemonset;   /* the DaemonSet that it names controls it, by its selector too */
+        bool is_of_daemonset;   /* its owner reference and its labels match the DaemonSet */
         const Pod *syncing_pod; /* its status is not known yet */
         const Pod *serving_pod; /* its template differs, but it is Ready */
         Pod *adopted;           /* the result, which the caller takes or frees */
@@ -31,16 +31,16 @@ typedef struct AdoptionCandidate {
 int adoption_search_check(AdoptionSearch *search, const AdoptionCandidate *candidate);
 
 /* Applies a changed spec of the API pod to the adopted pod. 1: it is still adopted; 0: there is
- * none, or the change needs a new pod, so it is not adopted any more; -ENOMEM. */
+ * none, or the change needs a new pod, so the adoption has ended; -ENOMEM. */
 int adopted_pod_update(ApiServerPod *pod);
 
-/* The adopted pod of an earlier agent, by its record. 0 or -ENOMEM. */
+/* Restores the adopted pod of an earlier agent from its record. 0 or -ENOMEM. */
 int adopted_pod_restore(PodTable *pods, const Pod *adopted);
 
-/* The entry that has adopted this pod, or NULL; and the UID of that pod at the API server. */
+/* The entry that has adopted this pod, or NULL; and the UID that this pod has at the API server. */
 ApiServerPod *adopted_pod_find_entry(const PodTable *pods, const Pod *local_pod);
 const char *adopted_pod_reported_uid(const ApiServerPod *pod, const Pod *local_pod);
 
-/* The v1.Event of an adopted pod as an event of the API server's pod, which the caller frees; NULL:
- * it is not of an adopted pod, or on out of memory. */
+/* Rewrites the v1.Event of an adopted pod as an event of the API server's pod. The caller frees it;
+ * NULL: the event is not about an adopted pod, or memory is exhausted. */
 char *adopted_pod_rename_event(const PodTable *pods, const char *json);

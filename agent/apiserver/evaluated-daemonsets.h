@@ -3,12 +3,12 @@
 
 /* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
  * The controller manager's Lease shows whether it is alive; it is read every minute, and sooner
- * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods.
- * If it is not, or does not exist, the DaemonSets are listed and watched; a pod that the controller
- * has bound stays until its template, or its placement, has changed: then it is deleted, and this
- * node creates the next one, if that is admitted. An unreachable server, or one
- * that refuses the Lease, changes nothing. DaemonSets for which this node has created pods are
- * watched until the controller has bound others, or they are removed. */
+ * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods. If
+ * it is not, or does not exist, the DaemonSets are listed and watched; a pod that the controller
+ * has bound stays until its template or its placement changes; then it is deleted, and this node
+ * creates the next one, if that is admitted. An unreachable server, or one that refuses the Lease,
+ * changes nothing. DaemonSets for which this node has created pods are watched until the controller
+ * has bound pods in their place, or the DaemonSets are removed. */
 
 #include "agent/apiserver/daemonset-admission.h"
 #include "agent/model/desired-pods.h"
@@ -29,10 +29,10 @@ typedef struct ApiServerDaemonSetsSpec {
         NamespacePolicies *policies;
         ConnectionStatus *connection;
         void (*on_recompute_due)(void *userdata);
-        const NodeLabelsTaints *node; /* its labels and taints, with external ones */
+        const NodeLabelsTaints *node; /* the node's labels and taints, including external ones */
         /* The pod of the DaemonSet that is bound to this node, or NULL. */
         const Pod *(*find_bound_pod)(const DaemonSet *set, void *userdata);
-        /* Deletes that pod at the server: in place of the controller manager. */
+        /* Deletes that pod at the server, like the controller manager would. */
         void (*retire_bound_pod)(const DaemonSet *set, const char *why, void *userdata);
         /* An event of a DaemonSet. */
         void (*on_event)(const PodEvent *event, void *userdata);
@@ -43,7 +43,8 @@ int apiserver_daemonsets_new(const ApiServerDaemonSetsSpec *spec, ApiServerDaemo
 ApiServerDaemonSets *apiserver_daemonsets_free(ApiServerDaemonSets *sets);
 int apiserver_daemonsets_start(ApiServerDaemonSets *sets, KubeClient *client); /* 0 or -errno */
 
-/* A DaemonSet of an earlier agent: desired until the server reports otherwise. 0 or -ENOMEM. */
+/* Restores a DaemonSet of an earlier agent: it stays desired until the server reports otherwise. 0
+ * or -ENOMEM. */
 int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set);
 
 /* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. */

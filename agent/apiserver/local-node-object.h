@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Node object as this node itself shows it (/node on the local socket): labels, taints and
- * conditions together with the status that an API server would have. */
+/* The Node object as this node serves it itself (/node on the local socket): labels, taints and
+ * conditions together with the status that the API server would have. */
 
 #include "agent/apiserver/collected-node-status.h"
 #include "agent/model/node-status.h"
@@ -13,7 +13,7 @@ typedef struct NodeObjectSpec {
         const NodeApiServerConnection *connection;
         const char *settings_without_effect; /* "a, b"; NULL: none */
         const char *secrets_at_rest;         /* see secret_storage_describe() */
-        const char *state_dir;               /* as old as the Node */
+        const char *state_dir;               /* its age is the Node's */
         uint64_t ready_since;                /* realtime; 0: not yet */
 } NodeObjectSpec;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pod instance on this node that is reported under a name, and its final status once it is
+/* The pod instance on this node that is reported under one name, and its final status once it is
  * gone. */
 
 #include "agent/kubeclient/object-summary.h"
@@ -10,34 +10,35 @@
 typedef struct LocalPod {
         char *uid;                 /* of the instance; NULL: there is none */
         char *name;                /* an adopted pod has a separate name */
-        char *reported_uid;        /* the UID at the API server */
-        bool is_api_pod;           /* the instance, or the last one: not a static pod */
-        int64_t deletion_grace;    /* seconds with which it was deleted; -1: it was not */
+        char *reported_uid;        /* the pod's UID at the API server */
+        bool is_api_pod;           /* the current or last instance is not a static pod */
+        int64_t deletion_grace;    /* the grace period in seconds of its deletion; -1: it was not
+                                    * deleted */
         bool is_terminated_cached; /* it is in the terminated-pod cache */
 
         char *final_uid; /* of the last instance; NULL: none is gone */
-        Pod *final_pod;  /* with its status; or NULL */
+        Pod *final_pod;  /* the final pod with its status; or NULL */
         const PodStatus *final_status;
-        char *final_json; /* in their place: from the terminated-pod cache */
+        char *final_json; /* used instead of them: from the terminated-pod cache */
 } LocalPod;
 
 void local_pod_init(LocalPod *local);
 void local_pod_done(LocalPod *local);
 
-/* There is no instance that is reported under this name. */
+/* No instance is reported under this name any more. */
 void local_pod_clear(LocalPod *local);
 
-/* The instance is new, or unchanged. 0 or -ENOMEM. */
+/* Sets the instance, which may be the same as before. 0 or -ENOMEM. */
 int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid);
 
 /* The status, valid until the next step of the pod; NULL: there is none. */
 const PodStatus *local_pod_status(const LocalPod *local, const PodManager *pod_manager);
 
-/* The API server has these conditions of the pod, which its readiness gates may name. */
+/* Sets the conditions that the pod has at the API server, which its readiness gates may name. */
 void local_pod_set_conditions(const LocalPod *local, const KubeObjectSummary *remote,
                               PodManager *pod_manager);
 
-/* The instance is gone: its status is its final one. */
+/* The instance is gone: its current status becomes the final one. */
 void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
                       PodManager *pod_manager);
 
@@ -46,6 +47,6 @@ void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
  */
 int local_pod_restore_final(LocalPod *local, const char *uid, char *json);
 
-/* Deletes an API pod, and again if the grace period has become shorter. */
+/* Deletes an API pod; called again if the grace period is shortened. */
 void local_pod_delete(LocalPod *local, const char *namespace, int64_t grace,
                       PodManager *pod_manager);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The Pod Security level that a namespace enforces, for the pods that this node makes of the API
- * server's DaemonSets. Each namespace that is looked for is watched by its name and cached on disk.
- * The cached labels count only while the server does not respond; if it refuses the namespace, or
- * if the namespace is gone, there is no policy, and no pod is created. */
+ * server's DaemonSets. Each namespace that was looked up is watched by name and cached on disk. The
+ * cached labels count only while the server does not respond; if it refuses the namespace, or if
+ * the namespace is gone, there is no policy, and no pod is created. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
@@ -19,14 +19,14 @@ typedef struct NamespacePoliciesSpec {
         sd_event *event;
         ApiServerCache *cache;
         ConnectionStatus *connection;
-        void (*on_changed)(void *userdata); /* another result of namespace_policies_find() */
+        void (*on_changed)(void *userdata); /* a result of namespace_policies_find() has changed */
         void *userdata;
 } NamespacePoliciesSpec;
 
 int namespace_policies_new(const NamespacePoliciesSpec *spec, NamespacePolicies **ret);
 NamespacePolicies *namespace_policies_free(NamespacePolicies *policies);
 
-/* Namespaces are watched from then on. */
+/* Namespaces are watched from then on through this client. */
 void namespace_policies_set_client(NamespacePolicies *policies, KubeClient *client);
 
 /* The server may have become unreachable, so the cached labels count. */
@@ -44,5 +44,5 @@ void namespace_policies_retain(NamespacePolicies *policies,
 
 void namespace_policies_dump(const NamespacePolicies *policies, FILE *out);
 
-/* The cache is of another cluster. To be called before there is a client. */
+/* The cache belongs to another cluster. To be called before there is a client. */
 void namespace_policies_forget_cached(NamespacePolicies *policies);

@@ -21,9 +21,9 @@ typedef struct ApiServerCredentialsSpec {
         const char *node_name;
         const char *state_dir;
         const char *certificate_dir; /* NULL: "<state>/pki" */
-        bool rotates_embedded; /* the successor of a certificate that the kubeconfig contains is
-                                  requested at once, and used from then on */
-        bool has_serving_certificate; /* one is requested for these */
+        bool rotates_embedded; /* a certificate that is embedded in the kubeconfig is replaced at
+                                  once by a renewed one */
+        bool has_serving_certificate; /* a serving certificate for these addresses is requested */
         const char *hostname, *address, *other_address;
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
@@ -41,7 +41,7 @@ DEFINE_CLEANUP(ApiServerCredentials *, apiserver_credentials_free)
  * milliseconds, and pods start first. */
 void apiserver_credentials_start(ApiServerCredentials *credentials);
 
-/* Pods have started: reads it when the loop is idle. */
+/* Pods have started: the kubeconfig is read when the loop is idle. */
 void apiserver_credentials_start_now(ApiServerCredentials *credentials);
 
 /* The kubeconfig or one of its files may have changed. */

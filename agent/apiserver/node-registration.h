@@ -17,13 +17,13 @@ typedef struct NodeRegistrationSpec {
         const char *node_name;
         NodeStatusInputs inputs;
         ConnectionStatus *connection;
-        /* Labels and taints of other writers; may be the same as before. */
+        /* Labels and taints that other writers have set; may be the same as before. */
         void (*on_external)(const NodeLabelsTaints *external, void *userdata);
         /* The Node was created or deleted; 'uid' is NULL if it does not exist. */
         void (*on_node_uid)(const char *uid, void *userdata);
-        void (*on_event)(const PodEvent *event, void *userdata); /* of the node */
-        /* The server has an older history than before, as after a restored backup: everything is
-         * to be listed again. */
+        void (*on_event)(const PodEvent *event, void *userdata); /* an event of the node */
+        /* The server's history is older than before, like after a restored backup: everything must
+         * be listed again. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } NodeRegistrationSpec;
@@ -35,7 +35,7 @@ int node_registration_start(NodeRegistration *node, KubeClient *client); /* 0 or
 /* The node is Ready until it shuts down. */
 void node_registration_set_shutting_down(NodeRegistration *node, bool is_shutting_down);
 
-/* The status may have changed: it is reported if so. */
+/* The status may have changed; if so, it is reported. */
 void node_registration_update(NodeRegistration *node);
 
 /* A v1.Event as JSON; dropped while there is no client. */

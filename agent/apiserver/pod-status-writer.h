@@ -24,14 +24,14 @@ int pod_status_writer_new(const PodStatusWriterSpec *spec, PodStatusWriter **ret
 PodStatusWriter *pod_status_writer_free(PodStatusWriter *writer);
 int pod_status_writer_start(PodStatusWriter *writer, KubeClient *client); /* 0 or -errno */
 
-/* The pod may have something to report. */
+/* The pod may have a status to report. */
 void pod_status_writer_mark(PodStatusWriter *writer, const ApiServerPod *pod);
 void pod_status_writer_mark_all(PodStatusWriter *writer);
 
 /* The entry is about to be removed. */
 void pod_status_writer_forget(PodStatusWriter *writer, const ApiServerPod *pod);
 
-/* Mirror pods are owned by the Node; NULL: it does not exist. */
+/* Sets the UID of the Node, which owns mirror pods; NULL: the Node does not exist. */
 void pod_status_writer_set_node_uid(PodStatusWriter *writer, const char *uid);
 
 /* All pods of an earlier agent are known: from now on mirror pods of unknown pods are deleted. */

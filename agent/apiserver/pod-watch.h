@@ -2,8 +2,8 @@
 #pragma once
 
 /* Watches the pods that the API server has bound to this node, and the mirror pods of this node.
- * Only a complete list shows that a pod is gone; a list that does not contain many of the bound
- * pods is requested once more before it is accepted. */
+ * Only a complete list shows that a pod is gone; a list in which many of the bound pods are missing
+ * is requested once more before it is accepted. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/pod-table.h"
@@ -21,13 +21,13 @@ typedef struct RemotePodWatchSpec {
         ConnectionStatus *connection;
         /* One entry changed. */
         void (*on_changed)(const ApiServerPod *pod, void *userdata);
-        /* The server deletes the pod, or it is about to be forgotten: the server does not bind it
-         * to this node any more. */
+        /* The server deletes the pod, or no longer binds it to this node, so that it is about to be
+         * forgotten. */
         void (*on_unbound)(const Pod *pod, void *userdata);
         /* A list has ended, or an object was deleted: entries may be unreferenced. */
         void (*on_removed)(void *userdata);
         void (*on_list_end)(void *userdata);
-        /* The server has listed the pods, or has refused to: called each time. */
+        /* The server has listed the pods, or has refused to list them. Called for each response. */
         void (*on_answered)(void *userdata);
         void (*on_recompute_due)(void *userdata);
         void *userdata;
@@ -37,7 +37,7 @@ int pod_watch_new(const RemotePodWatchSpec *spec, RemotePodWatch **ret);
 RemotePodWatch *pod_watch_free(RemotePodWatch *watch);
 int pod_watch_start(RemotePodWatch *watch, KubeClient *client); /* 0 or -errno */
 
-/* A complete list was read, and it was not doubtful. */
+/* A complete list was read and was not doubtful. */
 bool pod_watch_is_synced(const RemotePodWatch *watch);
 
 /* Prints the list and its reflector for `mainstay debug dump`. */

@@ -7,31 +7,31 @@
 #include "agent/kubeclient/object-summary.h"
 
 typedef struct RemotePod {
-        bool exists; /* as far as is known, an object exists */
+        bool exists; /* the object exists, as far as is known */
         KubeObjectSummary metadata;
-        unsigned generation;   /* of the list that had it last */
-        char *deleted_uid;     /* of an object that is known to be deleted */
-        unsigned watch_events; /* for the name, counted */
+        unsigned generation;   /* of the last list that contained it */
+        char *deleted_uid;     /* UID of an object that is known to be deleted */
+        unsigned watch_events; /* counts the events of this name */
 } RemotePod;
 
 void remote_pod_done(RemotePod *remote);
 
-/* The watch reports a state of the object from before the one that a response has shown. */
+/* Whether an event of the watch shows an older state of the object than an earlier response did. */
 bool remote_pod_is_event_outdated(const RemotePod *remote, const KubeObjectSummary *metadata);
 
 /* The object was listed, added or modified. Takes the metadata. */
 void remote_pod_update_take(RemotePod *remote, KubeObjectSummary *metadata);
 
-/* The object of that UID was deleted; another object of the name stays. */
+/* The object with that UID was deleted; a newer object with the same name stays. */
 void remote_pod_remove(RemotePod *remote, const char *uid);
 
-/* A complete list did not have it. */
+/* A complete list did not contain it. */
 void remote_pod_forget(RemotePod *remote);
 
-/* A request showed that the object is deleted: the watch will report it. 0 or -ENOMEM. */
+/* A request has shown that the object is deleted, before the watch reports it. 0 or -ENOMEM. */
 int remote_pod_mark_deleted(RemotePod *remote);
 
-/* A list has it after all, as after a restored backup. */
+/* A list contains it again, like after a restored backup. */
 void remote_pod_clear_deleted(RemotePod *remote);
 
 /* The object in the response to a request that was sent after 'watch_events' events; takes its
@@ -43,10 +43,10 @@ void remote_pod_apply_response_take(RemotePod *remote, unsigned watch_events,
 /* The object, or NULL if none exists or it is known to be deleted. */
 const KubeObjectSummary *remote_pod_object(const RemotePod *remote);
 
-/* The server has it as Succeeded or Failed. */
+/* It is Succeeded or Failed at the server. */
 bool remote_pod_has_terminated(const RemotePod *remote);
 bool remote_pod_is_deleting(const RemotePod *remote);
 
-/* A list that does not contain more than half of the pods that were bound to this node is doubtful:
+/* A list in which more than half of the pods that were bound to this node are missing is doubtful:
  * it is requested again before any of them is stopped. */
 bool pod_list_is_doubtful(unsigned n_bound, unsigned n_missing);

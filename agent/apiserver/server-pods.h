@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pods of this node and the API server: adds the bound pods to the desired ones, and has the
- * pods of this node reported. It connects the pod watch, adoption, the terminated-pod cache and the
+/* The pods of this node and the API server: adds the bound pods to the desired ones, and reports
+ * the pods of this node. It connects the pod watch, adoption, the terminated-pod cache and the
  * status writer. */
 
 #include "agent/apiserver/pod-table.h"
@@ -26,7 +26,8 @@ typedef struct ApiServerPodsSpec {
         ServiceAccountTokens *tokens;
         /* See RemotePodWatchSpec. */
         void (*on_unbound)(const Pod *pod, void *userdata);
-        /* The server has listed the bound pods, or has refused to: called each time. */
+        /* The server has listed the bound pods, or has refused to list them. Called for each
+         * response. */
         void (*on_answered)(void *userdata);
         void (*on_recompute_due)(void *userdata);
         void *userdata;
@@ -50,7 +51,7 @@ void apiserver_pods_set_node_uid(ApiServerPods *pods, const char *uid);
 /* The pod of the DaemonSet that is bound to this node, or NULL. */
 const Pod *apiserver_pods_controlled_pod(ApiServerPods *pods, const DaemonSet *set);
 
-/* Has the server delete that pod, with its grace period, because of 'why'. */
+/* Deletes that pod at the server, with its grace period; 'why' is the reason. */
 void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set, const char *why);
 
 /* See adopted_pod_rename_event() and pod_status_writer_print_refused(). */
@@ -60,6 +61,7 @@ char *apiserver_pods_print_refused(const ApiServerPods *pods);
 /* Prints bound pods, their watch and the status writer for `mainstay debug dump`. */
 void apiserver_pods_dump(const ApiServerPods *pods, FILE *out);
 
-/* The pods of an earlier agent are of another cluster: none of them is desired. Before the start.
+/* The restored pods belong to another cluster: none of them is desired. To be called before the
+ * start.
  */
 void apiserver_pods_forget_bound(ApiServerPods *pods);

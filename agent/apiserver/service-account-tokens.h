@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Service account tokens (TokenRequest) for projected volumes: one for each pod, audience and
- * lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. One that cannot
- * be refreshed stays in use. A token is kept until its pod is gone: each one below the run
- * directory, for an agent that restarts, and the first one on disk, with which the pod starts after
- * a boot without the server. The others are not: a quiet node writes nothing to its disk. */
+/* Service account tokens (TokenRequest) for projected volumes: one for each combination of pod,
+ * audience and lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. A
+ * token that cannot be refreshed stays in use. Tokens are kept until their pod is gone: below the
+ * run directory for a restarted agent; and the first one also on disk, so that the pod can start
+ * after a reboot without the server. Refreshed tokens are not written to disk: a quiet node writes
+ * nothing to it. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/object-updates.h"
@@ -27,10 +28,11 @@ typedef struct ServiceAccountTokensSpec {
 int service_account_tokens_new(const ServiceAccountTokensSpec *spec, ServiceAccountTokens **ret);
 ServiceAccountTokens *service_account_tokens_free(ServiceAccountTokens *tokens);
 
-/* Sends the requests that are due, and later ones when they are. 0 or -errno. */
+/* Sends the requests that are due, and from then on each request when it becomes due. 0 or
+ * -errno. */
 int service_account_tokens_start(ServiceAccountTokens *tokens, KubeClient *client);
 
-/* The token; -EAGAIN with a message while there is none, which is then requested; -ENOMEM. */
+/* The token; -EAGAIN with a message if there is none yet: it is requested then; -ENOMEM. */
 int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
                                 const TokenProjection *projection, IssuedToken *ret, Error *reterr);
 
@@ -40,8 +42,8 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
 /* Prints tokens by pod and account, not the tokens themselves, for `mainstay debug dump`. */
 void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out);
 
-/* The cache can be decrypted: tokens that are not there yet are read from it. */
+/* The cache can now be decrypted: tokens that are missing are read from it. */
 void service_account_tokens_reload_cached(ServiceAccountTokens *tokens);
 
-/* The cache is of another cluster. To be called before there is a client. */
+/* The cache belongs to another cluster. To be called before there is a client. */
 void service_account_tokens_forget_cached(ServiceAccountTokens *tokens);

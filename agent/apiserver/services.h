@@ -2,8 +2,7 @@
 #pragma once
 
 /* The services of the API server, for the environment variables of containers: name, cluster IP and
- * ports of each. All are cached together in one file, so that pods start while the API server is
- * unreachable. */
+ * ports. All are cached in one file, so that pods start while the API server is unreachable. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
@@ -34,5 +33,5 @@ int apiserver_services_add_variables(const ApiServerServices *services, const Po
 /* Prints the count and the reflector for `mainstay debug dump`. */
 void apiserver_services_dump(const ApiServerServices *services, FILE *out);
 
-/* The cache is of another cluster. To be called before the Services are watched. */
+/* The cache belongs to another cluster. To be called before the Services are watched. */
 void apiserver_services_forget_cached(ApiServerServices *services);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The certificate that mainstay-api serves with, issued by the API server's signer
- * kubernetes.io/kubelet-serving (kubelet: serverTLSBootstrap). It is kept on disk with its key, and
- * renewed in time, or when it does not contain an address of the node. Until the first request is
- * approved there is none. */
+ * kubernetes.io/kubelet-serving (kubelet: serverTLSBootstrap). It is stored on disk with its key,
+ * and renewed before it expires, or when the node has an address that it does not contain. There is
+ * none until the first request is approved. */
 
 #include "agent/kubeclient/kube-client.h"
 
@@ -26,8 +26,9 @@ int serving_certificate_new(const ServingCertificateSpec *spec, ServingCertifica
 ServingCertificate *serving_certificate_free(ServingCertificate *serving);
 DEFINE_CLEANUP(ServingCertificate *, serving_certificate_free)
 
-/* The server to request it from, with the node's credentials, each time that they change, and the
- * connection with them, which is borrowed and the same each time. 0 or -ENOMEM. */
+/* Sets the server to request the certificate from, and the node's credentials; called each time
+ * that they change. The connection that uses them is borrowed and is always the same. 0 or
+ * -ENOMEM. */
 int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig,
                                        KubeClient *client);
 

@@ -12,10 +12,11 @@ enum {
         TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, if the projection does not set it */
         TOKEN_REFRESH_MAX_SEC = 24 * 3600,
         TOKEN_REFRESH_MIN_SEC = 10,
-        TOKEN_BINDING_SEC = 20, /* until the API server knows that a new pod belongs to this node */
+        TOKEN_BINDING_SEC = 20, /* how long it may take until the API server knows that a new pod
+                                 * belongs to this node */
 };
 
-/* Which token: all that is in a TokenRequest. */
+/* Identifies a token: all fields of a TokenRequest. */
 typedef struct TokenIdentity {
         const char *namespace;
         const char *pod;
@@ -25,13 +26,13 @@ typedef struct TokenIdentity {
 } TokenIdentity;
 
 /* How long after 'now' a token that expires at 'expires' (both realtime) is refreshed: at 80 % of
- * its time, at the latest after a day, as in the kubelet. A token that seems to have expired when
- * it arrives shows that the clocks differ: then 'seconds', the requested lifetime, counts. */
+ * its lifetime, at the latest after a day, like in the kubelet. If a token seems to have expired
+ * when it arrives, the clocks differ, and 'seconds', the requested lifetime, is used. */
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
 
 /* Whether a refusal only means that the API server does not know yet that the pod belongs to this
- * node: its Node authorizer and its NodeRestriction follow the pods with a delay. 'message' is that
- * of its Status. */
+ * node: its Node authorizer and its NodeRestriction learn about pods with a delay. 'message' is the
+ * message of the Status. */
 bool token_refusal_may_pass(unsigned status, const char *message);
 
 /* A TokenRequest. The caller frees it; NULL on out of memory. */
@@ -44,7 +45,8 @@ int token_response_parse(const char *json, size_t length, char **ret_token, uint
  * unknown). */
 char *token_cache_format(const char *token, uint64_t refresh_at, uint64_t expires_at);
 
-/* 0 with the token, how long after 'now' it is refreshed, and its expiry; the delay is 0 if the
- * time has passed, or is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
+/* 0 with the token, the delay after 'now' until it is refreshed, and its expiry. The delay is 0 if
+ * that time has passed, or if it is so far away that the clock must have been changed. -EBADMSG;
+ * -ENOMEM. */
 int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay,
                       uint64_t *ret_expires_at);
