@@ -17,11 +17,11 @@ enum {
 /* "CAP_CHOWN" */
 extern const char *const capability_names[N_CAPABILITIES];
 
-/* The number of "CHOWN" or "CAP_CHOWN", in any case; -EINVAL if the name is unknown. */
+/* The number of "CHOWN" or "CAP_CHOWN", case-insensitive; -EINVAL if the name is unknown. */
 int capability_from_name(const char *name);
 
-/* "ALL", in any case. */
+/* "ALL", case-insensitive. */
 bool capability_is_all(const char *name);
 
-/* The check of a field: a name or ALL. */
+/* The check function for a field: a name or ALL. */
 int check_capability(const char *value, Error *reterr);

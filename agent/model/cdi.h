@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Container Device Interface: the specifications of devices that root or a driver writes below
+/* The Container Device Interface: the device specifications that root or a driver writes below
  * /etc/cdi and /var/run/cdi, and the names by which pods refer to them. Plain data; manifest/ reads
  * it, cdi/ finds it, bundle/ applies it. */
 
@@ -9,17 +9,17 @@
 #include "agent/model/schema.h"
 
 typedef struct CdiDeviceNode {
-        char *path;      /* in the container */
+        char *path;      /* path in the container */
         char *host_path; /* NULL: as 'path' */
         char *type;      /* "b", "c", "u" or "p"; NULL: as on the node */
         OptionalInt major, minor;
         OptionalInt file_mode, uid, gid;
-        char *permissions; /* of the device cgroup: "rwm", "none"; NULL: all */
+        char *permissions; /* for the device cgroup: "rwm", "none"; NULL: all */
 } CdiDeviceNode;
 
 typedef struct CdiNetDevice {
         char *host_interface_name;
-        char *name; /* in the container */
+        char *name; /* name in the container */
 } CdiNetDevice;
 
 typedef struct CdiMount {
@@ -43,7 +43,7 @@ typedef struct CdiIntelRdt {
         char *mem_bw_schema;
         char **schemata;
         bool enable_monitoring;
-        bool enable_cmt, enable_mbm; /* of versions before 1.1.0 */
+        bool enable_cmt, enable_mbm; /* only in versions before 1.1.0 */
 } CdiIntelRdt;
 
 /* containerEdits */
@@ -62,12 +62,12 @@ typedef struct CdiDevice {
         StringMap annotations;
         CdiEdits edits;
 
-        unsigned line; /* of the file */
+        unsigned line; /* line in the file */
         unsigned column;
 } CdiDevice;
 
 typedef struct CdiSpec {
-        char *version; /* "0.6.0", also with a leading 'v' */
+        char *version; /* "0.6.0", possibly with a leading 'v' */
         char *kind;    /* "vendor.com/class" */
         StringMap annotations;
         LIST_OF(CdiDevice) devices;
@@ -79,43 +79,45 @@ extern const Schema cdi_spec_schema;
 CdiSpec *cdi_spec_free(CdiSpec *spec);
 DEFINE_CLEANUP(CdiSpec *, cdi_spec_free)
 
-/* Checks with the shape of a Field's: "vendor.com/class"; the name of a device in a file;
- * "vendor.com/class=name". */
+/* Check functions with the signature of a Field's check: "vendor.com/class"; the name of a device
+ * in a file; "vendor.com/class=name". */
 int check_cdi_kind(const char *value, Error *reterr);
 int check_cdi_device_name(const char *value, Error *reterr);
 int check_cdi_qualified_name(const char *value, Error *reterr);
 
-/* Annotations of a pod with this prefix name CDI devices for all of its containers: qualified names
- * with commas in between. */
+/* Annotations of a pod with this prefix name CDI devices for all of its containers: qualified
+ * names, separated by commas. */
 #define CDI_ANNOTATION_PREFIX "cdi.k8s.io/"
 
 bool is_cdi_annotation(const char *key);
 
-/* A resource whose name is that of a CDI device, as in podman: "vendor.com/class=name". It is no
- * resource of the node, and its amount has no meaning. No API server accepts such a name. */
+/* Whether the name of a resource is the name of a CDI device, as in podman:
+ * "vendor.com/class=name". It is not a resource of the node, and its amount has no meaning. No API
+ * server accepts such a name. */
 bool is_cdi_resource(const char *name);
 
-/* The first of them, or NULL. */
+/* The first such annotation, or NULL. */
 const KeyValue *pod_cdi_annotation(const Pod *pod);
 
-/* Whether their values differ between two pods. */
+/* Whether the values of these annotations are equal in two pods. */
 bool pod_cdi_annotations_equal(const Pod *a, const Pod *b);
 
-/* Splits the value of an annotation, for strv_free(). -EINVAL with a message: a name is not
+/* Splits the value of an annotation, for strv_free(). -EINVAL with a message if a name is not
  * qualified. */
 int cdi_annotation_split(const char *value, char ***ret, Error *reterr);
 
-/* The qualified names that the pod gives this container, each once, for strv_free(); NULL: none.
- * -EINVAL with a message. */
+/* The qualified names of the CDI devices that the pod requests for this container, without
+ * duplicates, for strv_free(); NULL: none. -EINVAL with a message. */
 int container_cdi_names(const Pod *pod, const Container *container, char ***ret, Error *reterr);
 
-/* A device that was found. Borrowed, until the specifications change. */
+/* A device that was found. Borrowed until the specifications change. */
 typedef struct CdiMatch {
         const CdiSpec *spec;
         const CdiDevice *device;
 } CdiMatch;
 
-/* How bundle/ finds devices; 'find' is NULL if nothing is read. -ENOENT with the reason. */
+/* How bundle/ finds devices; 'find' is NULL if no specifications are read. -ENOENT with the
+ * reason. */
 typedef struct CdiLookup {
         int (*find)(const char *qualified_name, CdiMatch *ret, Error *reterr, void *userdata);
         void *userdata;

@@ -21,12 +21,12 @@ extern const char *const preemption_policy_names[N_PREEMPTION_POLICIES];
 
 typedef struct PriorityClass {
         OptionalInt value;
-        bool global_default; /* of pods without priorityClassName */
+        bool global_default; /* applies to pods without priorityClassName */
         char *description;
         PreemptionPolicy preemption_policy; /* for schedulers */
 } PriorityClass;
 
-/* The overhead of a sandbox of the class. */
+/* The overhead of a sandbox of this class. */
 typedef struct RuntimeOverhead {
         ResourceList pod_fixed;
 } RuntimeOverhead;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The agent's configuration: KubeletConfiguration (kubelet.config.k8s.io/v1beta1) under its own
- * names, and settings that only Mainstay has under "mainstay:". Plain data; manifest/config reads
- * it and sets the defaults. */
+ * names, and, under "mainstay:", settings that exist only in Mainstay. Plain data; manifest/config
+ * reads it and sets the defaults. */
 
 #include "agent/model/eviction.h"
 #include "agent/model/object.h"
@@ -41,12 +41,12 @@ enum {
 };
 
 /* imagePullCredentialsVerificationPolicy: for which images on the node a registry must have
- * confirmed a pod's credentials. */
+ * accepted a pod's credentials. */
 typedef enum ImageCredentialsPolicy {
-        CREDENTIALS_POLICY_UNSET,       /* as the next one */
-        CREDENTIALS_NEVER_OF_PRELOADED, /* of those that were pulled */
+        CREDENTIALS_POLICY_UNSET,       /* same as the next one */
+        CREDENTIALS_NEVER_OF_PRELOADED, /* for images that were pulled */
         CREDENTIALS_NEVER,
-        CREDENTIALS_NEVER_OF_ALLOWLISTED, /* of those that are not in
+        CREDENTIALS_NEVER_OF_ALLOWLISTED, /* for images that are not in
                                            * preloadedImagesVerificationAllowlist */
         CREDENTIALS_ALWAYS,
         N_CREDENTIALS_POLICIES,
@@ -69,8 +69,8 @@ typedef struct ShutdownGracePeriodByPodPriority {
         OptionalInt shutdown_grace_period_seconds;
 } ShutdownGracePeriodByPodPriority;
 
-/* Computed: the grace period of pods of this priority and above, which starts after the stages
- * before it. */
+/* Computed: the grace period for pods of this priority and above, which starts after those of the
+ * earlier stages. */
 typedef struct ShutdownStage {
         int64_t priority;
         uint64_t period_usec;
@@ -82,7 +82,8 @@ enum {
 
 typedef enum DaemonSetsBy {
         DAEMONSETS_UNSET, /* auto */
-        DAEMONSETS_AUTO,  /* the cluster's controller manager while it is alive, else this node */
+        DAEMONSETS_AUTO,  /* the cluster's controller manager while it is alive, otherwise this
+                           * node */
         DAEMONSETS_NODE,
         DAEMONSETS_CONTROLLER,
         N_DAEMONSETS_BY,
@@ -90,13 +91,14 @@ typedef enum DaemonSetsBy {
 
 /* source: manifests of a signed index, mainstay-source(5). */
 typedef struct SourceConfig {
-        char *url;           /* of the index: "https://…", "file:///…" */
-        char **keys;         /* public; one of them must have signed the first index */
-        char *fleet;         /* whose index it is */
-        char *ca_file;       /* PEM, in place of the system's authorities; NULL: these */
+        char *url;           /* URL of the index: "https://…", "file:///…" */
+        char **keys;         /* public keys; one of them must have signed the first index */
+        char *fleet;         /* name of the fleet that the index is for */
+        char *ca_file;       /* PEM, instead of the system's authorities; NULL: the system's */
         char *interval;      /* Go duration: "5m" */
-        char *jitter;        /* at most so much is added at random; NULL: a tenth of the interval */
-        char *download_rate; /* quantity, bytes a second; NULL: no limit */
+        char *jitter;        /* a random delay of at most this length is added; NULL: a tenth of the
+                              * interval */
+        char *download_rate; /* quantity, bytes per second; NULL: no limit */
         char *download_window; /* local time, "01:00-05:30"; NULL: always */
 
         /* Computed by kubelet_config_load(). */
@@ -105,7 +107,7 @@ typedef struct SourceConfig {
         uint64_t rate_bytes; /* 0: no limit */
 } SourceConfig;
 
-/* A header of requests: of staticPodURLHeader, or of a report. */
+/* A header for requests: of staticPodURLHeader, or of a report. */
 typedef struct StaticPodUrlHeader {
         char *name;
         char **values;
@@ -113,14 +115,15 @@ typedef struct StaticPodUrlHeader {
 
 /* report: the destination of statuses and events, mainstay-source(5). */
 typedef struct ReportConfig {
-        char *url;     /* "https://…"; or "file:///…": a directory, such as of a stick */
-        char *ca_file; /* PEM, in place of the system's authorities; NULL: as of the source */
+        char *url; /* "https://…"; or "file:///…": a directory, for example on a USB stick */
+        char *ca_file; /* PEM, instead of the system's authorities; NULL: the source's */
         LIST_OF(StaticPodUrlHeader) headers;
         char *interval;   /* Go duration: "1m" */
-        char *jitter;     /* at most so much is added at random; NULL: a tenth of the interval */
+        char *jitter;     /* a random delay of at most this length is added; NULL: a tenth of the
+                           * interval */
         char *queue_size; /* quantity, bytes: "1Mi" */
-        OptionalInt log_lines; /* of each container that is not ready, in a directory; unset or 0:
-                                  none */
+        OptionalInt log_lines; /* log lines per container that is not ready, for a directory; unset
+                                  or 0: none */
 
         /* Computed by kubelet_config_load(). */
         uint64_t interval_usec;
@@ -128,13 +131,13 @@ typedef struct ReportConfig {
         uint64_t queue_bytes;
 } ReportConfig;
 
-/* sharedObjects: an object of one source that pods of another one see. */
+/* sharedObjects: an object of one source that pods of another source can see. */
 typedef struct SharedObject {
         char *kind_name; /* ConfigMap, Secret, PriorityClass or RuntimeClass */
         char *namespace; /* NULL: of a kind without one */
         char *name;
         ObjectSource from; /* the source of the object */
-        ObjectSource to;   /* the source whose pods see it instead of their own */
+        ObjectSource to;   /* the source whose pods see it instead of an own one */
 
         ObjectKind kind; /* computed by kubelet_config_load() */
 } SharedObject;
@@ -144,10 +147,10 @@ typedef LIST_OF(SharedObject) SharedObjects;
 /* The ObjectKind, or -EINVAL for one that cannot be shared. */
 int shared_object_kind(const char *name);
 
-/* secretsAtRest: how secrets that the agent keeps are protected on disk. */
+/* secretsAtRest: how secrets that the agent stores are protected on disk. */
 typedef enum SecretsAtRest {
         SECRETS_AT_REST_UNSET, /* sealed */
-        SECRETS_SEALED, /* by systemd's credentials; if that is not possible, they are not kept */
+        SECRETS_SEALED, /* by systemd's credentials; if that is not possible, they are not stored */
         SECRETS_CLEAR,  /* in files that only root can read */
         N_SECRETS_AT_REST,
 } SecretsAtRest;
@@ -158,49 +161,53 @@ typedef struct DeviceMatch {
         char *vendor;    /* hexadecimal digits: "0403" */
         char *product;
         char *serial;
-        StringMap properties; /* of udev: name to pattern */
+        StringMap properties; /* properties of udev: name to pattern */
 } DeviceMatch;
 
 typedef struct NodeDeviceConfig {
         char *name;
         DeviceMatch *match;   /* NULL: by path */
-        char *path;           /* "/dev/ttyUSB*", of a node or a link of udev; NULL: by match */
-        char *container_path; /* in the container; NULL: as on the node */
-        char *mode;           /* of the device cgroup; NULL: "rw" */
-        OptionalInt count;    /* how many there are at most; shared: pods that have the same one */
+        char *path;           /* "/dev/ttyUSB*", the path of a node or of a link made by udev; NULL:
+                               * found by match */
+        char *container_path; /* path in the container; NULL: as on the node */
+        char *mode;           /* for the device cgroup; NULL: "rw" */
+        OptionalInt count;    /* the maximum number of devices; if shared: of pods that have the
+                               * same one */
         bool is_shared;
         bool is_optional; /* pods start without it */
-        bool is_grouped;  /* all that match are one device */
+        bool is_grouped;  /* all matching devices are one device */
 } NodeDeviceConfig;
 
 typedef LIST_OF(NodeDeviceConfig) NodeDeviceConfigs;
 
 enum {
-        NODE_DEVICES_MAX = 256 /* of one name */
+        NODE_DEVICES_MAX = 256 /* devices per name */
 };
 
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
-        OptionalBool built_in_network; /* unset: on a node without a kubeconfig */
+        OptionalBool built_in_network; /* unset: only on a node without a kubeconfig */
         char **cdi_spec_dirs;          /* "/etc/cdi", "/var/run/cdi"; later ones have precedence */
-        bool cdi_for_api_pods;         /* annotations of an API server's pods name CDI devices */
+        bool cdi_for_api_pods;         /* annotations of an API server's pods may name CDI
+                                        * devices */
         char *cni_conf_dir;            /* "/etc/cni/net.d" */
         char *cni_bin_dir;             /* "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni" */
-        char **pod_cidrs; /* the ranges of the built-in network, one for each family; NULL: those
-                             of node/built-in-ranges.h. kubelet_config_load() reads podCIDR, too */
-        char *kubeconfig; /* kubeconfig of an API server to join; NULL: none */
+        char **pod_cidrs; /* the ranges of the built-in network, one per family; NULL: those of
+                             node/built-in-ranges.h. kubelet_config_load() also reads podCIDR */
+        char *kubeconfig; /* kubeconfig of the API server to join; NULL: none */
         char *bootstrap_kubeconfig; /* bootstrap kubeconfig and kubeconfig of the issued
                                        certificate; NULL: none */
         NodeDeviceConfigs devices;
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
-        char **daemonset_namespaces; /* whose sets this node may place although it has no pod of
-                                      * their controller; "*": all; NULL: kube-system, or all if
+        char **daemonset_namespaces; /* whose sets this node may place although their controller has
+                                      * bound no pod here; "*": all; NULL: kube-system, or all if
                                       * 'daemonsets_by' is this node */
         char *http_proxy;            /* NULL: none; the environment is ignored */
         char *https_proxy;
-        char *no_proxy;             /* hosts, separated by ',' */
-        char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */
+        char *no_proxy;                 /* hosts, separated by commas */
+        char **insecure_registries;     /* "host[:port]": plain HTTP and unverified certificates are
+                                         * accepted */
         OptionalInt max_parallel_pulls; /* kubelet_config_load() always sets it */
         char *registry_auth_file;       /* in the format of ~/.docker/config.json */
         char *signature_policy_file;    /* NULL: /etc/containers/policy.json, if it exists */
@@ -211,13 +218,13 @@ typedef struct MainstayConfig {
         ReportConfig *report;  /* NULL: none */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
-        StringMap node_labels; /* in addition to the well-known ones, and searched first */
+        StringMap node_labels; /* in addition to the well-known labels; have precedence */
         SharedObjects shared_objects;
-        char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
-                                  the built-in one */
+        char *seccomp_profile; /* path of the profile RuntimeDefault, or "builtin"; NULL: the
+                                  distribution's, or the built-in one */
 } MainstayConfig;
 
-/* authentication: of the kubelet's API, which mainstay-api serves. */
+/* authentication: for the kubelet's API, which mainstay-api serves. */
 typedef struct AnonymousConfig {
         bool enabled;
 } AnonymousConfig;
@@ -258,35 +265,36 @@ typedef struct Config {
         char *static_pod_path; /* NULL: as on the command line */
         char *static_pod_url;  /* NULL or "": none */
         LIST_OF(StaticPodUrlHeader) static_pod_url_header;
-        char *http_check_frequency;   /* of staticPodURL; Go duration: "20s" */
-        char *cgroup_root;            /* "/" */
-        char *cgroup_driver;          /* NULL: "systemd" if that is PID 1 and cgroups are v2 */
-        char *container_log_max_size; /* quantity, "10Mi" */
-        OptionalInt container_log_max_files;     /* 5 */
-        char **cluster_dns;                      /* none */
-        char *cluster_domain;                    /* "cluster.local" */
-        char *resolv_conf;                       /* "/etc/resolv.conf" */
-        OptionalBool single_process_oom_kill;    /* on cgroup v2; false: the whole container */
+        char *http_check_frequency;          /* for staticPodURL; Go duration: "20s" */
+        char *cgroup_root;                   /* "/" */
+        char *cgroup_driver;                 /* NULL: "systemd" if it is PID 1 and cgroups are v2 */
+        char *container_log_max_size;        /* quantity, "10Mi" */
+        OptionalInt container_log_max_files; /* 5 */
+        char **cluster_dns;                  /* none */
+        char *cluster_domain;                /* "cluster.local" */
+        char *resolv_conf;                   /* "/etc/resolv.conf" */
+        OptionalBool single_process_oom_kill;    /* on cgroup v2; false: the OOM killer kills the
+                                                  * whole container */
         OptionalBool enable_server;              /* the agent listens for mainstay-api */
-        char *address;                           /* of the kubelet's API; NULL: all */
-        OptionalInt port;                        /* of the kubelet's API; 10250 */
-        OptionalInt read_only_port;              /* without TLS; is not served */
-        char *streaming_connection_idle_timeout; /* Go duration: "4h"; of sessions */
-        char *tls_cert_file; /* of the kubelet's API; NULL: a self-signed certificate */
+        char *address;                           /* address of the kubelet's API; NULL: all */
+        OptionalInt port;                        /* port of the kubelet's API; 10250 */
+        OptionalInt read_only_port;              /* without TLS; not supported */
+        char *streaming_connection_idle_timeout; /* Go duration: "4h"; for sessions */
+        char *tls_cert_file; /* for the kubelet's API; NULL: a self-signed certificate */
         char *tls_private_key_file;
-        char *tls_min_version;         /* of Go: "VersionTLS13"; NULL: TLS 1.2 */
-        char **tls_cipher_suites;      /* IANA names, of TLS 1.2; NULL: all that are secure */
+        char *tls_min_version;         /* Go's name: "VersionTLS13"; NULL: TLS 1.2 */
+        char **tls_cipher_suites;      /* IANA names, for TLS 1.2; NULL: all secure ones */
         IntList tls_curve_preferences; /* Go's CurveIDs; empty: all */
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
-        bool rotate_certificates; /* also if the kubeconfig contains the certificate itself */
-        OptionalBool enable_system_log_handler; /* /logs/ of the kubelet's API; on */
+        bool rotate_certificates;               /* also if the kubeconfig embeds the certificate */
+        OptionalBool enable_system_log_handler; /* /logs/ of the kubelet's API; default: on */
         bool enable_system_log_query;           /* of services */
-        bool server_tls_bootstrap;  /* the API server issues that of the kubelet's API */
-        OptionalInt healthz_port;   /* of /healthz over TCP; 0: none */
+        bool server_tls_bootstrap;  /* the API server issues the certificate of the kubelet's API */
+        OptionalInt healthz_port;   /* for /healthz over TCP; 0: none */
         char *healthz_bind_address; /* "127.0.0.1" */
         OptionalBool enable_debugging_handlers; /* true */
-        TaintList register_with_taints;         /* of this node */
+        TaintList register_with_taints;         /* taints of this node */
         char *pod_cidr;                         /* "10.0.0.0/16" or "10.0.0.0/16,fd00::/64" */
         OptionalInt pod_pids_limit;             /* -1: none */
         char **allowed_unsafe_sysctls;          /* names, and prefixes with '*' */
@@ -301,9 +309,10 @@ typedef struct Config {
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
         char *image_maximum_gc_age;
         ImageCredentialsPolicy image_credentials_policy;
-        char **preloaded_images_allowlist;  /* "example.com/app", and prefixes that end with a star
+        char **preloaded_images_allowlist;  /* "example.com/app", and prefixes that end with an
+                                             * asterisk
                                              */
-        OptionalBool serialize_image_pulls; /* with the next one, limits parallel pulls */
+        OptionalBool serialize_image_pulls; /* together with the next one, limits parallel pulls */
         OptionalInt max_parallel_image_pulls; /* mainstay.maxParallelPulls overrides it */
         StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
         StringMap eviction_soft;
@@ -317,12 +326,12 @@ typedef struct Config {
         StringMap system_reserved;       /* by resource: "500m", "1Gi" */
         StringMap kube_reserved;         /* likewise */
         char **enforce_node_allocatable; /* "pods"; see the flags below */
-        char *system_reserved_cgroup;    /* of the reservation in systemReserved; NULL: none */
+        char *system_reserved_cgroup;    /* cgroup that systemReserved limits; NULL: none */
         char *kube_reserved_cgroup;      /* likewise */
         bool kernel_memcg_notification;
         MainstayConfig mainstay;
 
-        /* Computed by kubelet_config_load() from the above. */
+        /* Computed by kubelet_config_load() from the settings above. */
         uint64_t http_check_usec;
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;
@@ -336,23 +345,24 @@ typedef struct Config {
         EvictionPolicy eviction;
         NodeReservation system; /* systemReserved */
         NodeReservation kube;   /* kubeReserved */
-        char *without_effect;   /* settings and flags that were ignored: "a, b"; NULL: none */
+        char *without_effect;   /* settings and flags that are ignored: "a, b"; NULL: none */
 } Config;
 
-/* enforceNodeAllocatable names it; without the setting, "pods" is enforced. */
+/* Whether enforceNodeAllocatable contains it; without the setting, "pods" is enforced. */
 bool config_enforces(const Config *config, const char *what);
 
 /* Adds a setting to 'without_effect'. 0 or -ENOMEM. */
 int config_note_without_effect(Config *config, const char *setting);
 
-/* A lone node has the built-in network; a joined node waits for that of its cluster. */
+/* Whether pods get the built-in network: a lone node has it; a joined node waits for its cluster's
+ * network. */
 bool config_has_built_in_network(const Config *config, bool has_joined);
 
 /* The port of the kubelet's API. */
 uint16_t config_node_api_port(const Config *config);
 
-/* How many pods the node admits: maxPods, or fewer by podsPerCore. */
+/* The number of pods that the node admits: maxPods, or fewer because of podsPerCore. */
 int64_t config_max_pods(const Config *config, unsigned n_cpus);
 
-/* kind and apiVersion are read before it. */
+/* kind and apiVersion have been read already. */
 extern const Schema config_schema;

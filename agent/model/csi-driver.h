@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The answers of a CSI driver on this node. Plain data; strings are owned. */
+/* The responses of a CSI driver on this node. Plain data; strings are owned. */
 
 #include "agent/model/values.h"
 
@@ -32,23 +32,23 @@ typedef struct CsiUsage {
 typedef struct CsiNodeAnswer {
         char *node_id;
         int64_t max_volumes; /* 0: no limit */
-        StringMap segments;  /* of its topology */
+        StringMap segments;  /* of the node's topology */
         IntList capabilities;
         LIST_OF(CsiUsage) usages;
-        bool is_abnormal; /* the condition of the volume */
+        bool is_abnormal; /* the volume's condition is abnormal */
 } CsiNodeAnswer;
 
 typedef struct CsiVersion {
         unsigned parts[3];
 } CsiVersion;
 
-/* A driver that is registered. */
+/* A registered driver. */
 typedef struct CsiNodeDriver {
         char *name;
         char *endpoint;
         CsiVersion version;
-        unsigned capabilities; /* a mask, of its last answer */
-        bool has_capabilities; /* it has answered */
+        unsigned capabilities; /* a mask, from its last response */
+        bool has_capabilities; /* it has responded */
         char *node_id;
         int64_t max_volumes;
         StringMap segments; /* sorted */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The DaemonSet of apps/v1 and of the versions before it: plain data, defaulted and validated by
- * manifest/, evaluated by daemonset/. */
+/* The DaemonSet of apps/v1 and of earlier versions: plain data, with defaults applied and validated
+ * by manifest/, evaluated by daemonset/. */
 
 #include "agent/model/pod.h"
 
@@ -15,7 +15,7 @@ typedef enum DaemonSetStrategy {
 
 extern const char *const daemonset_strategy_names[N_DAEMONSET_STRATEGIES];
 
-/* Each a number of nodes, or a percentage: "25%". */
+/* Both are a number of nodes, or a percentage: "25%". */
 typedef struct RollingUpdateDaemonSet {
         IntOrString max_unavailable; /* 1 */
         IntOrString max_surge;       /* 0 */
@@ -28,7 +28,7 @@ typedef struct DaemonSetUpdateStrategy {
 
 typedef struct DaemonSetSpec {
         LabelSelector *selector; /* never NULL after defaulting */
-        Pod template;            /* its metadata has labels and annotations only */
+        Pod template;            /* its metadata only has labels and annotations */
         DaemonSetUpdateStrategy update_strategy;
         OptionalInt min_ready_seconds;
         OptionalInt revision_history_limit; /* 10 */
@@ -50,18 +50,18 @@ typedef struct DaemonSetStatus {
         int64_t revision; /* of the desired template; 0: none yet */
         unsigned desired, current, misscheduled, ready, updated, available;
         bool runs_here;
-        const char *rule;     /* the field or rule that decided it, or NULL */
+        const char *rule;     /* the deciding field or rule, or NULL */
         const char *why;      /* a message, or NULL */
-        bool is_complete;     /* the rollout is over */
-        bool is_rolled_back;  /* rolled back by the node: the revision of the file did not become
+        bool is_complete;     /* the rollout is complete */
+        bool is_rolled_back;  /* rolled back by the node: the file's revision did not become
                                  available in time */
         const char *rollback; /* the reason why the desired revision is not the file's, or NULL */
         const char *source;   /* its source, as text */
-        bool is_of_api;       /* of an API server: it needs an admission */
-        bool is_refused;      /* no pod of it is created: */
-        const char *refusal_reason; /* NULL: it is not known yet whether one may be */
+        bool is_of_api;       /* from an API server: its pods need admission */
+        bool is_refused;      /* its pod is not created: */
+        const char *refusal_reason; /* NULL: it is not known yet whether it may be created */
         const char *refusal;
 } DaemonSetStatus;
 
-/* The value of the field on one node: a percentage is rounded up or down. */
+/* The value of the field for one node: a percentage is rounded up or down. */
 int64_t int_or_percent_of_one(const IntOrString *value, bool round_up);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Hours of each day: "22:00-05:30", from the first time up to the second, which may be of the next
+/* Hours of each day: "22:00-05:30", from the first time up to the second, which may be on the next
  * day. Pure; the caller knows the time zone of the days. */
 
 typedef struct DayWindow {
@@ -11,5 +11,5 @@ typedef struct DayWindow {
 /* 0 or -EINVAL; the two times differ. */
 int day_window_parse(const char *text, DayWindow *ret);
 
-/* The seconds until it is open; 0: it is. */
+/* The seconds until it opens; 0: it is open. */
 unsigned day_window_wait(const DayWindow *window, unsigned second_of_day);

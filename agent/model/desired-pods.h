@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The desired state of the node: the set of pods that are to run, each with its source. Sources add
- * to it; diff_desired_pods() (desired/) compares it with the actual pods, which are described here
- * too. Plain data: it does not start or stop anything. */
+/* The desired state of the node: the set of pods that should run, each with its source. Sources add
+ * to it; diff_desired_pods() (desired/) compares it with the actual pods, which are also described
+ * here. Plain data: it does not start or stop anything. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/pod-source.h"
@@ -12,7 +12,7 @@ typedef struct DesiredPod {
         PodSource source; /* its name is borrowed */
         const Pod *pod;   /* borrowed, or 'owned' */
         Pod *owned;
-        Pod *resolved; /* 'pod' with the values of its classes, which it borrows; or NULL */
+        Pod *resolved; /* 'pod' with the values of its classes, from which it borrows; or NULL */
 } DesiredPod;
 
 typedef struct DesiredPods {
@@ -20,18 +20,18 @@ typedef struct DesiredPods {
         bool is_incomplete;       /* a source could not add all of its pods */
 } DesiredPods;
 
-/* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod that was added
- * before has its name; -ENOMEM: the set is incomplete. */
+/* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod with its name had
+ * been added before; -ENOMEM: the set is incomplete. */
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod);
 
-/* The same; takes the pod, on failure too. */
+/* The same, but takes the pod, also on failure. */
 int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod);
 
-/* The first pod with this UID, regardless of its name, or NULL; valid until the next one is
+/* The first pod with this UID, regardless of its name, or NULL; valid until the next pod is
  * added. */
 const DesiredPod *desired_pods_find_uid(const DesiredPods *desired, const char *uid);
 
-/* The pod of that name, or NULL; valid until the next one is added. */
+/* The pod with that name, or NULL; valid until the next pod is added. */
 DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace, const char *name);
 void desired_pods_done(DesiredPods *desired);
 
@@ -47,26 +47,27 @@ typedef LIST_OF(DesiredDaemonSet) DesiredDaemonSets;
 int desired_daemonsets_add(DesiredDaemonSets *sets, const PodSource *source, const DaemonSet *set);
 void desired_daemonsets_done(DesiredDaemonSets *sets);
 
-/* The pods under one namespace/name. All is borrowed but the reason. */
+/* The pods under one namespace/name. Everything except the reason is borrowed. */
 typedef struct ActualPod {
-        const Pod *pod;                    /* that has a worker, or NULL */
+        const Pod *pod;                    /* the pod that has a worker, or NULL */
         const PodSource *source;           /* its */
-        bool is_terminating;               /* it is being stopped already */
-        bool removal_fails;                /* it has stopped, and cannot be removed */
+        bool is_terminating;               /* it is already being stopped */
+        bool removal_fails;                /* it has stopped, but cannot be removed */
         bool is_outdated;                  /* some of its containers still run from an older spec */
-        const Pod *successor;              /* that follows it, or that is about to start; or NULL */
+        const Pod *successor;              /* the pod that follows it, or that is about to start; or
+                                            * NULL */
         const PodSource *successor_source; /* of 'successor' */
         char *stop_reason; /* the reason why its source no longer desires 'pod'; NULL: not known */
 } ActualPod;
 
 typedef LIST_OF(ActualPod) ActualPods;
 
-/* 'pod', or if there is none 'successor': one of them exists. */
+/* 'pod', or 'successor' if there is none: one of them exists. */
 const ObjectMeta *actual_pod_metadata(const ActualPod *actual);
 
-/* The pods under the name; NULL: none. */
+/* The pods with that name; NULL: none. */
 const ActualPod *actual_pods_find(const ActualPods *actual, const ObjectMeta *metadata);
 
-/* The pod runs, and nothing of its spec is still to be applied. False for NULL. */
+/* Whether the pod runs and its whole spec is applied. False for NULL. */
 bool actual_pod_is_current(const ActualPod *actual);
 void actual_pods_done(ActualPods *actual);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Devices as extended resources: what a provider lists, what a container gets of them, and what the
- * node reports. Plain data; strings are owned. */
+/* Devices as extended resources: the devices that a provider lists, their additions to a container,
+ * and the resources that the node reports. Plain data; strings are owned. */
 
 #include "agent/model/values.h"
 
 typedef struct Device {
         char *id;
         bool is_healthy;
-        bool is_absent;     /* it can be allocated although it is not there */
-        IntList numa_nodes; /* empty: none is known */
+        bool is_absent;     /* it can be allocated although it is absent */
+        IntList numa_nodes; /* empty: unknown */
 } Device;
 
 typedef LIST_OF(Device) DeviceList;
@@ -26,8 +26,8 @@ typedef struct DeviceMount {
 typedef struct DeviceFile {
         char *container_path;
         char *host_path;
-        char *permissions; /* of the device cgroup: "rwm" or a part of it */
-        bool is_live;      /* it may come and go while the container runs */
+        char *permissions; /* for the device cgroup: "rwm" or a part of it */
+        bool is_live;      /* hot-plug: it may appear and disappear while the container runs */
 } DeviceFile;
 
 /* The additions of devices to the OCI configuration of a container
@@ -42,23 +42,22 @@ typedef struct DeviceEdits {
 
 void device_edits_done(DeviceEdits *edits);
 
-/* Adds those that 'edits' does not have: of an equal variable, path in the container, annotation or
- * CDI name the first one counts, as in the kubelet. 0 or -ENOMEM. */
+/* Adds the entries that 'edits' does not have: of equal variables, paths in the container,
+ * annotations or CDI names, the first one is used, like in the kubelet. 0 or -ENOMEM. */
 int device_edits_merge(DeviceEdits *edits, const DeviceEdits *more);
 
-/* A resource in capacity and allocatable of the node. */
+/* A resource in the node's capacity and allocatable. */
 typedef struct NodeDevices {
         char *name;          /* "example.com/gpu" */
         int64_t capacity;    /* all devices */
-        int64_t allocatable; /* the healthy ones */
+        int64_t allocatable; /* the number of healthy ones */
 } NodeDevices;
 
 typedef LIST_OF(NodeDevices) NodeDevicesList;
 
 void node_devices_list_done(NodeDevicesList *list);
 
-/* One device that a container has (v1.ResourceHealth), and those of a resource
- * (v1.ResourceStatus). */
+/* One device of a container (v1.ResourceHealth), and those of a resource (v1.ResourceStatus). */
 typedef struct ResourceHealth {
         char *id;
         bool is_unhealthy;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Durations in Go's format, as Kubernetes' configuration has them: "300s", "1m30s", "1.5h". */
+/* Durations in Go's format, as used in Kubernetes' configuration: "300s", "1m30s", "1.5h". */
 
 #include <stdint.h>
 
-/* 0 or -EINVAL. Negative durations are refused; fractions of a microsecond are cut off. */
+/* 0 or -EINVAL. Negative durations are refused; fractions of a microsecond are dropped. */
 int duration_parse(const char *text, uint64_t *ret_usec);
 
 enum {

@@ -10,7 +10,7 @@
 typedef enum EditEffect {
         EDIT_NONE,              /* no action */
         EDIT_IN_PLACE,          /* applied to the running container */
-        EDIT_RESTART_CONTAINER, /* that container restarts */
+        EDIT_RESTART_CONTAINER, /* the container restarts */
         EDIT_RECREATE_POD,      /* a new pod replaces this one */
         N_EDIT_EFFECTS,
 } EditEffect;
@@ -18,14 +18,14 @@ typedef enum EditEffect {
 /* One changed field. */
 typedef struct EditChange {
         EditEffect effect;
-        char *container; /* the container whose field it is; NULL: the pod */
-        char *path;      /* "spec.hostNetwork"; "image" of a container */
-        char *from;      /* of a field with a scalar value, else NULL; "" if it was absent */
+        char *container; /* the container that has the field; NULL: the pod */
+        char *path;      /* "spec.hostNetwork"; or "image" for a container */
+        char *from;      /* old value of a scalar field, else NULL; "" if it was absent */
         char *to;
 } EditChange;
 
 typedef struct EditPlan {
-        EditEffect effect; /* the greatest of all changes */
+        EditEffect effect; /* the strongest of all changes */
         LIST_OF(EditChange) changes;
 } EditPlan;
 
@@ -34,17 +34,17 @@ typedef struct EditPlan {
 int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret);
 void edit_plan_done(EditPlan *plan);
 
-/* The greatest effect on the container of that name; changes of the pod itself do not count. */
+/* The strongest effect on the container with that name; changes of the pod itself do not count. */
 EditEffect edit_plan_container_effect(const EditPlan *plan, const char *container);
 
-/* "image (a -> b), env": the changes with one effect, of one container or of the pod (NULL). The
+/* "image (a -> b), env": the changes with this effect, of the container or of the pod (NULL). The
  * caller frees it; NULL: out of memory. */
 char *edit_plan_format(const EditPlan *plan, EditEffect effect, const char *container);
 
-/* If both pods name the same class and the class is unknown now, copies the values that it had when
- * 'running' started. 0 or -ENOMEM. */
+/* If both pods refer to the same class and the class is unknown now, copies the values that it had
+ * when 'running' started. 0 or -ENOMEM. */
 int edit_inherit_class_values(const Pod *running, Pod *desired);
 
 /* Gives the desired pod the identity of the running one (name and UID) and its ephemeral
- * containers, so that it can replace its spec. 0 or -ENOMEM. */
+ * containers, so that the desired pod can become its spec. 0 or -ENOMEM. */
 int edit_inherit_pod_identity(const Pod *running, Pod *desired);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An event of a pod, a DaemonSet, a claim or the node, as v1.Event has it. pods/ and the wiring
+/* An event about a pod, a DaemonSet, a claim or the node, like v1.Event. pods/ and the wiring
  * record events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
 
 #include "agent/model/daemonset.h"
@@ -15,10 +15,10 @@ typedef enum PodEventKind {
 
 /* Borrowed for the duration of the call. */
 typedef struct PodEvent {
-        const Pod *pod;             /* or NULL: the event is about the DaemonSet … */
-        const DaemonSet *daemonset; /* … or NULL: about the PersistentVolumeClaim … */
-        const DataObject *claim;    /* … or, if all are NULL, about the node */
-        const char *container;      /* container name, or NULL: the pod as a whole */
+        const Pod *pod;             /* NULL: the event is about the DaemonSet … */
+        const DaemonSet *daemonset; /* … NULL: about the PersistentVolumeClaim … */
+        const DataObject *claim;    /* … if all are NULL: about the node */
+        const char *container;      /* container name; NULL: the pod as a whole */
         PodEventKind kind;
         const char *reason;  /* a reason of the kubelet: "Started", "BackOffLimits", … */
         const char *message; /* a human-readable message */

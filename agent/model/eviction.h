@@ -33,17 +33,17 @@ typedef enum NodeCondition {
 /* A bit in a set of conditions. */
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
 
-/* Those that keep pods away: they have thresholds and taints. Like the node problem detector's,
- * ReadonlyFilesystem is only reported, and only if it is, or was, true. */
+/* The conditions that keep pods away: they have thresholds and taints. ReadonlyFilesystem, like in
+ * the node problem detector, is only reported, and only if it is or was true. */
 #define NODE_PRESSURE_CONDITIONS                                                             \
         (NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) | NODE_CONDITION_BIT(NODE_DISK_PRESSURE) | \
          NODE_CONDITION_BIT(NODE_PID_PRESSURE))
 
 typedef struct EvictionSignalInfo {
         const char *name;     /* "memory.available" */
-        const char *resource; /* "memory", as in messages */
+        const char *resource; /* "memory", for messages */
         NodeCondition condition;
-        bool is_counted; /* inodes and processes: not in bytes */
+        bool is_counted; /* inodes and processes: a number, not bytes */
 } EvictionSignalInfo;
 
 typedef struct NodeConditionInfo {
@@ -56,18 +56,18 @@ typedef struct NodeConditionInfo {
 extern const EvictionSignalInfo eviction_signals[N_EVICTION_SIGNALS];
 extern const NodeConditionInfo node_conditions[N_NODE_CONDITIONS];
 
-/* N_EVICTION_SIGNALS, N_NODE_CONDITIONS: unknown name. */
+/* N_EVICTION_SIGNALS or N_NODE_CONDITIONS if the name is unknown. */
 EvictionSignal eviction_signal_by_name(const char *name);
 NodeCondition node_condition_by_name(const char *name);
 
-/* "100Mi" or "10%": a share of the capacity if the fraction is not 0; with both, the smaller
- * amount. */
+/* "100Mi" or "10%": a share of the capacity if the fraction is not 0; if both are set, the smaller
+ * amount applies. */
 typedef struct EvictionAmount {
         int64_t quantity;
         double fraction;
 } EvictionAmount;
 
-/* In the unit of the capacity. */
+/* In the same unit as the capacity. */
 int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity);
 
 typedef struct EvictionThreshold {
@@ -78,29 +78,30 @@ typedef struct EvictionThreshold {
 } EvictionThreshold;
 
 enum {
-        EVICTION_THRESHOLDS_MAX = 2 * N_EVICTION_SIGNALS, /* one hard and one soft threshold each */
+        EVICTION_THRESHOLDS_MAX = 2 * N_EVICTION_SIGNALS, /* one hard and one soft threshold per
+                                                           * signal */
         SYSTEM_CRITICAL_PRIORITY =
-                2000000000, /* pods of this priority and above are never evicted */
+                2000000000, /* pods with this priority or a higher one are never evicted */
 };
 
 typedef struct EvictionPolicy {
         EvictionThreshold thresholds[EVICTION_THRESHOLDS_MAX];
         size_t n_thresholds;
-        uint64_t transition_usec; /* evictionPressureTransitionPeriod: how long a condition lasts
-                                     after it was last observed */
-        int64_t max_pod_grace_seconds; /* evictionMaxPodGracePeriod: of pods evicted by a soft
-                                          threshold; < 0: the pod's */
+        uint64_t transition_usec; /* evictionPressureTransitionPeriod: how long a condition stays
+                                     true after it was last observed */
+        int64_t max_pod_grace_seconds; /* evictionMaxPodGracePeriod: for pods evicted by a soft
+                                          threshold; < 0: the pod's own */
         bool has_memcg_notification;
 } EvictionPolicy;
 
-/* A pod that may be evicted for node pressure. Its usage is measured by the evicting side. All
- * is owned. */
+/* A pod that may be evicted for node pressure. The caller measures its usage. Everything is
+ * owned. */
 typedef struct EvictionContainer {
         char *name;
-        char *cgroup; /* NULL: none of its processes run */
+        char *cgroup; /* NULL: no process of it is running */
         int64_t memory_request;
         int64_t storage_request;
-        char *memory_request_text; /* as the spec has them; NULL: "0" */
+        char *memory_request_text; /* as in the spec; NULL: "0" */
         char *storage_request_text;
 } EvictionContainer;
 
@@ -112,14 +113,13 @@ typedef struct EvictionCandidate {
         int64_t storage_request;
         EvictionContainer *containers;
         size_t n_containers;
-        char **storage_paths; /* its emptyDirs, its files of /etc, then two for each container:
-                                 writable layers, logs */
+        char **storage_paths; /* its emptyDirs, its files in /etc, then two paths per container:
+                                 writable layer, logs */
 } EvictionCandidate;
 
 void eviction_candidate_done(EvictionCandidate *candidate);
 
-/* "[MemoryPressure DiskPressure]" for a set that is not empty, in memory that the caller frees;
- * NULL: out of memory. */
+/* "[MemoryPressure DiskPressure]" for a non-empty set; the caller frees it; NULL: out of memory. */
 char *format_condition_list(unsigned conditions);
 
 /* The node's conditions, each with the realtime of its last transition. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text that stands for a value of a Secret wherever the agent shows the Secret: only its length
- * is known. */
+/* The placeholder for a value of a Secret wherever the agent displays the Secret: it only reveals
+ * the length. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +14,5 @@ enum {
 /* "<hidden, 5 bytes>". Returns the buffer. */
 const char *hidden_value_format(char buffer[HIDDEN_VALUE_SIZE], size_t length);
 
-/* The length, if the text is one of hidden_value_format(). */
+/* The length, if the text comes from hidden_value_format(). */
 bool hidden_value_parse(const char *text, size_t *ret_length);

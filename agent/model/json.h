@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Objects of the model as API JSON, written by their tables. */
+/* Model objects as API JSON, written according to their tables. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/node-status.h"
@@ -11,7 +11,7 @@
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
 
-/* A v1.Pod, compact. 'status' may be NULL: then it is left out (as in records). Unset fields are
+/* A v1.Pod, compact. 'status' may be NULL and is omitted then, like in records. Unset fields are
  * absent, as in the API's JSON. The caller frees it; NULL: out of memory. */
 char *pod_to_json(const Pod *pod, const PodStatus *status);
 
@@ -21,16 +21,16 @@ char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *sour
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
 
-/* An object by its table, in the same way. */
+/* Any object according to its table, likewise. */
 char *object_to_json(const Schema *schema, const void *object);
-/* 1 if the bytes are exactly one JSON object, else 0, or -ENOMEM. */
+/* 1 if the bytes are exactly one JSON object, otherwise 0; or -ENOMEM. */
 int is_json_object(const char *data, size_t length);
 
 /* An apps/v1 DaemonSet with its status; whether it runs on this node, and the state of its rollout,
  * are conditions. */
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 
-/* An apps/v1 ControllerRevision. 'template' is its JSON, 'source' that of its DaemonSet. */
+/* An apps/v1 ControllerRevision. 'template' is its JSON, 'source' the source of its DaemonSet. */
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template, const char *source);
 
@@ -40,7 +40,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
                    const char *not_ready, const NodeApiServerConnection *connection,
                    const NodeSources *sources);
-/* A v1.ConfigMap with its values; a v1.Secret with keys and lengths of its values only; or a class.
- * 'created_at' is realtime; 0: unknown. An annotation has the source, as of
+/* A v1.ConfigMap with its values; a v1.Secret with only the keys and the lengths of its values; or
+ * a class. 'created_at' is realtime; 0: unknown. An annotation contains the source, see
  * print_daemonset_source(). The caller frees it; NULL: out of memory. */
 char *data_object_to_json(const DataObject *object, uint64_t created_at, const char *source);

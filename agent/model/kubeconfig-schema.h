@@ -2,7 +2,7 @@
 #pragma once
 
 /* The parts of a kubeconfig as they are in the file (clientcmd/v1), before they are resolved:
- * base64 is not decoded, paths may be relative. */
+ * base64 is still encoded, paths may be relative. */
 
 #include "agent/model/schema.h"
 

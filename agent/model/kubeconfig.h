@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How an API server is reached and with which identity: the resolved current context of a
- * kubeconfig. Plain data; manifest/kubeconfig reads it. Keys and tokens are never shown or logged.
+/* How to reach an API server and with which identity: the resolved current context of a kubeconfig.
+ * Plain data; manifest/kubeconfig reads it. Keys and tokens are never shown or logged.
  */
 
 #include "agent/model/schema.h"
 
 typedef struct Kubeconfig {
-        char *path;            /* of the file, for messages */
+        char *path;            /* path of the file, for messages */
         char *server;          /* "https://10.0.0.1:6443", without a trailing slash */
         char *tls_server_name; /* NULL: the host of the URL */
         bool insecure;         /* insecure-skip-tls-verify */
         char *authority_file;  /* PEM; all paths are absolute; NULL: none */
-        char *authority_data;  /* PEM; data has precedence over the file */
+        char *authority_data;  /* PEM; the data has precedence over the file */
         char *certificate_file;
         char *certificate_data;
         char *key_file;

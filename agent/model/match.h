@@ -16,13 +16,13 @@ bool requirement_matches(const SelectorRequirement *requirement, const char *val
 const SelectorRequirement *requirements_find_miss(const SelectorRequirements *requirements,
                                                   const StringMap *labels);
 
-/* NULL matches nothing, an empty selector matches everything. */
+/* A NULL selector matches nothing, an empty selector matches everything. */
 bool label_selector_matches(const LabelSelector *selector, const StringMap *labels);
 
-/* matchFields support metadata.name only. */
+/* matchFields only supports metadata.name. */
 bool node_selector_matches(const NodeSelector *selector, const NodeLabelsTaints *node);
 
-/* The first pair that the node does not have, or NULL: it has all of them. */
+/* The first pair that the node does not have; NULL: it has all of them. */
 const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeLabelsTaints *node);
 
 /* nodeSelector and required node affinity, as the kubelet checks them at admission. */
@@ -43,6 +43,6 @@ enum {
 };
 const char *taint_format(const Taint *taint, char buffer[TAINT_SIZE]);
 
-/* Parses "key=value:effect" or "key:effect". 'ret' must be empty; the caller frees it, on failure
- * too. 0, -EINVAL with a message, -ENOMEM. */
+/* Parses "key=value:effect" or "key:effect". 'ret' must be empty; the caller frees it, also on
+ * failure. 0, -EINVAL with a message, -ENOMEM. */
 int taint_parse(const char *text, Taint *ret, Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* v1.NodeStatus: the reports of a Node object about a machine. Plain data, gathered by node/,
- * written by kubeclient/. Strings are owned. */
+/* v1.NodeStatus: the part of a Node object that reports on the machine. Plain data, collected by
+ * node/, written by kubeclient/. Strings are owned. */
 
 #include "agent/model/config.h"
 #include "agent/model/device.h"
@@ -18,22 +18,22 @@
 #define NODE_RUNTIME_VERSION "mainstay://" MAINSTAY_VERSION
 
 enum {
-        NODE_IMAGES_MAX = 50,     /* reported in the status */
-        NODE_IMAGE_NAMES_MAX = 5, /* names of one image */
+        NODE_IMAGES_MAX = 50,     /* maximum reported in the status */
+        NODE_IMAGE_NAMES_MAX = 5, /* maximum names of one image */
         NODE_RESOURCE_NONE = -1,  /* the machine does not have the resource */
 };
 
 typedef struct NodeResources {
         int64_t cpu_milli;
-        int64_t memory; /* in bytes, as all that follow except the last */
+        int64_t memory; /* in bytes, like all following members except the last */
         int64_t ephemeral_storage;
         int64_t huge_pages_1gi; /* or NODE_RESOURCE_NONE */
         int64_t huge_pages_2mi; /* likewise */
         int64_t pods;
 } NodeResources;
 
-/* The resources that pods can have: capacity without huge pages, reservations, and the part below
- * the hard eviction thresholds. */
+/* The resources that pods can use: capacity minus huge pages, reservations, and the hard eviction
+ * thresholds. */
 NodeResources node_allocatable(const NodeResources *capacity, const NodeReservation *system,
                                const NodeReservation *kube, const EvictionPolicy *eviction);
 
@@ -48,7 +48,7 @@ typedef struct NodeInfo {
         char *boot_id;
         char *kernel_version;
         char *os_image;
-        char *architecture; /* in Go's names */
+        char *architecture; /* Go's name */
         int64_t swap;       /* bytes; 0: none */
 } NodeInfo;
 
@@ -57,18 +57,18 @@ typedef struct NodeInfo {
 #define NODE_REFUSED_CONDITION NODE_CONDITION_PREFIX "Refused"
 #define NODE_REACHED_CONDITION NODE_CONDITION_PREFIX "APIServerReached"
 
-/* The state of a source of manifests that are fetched, or of the report. Strings are borrowed,
- * times are realtime. */
+/* The state of a source of fetched manifests, or of the report. Strings are borrowed, times are
+ * realtime. */
 typedef struct NodeSourceStatus {
-        const char *name;    /* "staticPodURL", "source", "report"; NULL: none is configured */
+        const char *name;    /* "staticPodURL", "source", "report"; NULL: not configured */
         const char *message; /* its problem, or the content in use; NULL: not known yet */
         bool has_failed;     /* its last response is not in use, or it did not respond */
-        bool is_refused;     /* of these the first */
+        bool is_refused;     /* it is the former */
         uint64_t since;      /* time of the last transition; 0: it was not queried yet */
-        uint64_t succeeded;  /* when it last returned the content in use; 0: never */
-        int64_t number;      /* of the index that is in use; 0: there is none */
-        size_t n_waiting;    /* lines of a report */
-        uint64_t n_dropped;  /* the same, so far */
+        uint64_t succeeded;  /* when it last returned the content that is in use; 0: never */
+        int64_t number;      /* of the index in use; 0: none */
+        size_t n_waiting;    /* lines of the report that wait */
+        uint64_t n_dropped;  /* lines of the report dropped so far */
 } NodeSourceStatus;
 
 enum {
@@ -82,7 +82,8 @@ typedef struct NodeSources {
         size_t n;
 } NodeSources;
 
-/* The types of their conditions, which are true if a source fails ("mainstay.io/SourceFailed").
+/* The types of the sources' conditions, which are true if a source fails
+ * ("mainstay.io/SourceFailed").
  */
 typedef struct NodeSourceInfo {
         const char *name, *condition;
@@ -90,20 +91,20 @@ typedef struct NodeSourceInfo {
 
 extern const NodeSourceInfo node_source_infos[NODE_SOURCES_MAX];
 
-/* The status of this condition, and its reason. */
+/* The status and the reason of this condition. */
 const char *node_source_condition_status(const NodeSourceStatus *source);
 const char *node_source_reason(const NodeSourceStatus *source);
 
-/* NULL: none of this name is configured. */
+/* NULL: no source with this name is configured. */
 const NodeSourceStatus *node_sources_find(const NodeSources *sources, const char *name);
 
 typedef struct NodeStatus {
         NodeResources capacity;
         NodeResources allocatable;
-        NodeDevicesList devices; /* further resources of both */
+        NodeDevicesList devices; /* extended resources, with capacity and allocatable */
         NodeConditions pressure;
         char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
-        char *refused;          /* requests that the server's RBAC denies, as messages; NULL:
+        char *refused;          /* permissions that the server's RBAC denies, as a message; NULL:
                                  * none */
         char **addresses;       /* InternalIP, the preferred one first */
         char *hostname;
@@ -111,7 +112,7 @@ typedef struct NodeStatus {
         LIST_OF(NodeImage) images; /* the largest first */
         char **volumes_in_use;     /* attached ones that are mounted, or may be; NULL: none */
         char **runtime_handlers;   /* "" is the default runtime */
-        bool has_user_namespaces;  /* available to pods */
+        bool has_user_namespaces;  /* pods can have user namespaces */
         unsigned port;             /* port of the kubelet API; 0: none */
         NodeSources sources;       /* their strings are borrowed */
 } NodeStatus;
@@ -124,7 +125,8 @@ typedef struct NodeApiServerConnection {
         bool has_joined;
         const char *server; /* address; NULL until a kubeconfig names it */
         bool is_reached;
-        uint64_t since;            /* since when; 0: no request was made yet */
+        uint64_t since;            /* since when it has been in this state; 0: no request was made
+                                    * yet */
         const char *last_error;    /* the error of the last failure, or NULL */
         const char *daemonsets_by; /* which controller places the server's DaemonSets; NULL: not
                                       known yet */

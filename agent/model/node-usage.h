@@ -7,18 +7,18 @@
 #include "agent/model/node-status.h"
 #include "agent/model/resource.h"
 
-/* The resources, followed by the number of pods (maxPods, podsPerCore). */
+/* the number of pods comes last (maxPods, podsPerCore) */
 enum {
         NODE_PODS = N_RESOURCE_TYPES,
         N_NODE_AMOUNTS,
 };
 
-/* CPU in thousandths, pods as a number, the others in bytes. */
+/* CPU in thousandths, pods as a count, the others in bytes. */
 typedef struct NodeUsage {
         int64_t amounts[N_NODE_AMOUNTS];
 } NodeUsage;
 
-/* The kubelet names the shortages in this order. */
+/* The order in which the kubelet names shortages. */
 extern const unsigned node_amount_order[N_NODE_AMOUNTS];
 
 /* The first amount in that order that is not 0; there must be one. */
@@ -27,16 +27,16 @@ unsigned node_usage_first(const NodeUsage *usage);
 /* "pods", or the name of the resource. */
 const char *node_amount_name(unsigned amount);
 
-/* The requests of a pod: nothing for a resource that it does not name. */
+/* The requests of a pod: 0 for resources that it does not request. */
 NodeUsage node_usage_of_pod(const PodSpec *spec);
 
 void node_usage_add(NodeUsage *usage, const NodeUsage *more);
 
-/* The resources of the node for pods. */
+/* The resources of the node that are available to pods. */
 NodeUsage node_usage_capacity(const NodeResources *allocatable);
 
-/* The amounts that are missing for 'requested' in addition to 'used': 0 if there is enough. Whether
- * anything is.
+/* The amounts that are missing for 'requested' in addition to 'used': 0 if there is enough. Returns
+ * whether any is missing.
  */
 bool node_usage_find_missing(const NodeUsage *capacity, const NodeUsage *used,
                              const NodeUsage *requested, NodeUsage *ret);

@@ -21,7 +21,7 @@ void node_labels_taints_done(NodeLabelsTaints *node);
 bool node_labels_taints_equal(const NodeLabelsTaints *a, const NodeLabelsTaints *b);
 
 /* Adds the labels that every node has, unless set already: kubernetes.io/hostname, os and arch, and
- * the last two under their beta names. 'architecture' is Go's name. 0 or -ENOMEM. */
+ * the last two also under their beta names. 'architecture' is Go's name. 0 or -ENOMEM. */
 int node_labels_taints_add_well_known(NodeLabelsTaints *node, const char *hostname,
                                       const char *architecture);
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /* Who wrote an object: the source is part of its identity, in addition to namespace, name and UID.
- * A node has one source of each kind. Two objects of one namespace and name, of two sources, have
- * nothing in common, and a pod sees only the objects of its own source. */
+ * A node has one source of each kind. Two objects with the same namespace and name, but from two
+ * sources, are unrelated, and a pod sees only the objects of its own source. */
 
 #include <stdbool.h>
 
 typedef enum ObjectSource {
-        OBJECT_SOURCE_NONE,      /* not known: it sees no object, and no pod sees it */
+        OBJECT_SOURCE_NONE,      /* unknown: it sees no objects, and no pod sees it */
         OBJECT_SOURCE_FILE,      /* root: the files of the manifest directory */
         OBJECT_SOURCE_URL,       /* the server of staticPodURL */
         OBJECT_SOURCE_INDEX,     /* the holder of the index's key */
@@ -20,9 +20,10 @@ typedef enum ObjectSource {
  * NULL for OBJECT_SOURCE_NONE. */
 extern const char *const object_source_names[N_OBJECT_SOURCES];
 
-/* Both are from the same source, which is known. */
+/* Whether both are from the same source, which is known. */
 bool object_sources_match(ObjectSource a, ObjectSource b);
 
-/* Labels, affinity and names of pods of 'other' count for pods of 'by': the same source, or one
- * with higher rank. A file is the machine's administrator's; users of a cluster have the least. */
+/* Whether labels, affinity and names of pods of 'other' are considered for pods of 'by': if the
+ * source is the same, or has a higher rank. A file has the highest rank, because it belongs to the
+ * machine's administrator; users of a cluster have the lowest. */
 bool object_source_heeds(ObjectSource by, ObjectSource other);

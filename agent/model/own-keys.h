@@ -2,9 +2,9 @@
 #pragma once
 
 /* Mainstay's own labels and annotations, "mainstay.dev/…". Anybody who may create a pod at an API
- * server may write any of them, so each counts only on objects of the sources that its row in the
- * table names. No other file has such a key (tests/lint/calls.py): values are read by the
- * functions below in JSON, and by own-values.h in objects. mainstay-pods(7) has the table, too. */
+ * server can write any of them, so each one is used only on objects of the sources in its table
+ * row. No other file contains such a key (tests/lint/calls.py): values are read by the functions
+ * below from JSON, and by own-values.h from objects. mainstay-pods(7) contains the table, too. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,13 +16,13 @@ typedef enum OwnKey {
         OWN_KEY_CRITICAL,
         OWN_KEY_JOURNAL_LOGS,
         OWN_KEY_PROGRESS_DEADLINE,
-        OWN_KEY_ENCRYPTED_KEYS, /* of a Secret of a manifest */
-        OWN_KEY_ENCRYPTED_FOR,  /* likewise; for display: names of recipients */
+        OWN_KEY_ENCRYPTED_KEYS, /* in a Secret of a manifest */
+        OWN_KEY_ENCRYPTED_FOR,  /* likewise; for display: the names of the recipients */
         /* Written by the agent, in pods: */
-        OWN_KEY_COVERS, /* "<name>/<uid>" of the API server's pod that it has adopted */
+        OWN_KEY_COVERS, /* "<name>/<uid>" of the API server's pod that this pod has adopted */
         OWN_KEY_ROLLED_BACK,
-        OWN_KEY_SOURCE, /* for display, also of other objects */
-        /* Written by the agent, in the Node: */
+        OWN_KEY_SOURCE, /* for display, also in other objects */
+        /* Written by the agent, in the Node object: */
         OWN_KEY_NODE_LABELS,
         OWN_KEY_NODE_TAINTS,
         OWN_KEY_API_SERVER,
@@ -36,9 +36,10 @@ typedef enum OwnKey {
 
 typedef struct OwnKeyInfo {
         const char *name;
-        bool of_any_pod;   /* it counts on all pods, not only on those of manifests */
-        bool may_be_label; /* or an annotation */
-        bool is_agents;    /* a value that a source writes there is removed */
+        bool of_any_pod;   /* it is used on all pods, not only on those of manifests */
+        bool may_be_label; /* as an alternative to an annotation */
+        bool is_agents;    /* only the agent may write it: a value that a source has written is
+                            * removed */
 } OwnKeyInfo;
 
 extern const OwnKeyInfo own_keys[N_OWN_KEYS];
@@ -46,17 +47,17 @@ extern const OwnKeyInfo own_keys[N_OWN_KEYS];
 /* "mainstay.dev/…" */
 const char *own_key_name(OwnKey key);
 
-/* The key is one that only the agent writes. */
+/* Whether only the agent writes this key. */
 bool own_key_is_agents(const char *key);
 
-/* In a pod that the agent has printed: the value, borrowed; NULL: there is none that counts. */
+/* The value in a pod that the agent has printed, borrowed; NULL: there is none that is used. */
 const char *own_pod_json_value(const json_t *pod, OwnKey key);
 bool own_pod_json_is_true(const json_t *pod, OwnKey key);
 
-/* The annotations of such a pod that count, in a new object; NULL: out of memory. */
+/* The annotations of such a pod that are used, in a new object; NULL: out of memory. */
 json_t *own_pod_json_annotations(const json_t *pod);
 
-/* In any object of another kind, and for values that the agent itself writes. */
+/* The value in an object of any other kind, or a value that the agent itself writes. */
 const char *own_json_value(const json_t *object, OwnKey key);
 
 /* Takes the value. 0, or -1 if memory is exhausted. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* core/v1 PersistentVolumeClaim and PersistentVolume, as far as a node needs them: the volume to
- * which a claim is bound, and its place on the node; and the objects of its CSI driver. Only an API
- * server has them. */
+ * which a claim is bound, and where it is on the node; and the objects of its CSI driver. They come
+ * only from an API server. */
 
 #include "agent/model/pod.h"
 
@@ -30,7 +30,7 @@ typedef struct VolumeClaimSpec {
         VolumeClaimResources resources;
 } VolumeClaimSpec;
 
-/* How far an expansion is: "NodeResizePending". */
+/* The progress of an expansion: "NodeResizePending". */
 typedef struct VolumeResizeStatus {
         char *storage; /* NULL: there is none */
 } VolumeResizeStatus;
@@ -49,12 +49,12 @@ typedef struct VolumeClaim {
 
 bool volume_claim_is_bound(const VolumeClaim *claim);
 
-/* A directory of one node. */
+/* A directory on one node. */
 typedef struct LocalVolumeSource {
         char *path;
 } LocalVolumeSource;
 
-/* The claim that a volume is bound to. */
+/* The claim to which a volume is bound. */
 typedef struct ClaimReference {
         char *namespace;
         char *name;
@@ -65,7 +65,7 @@ typedef struct VolumeNodeAffinity {
         NodeSelector *required; /* or NULL */
 } VolumeNodeAffinity;
 
-/* An object of any namespace. */
+/* A Secret in any namespace. */
 typedef struct SecretReference {
         char *name;
         char *namespace;
@@ -92,14 +92,14 @@ typedef enum FsGroupPolicy {
 
 /* storage.k8s.io/v1 CSIDriver. */
 typedef struct CsiDriverObject {
-        OptionalBool attach_required; /* unset: it is */
+        OptionalBool attach_required; /* unset: true */
         bool pod_info_on_mount;
         char **lifecycle_modes; /* NULL: only Persistent */
         FsGroupPolicy fs_group_policy;
         bool requires_republish;
         LIST_OF(TokenProjection) token_requests; /* without paths */
         bool has_tokens_in_secrets;
-        bool has_selinux_mount; /* its volumes can be mounted with a context */
+        bool has_selinux_mount; /* its volumes can be mounted with an SELinux context */
 } CsiDriverObject;
 
 /* storage.k8s.io/v1 VolumeAttachment. */
@@ -111,7 +111,7 @@ typedef struct VolumeAttachment {
 /* attachRequired; true if it is not set. */
 bool csi_driver_must_attach(const CsiDriverObject *driver);
 
-/* At most one source is not NULL; none: it is of another kind. */
+/* At most one source is not NULL; if all are NULL, it is of another kind. */
 typedef struct PersistentVolume {
         HostPathVolumeSource *host_path;
         LocalVolumeSource *local;

@@ -15,7 +15,7 @@ typedef enum SelectorOperator {
         SELECTOR_DOES_NOT_EXIST,
         SELECTOR_GT,
         SELECTOR_LT,
-        SELECTOR_OTHER, /* of a newer API server: matches nothing */
+        SELECTOR_OTHER, /* from a newer API server: matches nothing */
         N_SELECTOR_OPERATORS,
 } SelectorOperator;
 
@@ -25,19 +25,20 @@ typedef enum TaintEffect {
         TAINT_PREFER_NO_SCHEDULE,
         TAINT_NO_EXECUTE,
         N_TAINT_EFFECTS,
-        TAINT_EFFECT_OTHER = N_TAINT_EFFECTS, /* in a toleration of a newer API server: none */
+        TAINT_EFFECT_OTHER = N_TAINT_EFFECTS, /* in a toleration from a newer API server: no
+                                               * effect */
 } TaintEffect;
 
 typedef enum TolerationOperator {
         TOLERATION_OPERATOR_UNSET, /* Equal */
         TOLERATION_EXISTS,
         TOLERATION_EQUAL,
-        TOLERATION_OTHER, /* of a newer API server: tolerates nothing */
+        TOLERATION_OTHER, /* from a newer API server: tolerates nothing */
         N_TOLERATION_OPERATORS,
 } TolerationOperator;
 
 extern const char *const selector_operator_names[N_SELECTOR_OPERATORS];
-extern const char *const taint_effect_names[N_TAINT_EFFECTS + 1]; /* of tolerations, too */
+extern const char *const taint_effect_names[N_TAINT_EFFECTS + 1]; /* for tolerations, too */
 extern const char *const toleration_operator_names[N_TOLERATION_OPERATORS];
 
 typedef struct SelectorRequirement {
@@ -48,13 +49,13 @@ typedef struct SelectorRequirement {
 
 typedef LIST_OF(SelectorRequirement) SelectorRequirements;
 
-/* All requirements must match; without any, everything matches. */
+/* All requirements must match; an empty selector matches everything. */
 typedef struct LabelSelector {
         StringMap match_labels;
         SelectorRequirements match_expressions;
 } LabelSelector;
 
-/* All requirements must match; without any, nothing matches. */
+/* All requirements must match; an empty term matches nothing. */
 typedef struct NodeSelectorTerm {
         SelectorRequirements match_expressions; /* labels */
         SelectorRequirements match_fields;      /* "metadata.name" */
@@ -77,7 +78,7 @@ typedef struct NodeAffinity {
 
 typedef struct PodAffinityTerm {
         LabelSelector *label_selector; /* NULL: matches no pod */
-        char **namespaces; /* with no selector either: the namespace of the pod itself */
+        char **namespaces; /* if there is no selector either: the namespace of the pod itself */
         char *topology_key;
         LabelSelector *namespace_selector;
         char **match_label_keys;
@@ -89,7 +90,7 @@ typedef struct WeightedPodAffinityTerm {
         PodAffinityTerm term;
 } WeightedPodAffinityTerm;
 
-/* Pod affinity and pod anti-affinity have one form. */
+/* Pod affinity and pod anti-affinity have the same structure. */
 typedef struct PodAffinity {
         LIST_OF(PodAffinityTerm) required;
         LIST_OF(WeightedPodAffinityTerm) preferred;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The status of a pod as JSON, as a part of the output of model/pod-json.c. Others take
+/* The status of a pod as JSON, as a part of the output of model/pod-json.c. Other modules use
  * pod_status_to_json_tree() of model/json-tree.h. */
 
 #include "agent/model/json-writer.h"

@@ -17,7 +17,7 @@ typedef struct PodSummary {
         const char *node;
         const char *nominated_node;
         char readiness_gates[32];
-        const char *source; /* not in kubectl: the source */
+        const char *source; /* not in kubectl: the pod's source */
 } PodSummary;
 
 /* Fills it from a v1.Pod, for the time 'now_usec' (realtime). Missing values are "<none>" or

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Pod of core/v1: plain data, defaulted and validated by manifest/, read by all modules.
+/* The Pod of core/v1: plain data, with defaults applied and validated by manifest/, read by all
+ * modules.
  *
  * Members are named as in the API, in snake case. Every struct here has a Schema (model/schema.h):
  * a table of its fields by which it is read, written, compared and freed. A zeroed struct is an
@@ -19,7 +20,8 @@ typedef enum RestartPolicy {
         RESTART_POLICY_ALWAYS,
         RESTART_POLICY_ON_FAILURE,
         RESTART_POLICY_NEVER,
-        RESTART_POLICY_OTHER, /* of a container, from a newer API server: the pod's */
+        RESTART_POLICY_OTHER, /* of a container, from a newer API server: the pod's policy
+                               * applies */
         N_RESTART_POLICIES,
 } RestartPolicy;
 
@@ -40,17 +42,18 @@ typedef enum HostPathType {
         HOST_PATH_SOCKET,
         HOST_PATH_CHAR_DEVICE,
         HOST_PATH_BLOCK_DEVICE,
-        HOST_PATH_OTHER, /* of a newer API server: the volume cannot be made */
+        HOST_PATH_OTHER, /* from a newer API server: the volume cannot be created */
         N_HOST_PATH_TYPES,
 } HostPathType;
 
 typedef enum Medium {
         MEDIUM_UNSET, /* "": the node's disk */
         MEDIUM_MEMORY,
-        MEDIUM_HUGE_PAGES, /* of the one page size that the pod's containers request */
+        MEDIUM_HUGE_PAGES, /* huge pages of the only page size that the pod's containers request */
         MEDIUM_HUGE_PAGES_1GI,
         MEDIUM_HUGE_PAGES_2MI,
-        MEDIUM_OTHER, /* of an API server, which does not check it: the volume cannot be created */
+        MEDIUM_OTHER, /* from an API server, which does not check it: the volume cannot be
+                       * created */
         N_MEDIA,
 } Medium;
 
@@ -58,7 +61,7 @@ typedef enum OsName {
         OS_UNSET,
         OS_LINUX,
         OS_WINDOWS,
-        OS_OTHER, /* of a newer API server: the pod is rejected, as for Windows */
+        OS_OTHER, /* from a newer API server: the pod is rejected, like one for Windows */
         N_OS_NAMES,
 } OsName;
 
@@ -84,7 +87,7 @@ typedef enum MountPropagation {
         MOUNT_PROPAGATION_NONE,
         MOUNT_PROPAGATION_HOST_TO_CONTAINER,
         MOUNT_PROPAGATION_BIDIRECTIONAL,
-        MOUNT_PROPAGATION_OTHER, /* of a newer API server: the container cannot be made */
+        MOUNT_PROPAGATION_OTHER, /* from a newer API server: the container cannot be created */
         N_MOUNT_PROPAGATIONS,
 } MountPropagation;
 
@@ -104,7 +107,7 @@ typedef enum TerminationMessagePolicy {
         N_TERMINATION_MESSAGE_POLICIES,
 } TerminationMessagePolicy;
 
-/* The action when a restart rule matches the exit of its container. */
+/* The action when a restart rule matches the exit code of its container. */
 typedef enum RestartAction {
         RESTART_ACTION_UNSET,
         RESTART_ACTION_RESTART,
@@ -159,7 +162,7 @@ typedef struct ObjectFieldSelector {
 typedef struct ResourceFieldSelector {
         char *container_name; /* NULL: the container itself */
         char *resource;
-        Quantity divisor; /* unset or 0: 1 */
+        Quantity divisor; /* unset or 0 means 1 */
 } ResourceFieldSelector;
 
 /* One key of a ConfigMap or Secret in the pod's namespace. */
@@ -172,7 +175,7 @@ typedef struct KeySelector {
 /* One variable of a file that a container of the pod has written into an emptyDir. */
 typedef struct FileKeySelector {
         char *volume_name;
-        char *path; /* in the volume */
+        char *path; /* path in the volume */
         char *key;
         bool optional;
 } FileKeySelector;
@@ -226,10 +229,10 @@ typedef struct VolumeMount {
         char *mount_path;
         char *sub_path;
         MountPropagation mount_propagation;
-        char *sub_path_expr; /* $(NAME) in it is replaced */
+        char *sub_path_expr; /* references to $(NAME) are expanded */
 } VolumeMount;
 
-/* A resource that a device plugin provides, or the node's list of devices: "example.com/gpu". */
+/* A resource provided by a device plugin or by the node's list of devices: "example.com/gpu". */
 typedef struct ExtendedResource {
         char *name;
         Quantity amount; /* whole */
@@ -237,11 +240,11 @@ typedef struct ExtendedResource {
 
 typedef struct ResourceList {
         Quantity cpu;
-        Quantity ephemeral_storage; /* writable layer and logs */
+        Quantity ephemeral_storage; /* for writable layer and logs */
         Quantity huge_pages_1gi;
         Quantity huge_pages_2mi;
         Quantity memory;
-        LIST_OF(ExtendedResource) extended; /* sorted by name; only of containers */
+        LIST_OF(ExtendedResource) extended; /* sorted by name; only in containers */
 } ResourceList;
 
 typedef struct ResourceRequirements {
@@ -256,7 +259,7 @@ typedef struct RestartRuleExitCodes {
 
 typedef struct RestartRule {
         RestartAction action;
-        RestartRuleExitCodes *exit_codes; /* never NULL once it is validated */
+        RestartRuleExitCodes *exit_codes; /* never NULL after validation */
 } RestartRule;
 
 /* Whether a change of the resource restarts the container (in-place resize). */
@@ -276,11 +279,11 @@ typedef struct Container {
         LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
-        LIST_OF(ResizePolicy) resize_policy; /* a resource without an entry needs no restart */
+        LIST_OF(ResizePolicy) resize_policy; /* resources without an entry need no restart */
         RestartPolicy
                 restart_policy; /* unset: the pod's; Always makes an init container a sidecar */
         LIST_OF(RestartRule)
-        restart_policy_rules; /* the first that matches overrides the restart policy */
+        restart_policy_rules; /* the first rule that matches overrides the restart policy */
         LIST_OF(VolumeMount) volume_mounts;
         Probe *liveness_probe;
         Probe *readiness_probe;
@@ -290,11 +293,11 @@ typedef struct Container {
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
         LIST_OF(VolumeDevice) volume_devices; /* only in pods of an API server */
-        bool has_stdin;                       /* stdin: open until a client attaches */
+        bool has_stdin;                       /* stdin: stays open until a client attaches */
         bool stdin_once; /* closed when the first attached client disconnects */
         bool tty;
-        char *target_container_name; /* of an ephemeral container: the container whose PID namespace
-                                        it joins; NULL: it has its own */
+        char *target_container_name; /* only in an ephemeral container: the container whose PID
+                                        namespace it joins; NULL: it has its own */
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -315,7 +318,7 @@ typedef struct KeyToPath {
 } KeyToPath;
 
 /* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which has no mode
- * of its own. Without items: every key. */
+ * of its own. Without items, all keys. */
 typedef struct ObjectVolumeSource {
         char *name;
         LIST_OF(KeyToPath) items;
@@ -333,7 +336,7 @@ typedef struct DownwardAPIVolumeFile {
 
 typedef struct DownwardAPIVolumeSource {
         LIST_OF(DownwardAPIVolumeFile) items;
-        OptionalInt default_mode; /* of a volume; a projection has none */
+        OptionalInt default_mode; /* of a volume; projections have none */
 } DownwardAPIVolumeSource;
 
 /* A service account token as a file. */
@@ -348,7 +351,7 @@ typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
-        TokenProjection *service_account_token; /* these only in pods of an API server */
+        TokenProjection *service_account_token; /* the following only in pods of an API server */
         bool cluster_trust_bundle;
         bool pod_certificate;
 } VolumeProjection;
@@ -364,7 +367,7 @@ typedef struct ImageVolumeSource {
         PullPolicy pull_policy;
 } ImageVolumeSource;
 
-/* A claim of the pod's namespace, which the API server has bound to a PersistentVolume. */
+/* A claim in the pod's namespace, which the API server has bound to a PersistentVolume. */
 typedef struct ClaimVolumeSource {
         char *claim_name;
         bool read_only;
@@ -376,7 +379,7 @@ typedef struct NfsVolumeSource {
         bool read_only;
 } NfsVolumeSource;
 
-/* An object of the pod's namespace. */
+/* An object in the pod's namespace. */
 typedef struct LocalObjectReference {
         char *name;
 } LocalObjectReference;
@@ -390,7 +393,8 @@ typedef struct CsiVolumeSource {
         LocalObjectReference *publish_secret; /* or NULL */
 } CsiVolumeSource;
 
-/* Kinds of volume that this node cannot mount: a pod that an API server has bound here waits. */
+/* Kinds of volume that this node cannot mount: a pod that an API server has bound here waits if it
+ * has one. */
 typedef struct UnmountableVolume {
         bool gce_persistent_disk;
         bool aws_elastic_block_store;
@@ -413,11 +417,11 @@ typedef struct UnmountableVolume {
         bool storageos;
 } UnmountableVolume;
 
-/* Exactly one source is not NULL, or set. */
+/* Exactly one source is not NULL or set. */
 typedef struct Volume {
         char *name;
         ClaimVolumeSource *persistent_volume_claim; /* only in pods of an API server */
-        bool ephemeral;                             /* likewise: a claim is made for the pod */
+        bool ephemeral;                             /* likewise: a claim is created for the pod */
         NfsVolumeSource *nfs;
         CsiVolumeSource *csi;
         UnmountableVolume unmountable;
@@ -457,7 +461,7 @@ typedef struct ReadinessGate {
 } ReadinessGate;
 
 typedef struct PodSpec {
-        LIST_OF(Container) init_containers; /* in the order in which they run */
+        LIST_OF(Container) init_containers; /* in the order of execution */
         LIST_OF(Container) containers;
         LIST_OF(Container) ephemeral_containers; /* added while the pod runs, never removed */
         LIST_OF(Volume) volumes;
@@ -467,14 +471,14 @@ typedef struct PodSpec {
         DnsPolicy dns_policy;
         StringMap node_selector;
         char *service_account_name;
-        OptionalBool automount_token; /* informational: admission acts on it */
+        OptionalBool automount_token; /* informational: admission handles it */
         char *node_name;
         OptionalBool enable_service_links; /* absent: true */
         bool host_network;
         char *hostname;
         char *subdomain;
         Affinity *affinity;
-        char *scheduler_name; /* informational; a node does not schedule */
+        char *scheduler_name; /* informational: a node does not schedule */
         TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
         LIST_OF(LocalObjectReference) image_pull_secrets;
@@ -487,16 +491,16 @@ typedef struct PodSpec {
         OptionalBool host_users; /* absent: true */
         PodSecurityContext security_context;
         char *priority_class_name;
-        OptionalInt priority;           /* defaulted from the class */
-        ResourceRequirements resources; /* of all containers together */
+        OptionalInt priority;           /* defaulted from the priority class */
+        ResourceRequirements resources; /* for all containers together */
         char *runtime_class_name;
-        ResourceList overhead; /* of the sandbox, from its runtime class */
+        ResourceList overhead; /* overhead of the sandbox, from its runtime class */
         LIST_OF(ReadinessGate) readiness_gates;
-        bool has_resource_claims; /* devices: only in pods of an API server */
+        bool has_resource_claims; /* resource claims: only in pods of an API server */
         char *hostname_override;  /* NULL or "": none */
 } PodSpec;
 
-/* The owner of an object. Not accepted from a file; pods that a DaemonSet creates have one. */
+/* The owner of an object. Not accepted from a file; pods created for a DaemonSet have one. */
 typedef struct OwnerReference {
         char *api_version;
         char *kind;
@@ -507,13 +511,13 @@ typedef struct OwnerReference {
 } OwnerReference;
 
 typedef struct ObjectMeta {
-        char *name;      /* of a file's pod with the node name appended: "web-node1" */
+        char *name;      /* for a pod of a file with the node name appended: "web-node1" */
         char *namespace; /* never NULL after defaulting */
-        char *uid;       /* 32 hex digits; of an API server's pod, a UUID */
+        char *uid;       /* 32 hex digits; for a pod of an API server, a UUID */
         StringMap labels;
         StringMap annotations;
         LIST_OF(OwnerReference) owner_references;
-        ObjectSource source; /* who wrote it: never read from its text */
+        ObjectSource source; /* who wrote it; never read from the object's text */
 } ObjectMeta;
 
 typedef struct Pod {
@@ -526,66 +530,67 @@ int pod_copy(const Pod *pod, Pod **ret);
 Pod *pod_free(Pod *pod);
 DEFINE_CLEANUP(Pod *, pod_free)
 
-/* True if both specs have equal meaning; labels and annotations are not compared. */
+/* Whether both specs have the same meaning; labels and annotations are not compared. */
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 
 /* The priority of a system class; 0 for other names. */
 int64_t system_priority_class_value(const char *class_name);
 
-/* The volume of that name, or NULL. */
+/* The volume with that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
-/* The pod has its own user namespace: hostUsers is false. */
+/* Whether the pod has its own user namespace: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
 
 /* The kubelet's config source of the pod: "file"; "http" if it was fetched; or "api" for a pod that
- * an API server has bound to this node. Pods that this node makes of DaemonSets of an API
- * server have none. Only the agent writes it, see pod_set_source(). */
+ * an API server has bound to this node. Pods that this node creates for DaemonSets of an API server
+ * do not have it. Only the agent writes it, see pod_set_source(). */
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
-/* It comes from a manifest, a file or a fetched one, or belongs to a DaemonSet of a manifest. */
+/* Whether it comes from a manifest, fetched or not, or belongs to a DaemonSet of a manifest. */
 bool pod_is_of_manifest(const Pod *pod);
 
-/* Its priority is that of system-cluster-critical or more. */
+/* Whether its priority is at least that of system-cluster-critical. */
 bool pod_is_critical(const PodSpec *spec);
 
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
-/* That owner, if it is a DaemonSet of apps/v1; or NULL. */
+/* This owner, if it is a DaemonSet of apps/v1; or NULL. */
 const OwnerReference *object_controlling_daemonset(const ObjectMeta *metadata);
 
-/* Both have the same controller: source, UID, kind, API group and namespace. A user may write any
- * owner reference, but only into objects of the user's own namespaces. */
+/* Whether both have the same controller: source, UID, kind, API group and namespace. A user can
+ * write any owner reference, but only into objects in the user's own namespaces. */
 bool objects_have_same_controller(const ObjectMeta *a, const ObjectMeta *b);
 
 /* Sets the UID of a pod from a file: a hash of node name, namespace, name, spec and the annotations
- * that name CDI devices. Labels and other annotations are left out, because they can change without
+ * that name CDI devices. Labels and other annotations are excluded, because they can change without
  * a restart. 0 or -ENOMEM. */
 int pod_set_uid(Pod *pod);
 
-/* Sets the kubelet's annotation by which others see that a static pod has been edited: a hash of
- * node name, namespace, name, spec, labels and annotations. 0 or -ENOMEM. */
+/* Sets the kubelet's annotation that shows whether a static pod has been edited: a hash of node
+ * name, namespace, name, spec, labels and annotations. 0 or -ENOMEM. */
 int pod_set_config_hash(Pod *pod);
 extern const char config_hash_annotation[];
 
-/* The length of the name without the "-<node>" that the name of a static pod ends in, which its
- * file does not have. */
+/* The length of the pod's name without "-<node>", which is appended to the name of a static pod and
+ * is not in its file. */
 size_t pod_plain_name_length(const Pod *pod);
 
-/* Annotations that the agent sets itself. */
+/* Whether the agent itself sets this annotation. */
 bool is_agent_annotation(const char *key);
 
-/* How many kinds of volume it is; one, in a valid pod. */
+/* The number of volume sources that are set; exactly one in a valid pod. */
 size_t volume_count_sources(const Volume *volume);
 
-/* "iscsi": the kind of a volume that no node agent without plugins can mount; NULL: another. */
+/* "iscsi": the kind of a volume that no node agent can mount without plugins; NULL: another
+ * kind. */
 const char *volume_unmountable_kind(const Volume *volume);
 
-/* The claim of a volume: "data", or that which was made for the pod, "web-data"; NULL: the volume
- * is of another kind, or out of memory. The caller frees it. */
+/* The claim of a volume: "data", or the claim created for the pod, "web-data"; NULL: the volume is
+ * of another kind, or out of memory. The caller frees it. */
 char *volume_claim_name(const Pod *pod, const Volume *volume);
 
-/* True for volumes whose files the agent writes, and which are read-only in containers. */
+/* Whether the agent writes the files of the volume, which is read-only in containers. */
 bool volume_is_data(const Volume *volume);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A counter of the results of one probe, since the agent started. Strings are borrowed. */
+/* A counter of the results of one probe since the agent started. Strings are borrowed. */
 
 #include <stdint.h>
 

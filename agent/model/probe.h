@@ -9,7 +9,7 @@ typedef enum UriScheme {
         URI_SCHEME_UNSET,
         URI_SCHEME_HTTP,
         URI_SCHEME_HTTPS,
-        URI_SCHEME_OTHER, /* of a newer API server: the request fails */
+        URI_SCHEME_OTHER, /* from a newer API server: the request fails */
         N_URI_SCHEMES,
 } UriScheme;
 
@@ -26,7 +26,7 @@ typedef struct ExecAction {
 
 typedef struct HttpGetAction {
         char *path;       /* never NULL after defaulting; may include a query */
-        IntOrString port; /* the text is the name of one of the container's ports */
+        IntOrString port; /* a text is the name of one of the container's ports */
         char *host;       /* NULL: the pod's address */
         UriScheme scheme;
         LIST_OF(HttpHeader) http_headers;

@@ -15,7 +15,7 @@ typedef enum QosClass {
 
 extern const char *const qos_class_names[N_QOS_CLASSES];
 
-/* The pod has requests or limits at pod level. */
+/* Whether the pod has requests or limits at pod level. */
 bool pod_has_resources(const PodSpec *spec);
 
 /* Kubernetes' rule: Guaranteed if every container has CPU and memory limits and requests equal to

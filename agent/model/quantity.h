@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* resource.Quantity: "500m", "1.5Gi", "1e3". Parsed, brought into Kubernetes' canonical form, and
- * computed as numbers that are rounded up and never overflow. */
+/* resource.Quantity: "500m", "1.5Gi", "1e3". Parsed, converted to Kubernetes' canonical form, and
+ * used in computations as numbers that are rounded up and never overflow. */
 
 #include "common/error.h"
 
@@ -30,8 +30,8 @@ enum {
         QUANTITY_SIZE = 32
 };
 
-/* A number in its largest whole unit, as Kubernetes prints sums: bytes as "100Mi", counts as "32k".
- * Return the buffer. */
+/* Formats a number in its largest whole unit, like Kubernetes does for sums: bytes as "100Mi",
+ * counts as "32k". Returns the buffer. */
 char *quantity_print_bytes(char buffer[QUANTITY_SIZE], int64_t bytes);
 char *quantity_print_count(char buffer[QUANTITY_SIZE], int64_t count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The attributes of a request for the API server's authorization: a verb and one or two
- * subresources of the node, like in the kubelet. Pure. */
+/* The attributes of a request that the API server authorizes: a verb and one or two subresources of
+ * the node, like in the kubelet. Pure. */
 
 #include "common/macros.h"
 
@@ -11,14 +11,14 @@ enum {
 };
 
 typedef struct RequestAttributes {
-        const char *verb;                           /* "" for a method without one */
-        const char *subresources[SUBRESOURCES_MAX]; /* one that is granted suffices */
+        const char *verb;                           /* "" for a method without a verb */
+        const char *subresources[SUBRESOURCES_MAX]; /* permission for one of them suffices */
         size_t n_subresources;
 } RequestAttributes;
 
-/* An upgrade to a session requires "create", regardless of its method: a WebSocket is a GET, and
- * the permission to get a node's proxy must not permit commands. Paths with their own subresource
- * are never upgraded. */
+/* An upgrade to a session requires "create", regardless of its method: a WebSocket handshake is a
+ * GET, and permission to get a node's proxy must not permit commands. Paths with their own
+ * subresource are never upgraded. */
 RequestAttributes request_attributes(const char *method, const char *path, bool is_upgrade);
 
 /* "Forbidden (user=…, verb=…, resource=nodes, subresource(s)=[…])"; the caller frees it. NULL: out

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Results of reviews by the API server, for a while. The keys are hashed, so that no token is kept.
- * The number is limited: a new result replaces an old one. Pure: time is an argument. */
+/* Caches results of reviews by the API server. The keys are hashed, so that no token is stored. The
+ * number is limited: a new result replaces an old one. Pure: time is an argument. */
 
 #include "common/macros.h"
 
@@ -21,9 +21,9 @@ DEFINE_CLEANUP(ReviewCache *, review_cache_free)
 /* Forgets all. */
 void review_cache_clear(ReviewCache *cache);
 
-/* The value, or NULL. It is the cache's, until the next change. */
+/* The value, or NULL. The cache owns it; valid until the next change. */
 const void *review_cache_find(const ReviewCache *cache, const char *key, uint64_t now);
 
-/* Keeps the value, which is owned from the call on, until 'expires'. */
+/* Stores the value, which is consumed, until 'expires'. */
 void review_cache_put(ReviewCache *cache, const char *key, void *value_consume, uint64_t now,
                       uint64_t expires);

@@ -11,7 +11,7 @@ typedef enum ProfileType {
         PROFILE_RUNTIME_DEFAULT,
         PROFILE_UNCONFINED,
         PROFILE_LOCALHOST,
-        PROFILE_OTHER, /* of a newer API server: the container cannot be made */
+        PROFILE_OTHER, /* from a newer API server: the container cannot be created */
         N_PROFILE_TYPES,
 } ProfileType;
 
@@ -24,14 +24,14 @@ typedef enum ProcMount {
 
 typedef enum SupplementalGroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
-        GROUPS_POLICY_MERGE, /* adds the groups that the image gives the user */
+        GROUPS_POLICY_MERGE, /* adds the groups that the user has in the image */
         GROUPS_POLICY_STRICT,
-        GROUPS_POLICY_OTHER, /* of a newer API server: the sandbox cannot be made */
+        GROUPS_POLICY_OTHER, /* from a newer API server: the sandbox cannot be created */
         N_GROUPS_POLICIES,
 } SupplementalGroupsPolicy;
 
-/* fsGroupChangePolicy: of claims; OnRootMismatch leaves a volume alone whose top directory has the
- * group. emptyDirs start empty. */
+/* fsGroupChangePolicy: for claims; OnRootMismatch does not change a volume whose top directory
+ * already has the group. emptyDirs start empty. */
 typedef enum FsGroupChangePolicy {
         FS_GROUP_CHANGE_UNSET,
         FS_GROUP_CHANGE_ON_ROOT_MISMATCH,
@@ -39,8 +39,8 @@ typedef enum FsGroupChangePolicy {
         N_FS_GROUP_CHANGE_POLICIES,
 } FsGroupChangePolicy;
 
-/* Without effect on the volumes supported here: "MountOption" applies to CSI drivers that support
- * it; all others are relabelled recursively either way. */
+/* Has no effect on the volumes supported here: "MountOption" applies to CSI drivers that support
+ * it; all others are relabelled recursively in both cases. */
 typedef enum SeLinuxChangePolicy {
         SE_LINUX_CHANGE_UNSET,
         SE_LINUX_CHANGE_MOUNT_OPTION,
@@ -78,8 +78,8 @@ typedef struct Sysctl {
         char *value;
 } Sysctl;
 
-/* WindowsSecurityContextOptions: without effect here, but an API server admits no pod with
- * hostProcess into many namespaces. */
+/* WindowsSecurityContextOptions: no effect here, but many namespaces of an API server do not admit
+ * pods with hostProcess. */
 typedef struct WindowsOptions {
         bool host_process;
 } WindowsOptions;

@@ -25,10 +25,11 @@ void service_done(Service *service);
 /* Appends REDIS_SERVICE_HOST=… and the other variables of Docker links. 0 or -ENOMEM. */
 int service_add_variables(const Service *service, char ***env);
 
-/* How modules get the variables of a pod; the wiring plugs in the module that watches services. */
+/* How modules get the service variables of a pod; the wiring connects the module that watches
+ * services. */
 typedef struct ServiceLookup {
-        /* Appends NAME=value for all services that the pod may see. 0; -EAGAIN with a message while
-         * they are not known; -ENOMEM. */
+        /* Appends NAME=value for all services that the pod may see. 0; -EAGAIN with a message if
+         * they are not known yet; -ENOMEM. */
         int (*add_variables)(const Pod *pod, char ***env, Error *reterr, void *userdata);
         void *userdata;
 } ServiceLookup;

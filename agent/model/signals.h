@@ -5,8 +5,8 @@
 
 #include "common/error.h"
 
-/* Parses "SIGTERM", "TERM", "SIGRTMIN+3", "SIGRTMAX-1" or a number, as images and pods write them.
- * 0: not a signal. */
+/* Parses "SIGTERM", "TERM", "SIGRTMIN+3", "SIGRTMAX-1" or a number, as used in images and pods. 0:
+ * not a signal. */
 int signal_from_name(const char *text);
 
 /* "SIGTERM", "SIGRTMIN+3"; "SIG<number>" for a number without a name. Returns the buffer. */
@@ -15,5 +15,5 @@ enum {
 };
 const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]);
 
-/* A signal of Kubernetes' list for Linux; a check of a Schema. */
+/* A signal in Kubernetes' list for Linux; a check for a Schema. */
 int check_stop_signal(const char *value, Error *reterr);

@@ -9,11 +9,13 @@
  *   SIGNER_CLIENT, with a descriptor: a connection of mainstay-api.
  * To the agent: the hash of the authorities in use, after each SIGNER_MATERIAL.
  *
- * From mainstay-api, each of which has one reply, that starts with SIGNER_DONE or, before a
- * message, SIGNER_FAILED: SIGNER_GET_MATERIAL: JSON, "certificate", "clientCA", and "error" if
- * newer ones are invalid. SIGNER_GET_NONCE: the random bytes of a ServerHello. SIGNER_SIGN: a
- * SignerRequest and its data. The signature. SIGNER_PROVE: a SignerProof and a handshake up to
- * its client's signature. A ticket. */
+ * From mainstay-api; each request has one reply, which starts with SIGNER_DONE, or with
+ * SIGNER_FAILED before a message:
+ *   SIGNER_GET_MATERIAL  JSON: "certificate", "clientCA", and "error" if newer ones are invalid
+ *   SIGNER_GET_NONCE     the random bytes of a ServerHello
+ *   SIGNER_SIGN          a SignerRequest and its data; the reply is the signature
+ *   SIGNER_PROVE         a SignerProof and a handshake up to its client's signature; the reply
+ *                        is a ticket */
 
 #include <stdint.h>
 
@@ -35,19 +37,20 @@ typedef enum SignerPacket {
 } SignerPacket;
 
 typedef enum SignedThing {
-        SIGNED_TLS13,      /* the hash of a handshake: its CertificateVerify is signed */
+        SIGNED_TLS13,      /* the hash of a handshake, which its CertificateVerify signs */
         SIGNED_TLS12_HASH, /* the hash of a ServerKeyExchange and its random bytes */
-        SIGNED_TLS12,      /* those themselves, for keys that sign no hashes */
+        SIGNED_TLS12,      /* the same, unhashed, for keys that do not sign hashes */
 } SignedThing;
 
-/* Both ends are the same program. */
+/* Both ends are instances of the same program. */
 typedef struct SignerRequest {
         uint32_t thing;       /* SignedThing */
         uint32_t algorithm;   /* gnutls_sign_algorithm_t */
-        char certificate[65]; /* the hash of its PEM: of that in use, or of the one before */
+        char certificate[65]; /* the hash of its PEM: of the certificate in use, or of the previous
+                               * one */
 } SignerRequest;
 
 typedef struct SignerProof {
         uint32_t is_tls13;
-        uint32_t hash; /* gnutls_digest_algorithm_t of TLS 1.3 */
+        uint32_t hash; /* for TLS 1.3: a gnutls_digest_algorithm_t */
 } SignerProof;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A property of a slice in systemd's D-Bus interface, systemd.resource-control(5). bundle/ computes
- * them, sandbox/ sends them to PID 1. All are 64 bit numbers. */
+/* A property of a slice in systemd's D-Bus interface, see systemd.resource-control(5). bundle/
+ * computes properties, sandbox/ sends them to PID 1. All are 64-bit numbers. */
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sysctls that a pod may set: names, the namespace that each belongs to, and which are safe. */
+/* Sysctls that a pod may set: their names, their namespaces, and which are safe. */
 
 #include "common/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The PriorityClasses that every Kubernetes has, and no manifest makes. */
+/* The PriorityClasses that exist in every Kubernetes cluster, and that no manifest can define. */
 
 #include <stdint.h>
 

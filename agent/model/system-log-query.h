@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A query of the logs of services of the node (kubelet: NodeLogQuery). */
+/* A query for the logs of the node's services (kubelet: NodeLogQuery). */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,9 +16,9 @@ enum {
 typedef struct SystemLogQuery {
         const char *units[LOG_QUERY_UNITS_MAX];
         unsigned n_units;
-        int64_t since_sec, until_sec; /* of the epoch; 0: no limit */
+        int64_t since_sec, until_sec; /* since the epoch; 0: no limit */
         int64_t tail_lines;           /* -1: all */
         const char *pattern;          /* NULL: all messages */
         bool has_boot;
-        int64_t boot; /* 0: the current one, -1: the one before */
+        int64_t boot; /* 0: the current boot, -1: the previous one */
 } SystemLogQuery;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The columns of each kind as the API server has them (meta.k8s.io Table), for `mainstay get` and
- * for kubectl on a lone node. Pure. */
+/* The columns of each kind as an API server returns them (meta.k8s.io Table), for `mainstay get`
+ * and for kubectl on a lone node. Pure. */
 
 #include <jansson.h>
 #include <stdint.h>
@@ -10,15 +10,15 @@
 typedef struct TableColumn {
         const char *name;
         const char *type;   /* "string", "integer" or "boolean" */
-        const char *format; /* "name" of the column with the object's name, else "" */
+        const char *format; /* "name" for the column with the object's name, else "" */
         int priority;       /* 0; 1: wide only */
         const char *description;
 } TableColumn;
 
 /* How objects of one kind are printed. */
 typedef struct TableKind {
-        const TableColumn *columns; /* the last one is without a name */
-        /* Appends a cell for each column, of the column's type. 'now_usec' is realtime. */
+        const TableColumn *columns; /* terminated by an entry without a name */
+        /* Appends a cell of the right type for each column. 'now_usec' is realtime. */
         void (*write_cells)(const json_t *object, uint64_t now_usec, json_t *cells);
 } TableKind;
 

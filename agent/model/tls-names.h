@@ -10,14 +10,15 @@
 
 typedef struct TlsCipherSuite {
         const char *name;         /* IANA: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256" */
-        const char *key_exchange; /* "ECDHE-RSA"; NULL: of TLS 1.3, or too weak to be offered */
+        const char *key_exchange; /* "ECDHE-RSA"; NULL: a TLS 1.3 suite, or too weak to be
+                                   * offered */
         const char *cipher, *mac; /* "AES-128-GCM", "AEAD" */
 } TlsCipherSuite;
 
-/* NULL: Go does not have it either. */
+/* NULL: Go does not support it either. */
 const TlsCipherSuite *tls_cipher_suite_find(const char *name);
 
-/* The group of one of Go's CurveIDs: "GROUP-X25519". NULL: GnuTLS does not have it. */
+/* The group for one of Go's CurveIDs: "GROUP-X25519". NULL: GnuTLS does not support it. */
 const char *tls_group_find(int64_t curve_id);
 
 /* field_check_t */

@@ -5,11 +5,11 @@
 
 #include "agent/model/resource.h"
 
-/* As Kubernetes computes it (PodRequests): that of the pod if it is set there, else of its
- * containers, with the overhead of its runtime class. CPU in thousandths, the others in bytes; -1
- * if it is unset. */
+/* As Kubernetes computes it (PodRequests): the pod-level request if it is set, otherwise that of
+ * its containers, plus the overhead of its runtime class. CPU in thousandths, the others in bytes;
+ * -1 if it is unset. */
 int64_t pod_total_request(const PodSpec *spec, ResourceType type);
 
-/* All of them as quantities, in a zeroed list that the caller ends with schema_done(). 0 or
+/* All total requests as quantities, in a zeroed list that the caller ends with schema_done(). 0 or
  * -ENOMEM. */
 int pod_total_resources(const PodSpec *spec, ResourceRequirements *ret);

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 typedef struct UsageSample {
-        const char *system;    /* "kubelet", "runtime", "pods": a system container; else NULL */
+        const char *system;    /* "kubelet", "runtime", "pods": a system container; otherwise
+                                * NULL */
         const char *namespace; /* NULL: of the node */
         const char *pod;
         const char *uid;
@@ -21,20 +22,20 @@ typedef struct UsageSample {
         const char *cgroup;
         uint64_t started_at; /* realtime; 0: unknown */
         CgroupStatistics statistics;
-        CgroupDetails details; /* only if they are requested */
+        CgroupDetails details; /* only if requested */
 
-        /* Those of a container, if they are requested and known, at that time (realtime); else
-         * NULL.
+        /* Process counts of a container, if they are requested and known, at that time (realtime);
+         * otherwise NULL.
          */
         const ProcessUsage *processes;
         uint64_t processes_at;
 
-        /* Those of the node, and of a pod with its own network. */
+        /* For the node, and for a pod with its own network. */
         const NetworkInterfaceUsage *interfaces;
         size_t n_interfaces;
 } UsageSample;
 
-/* A file system, by statvfs(3). */
+/* A file system, from statvfs(3). */
 typedef struct FilesystemUsage {
         uint64_t capacity, available, used; /* bytes */
         uint64_t inodes, inodes_free;
@@ -42,12 +43,12 @@ typedef struct FilesystemUsage {
 
 /* The capacity and the usage of the node as a whole. */
 typedef struct NodeStats {
-        FilesystemUsage filesystem;       /* of pods and containers */
-        FilesystemUsage image_filesystem; /* may be the same */
+        FilesystemUsage filesystem;       /* to which pods and containers write */
+        FilesystemUsage image_filesystem; /* may be the same one */
         uint64_t pids_max, pids;
 } NodeStats;
 
-/* The usage of a directory of a container or a pod on its file system. */
+/* The disk usage of a directory of a container or a pod. */
 typedef enum StorageKind {
         STORAGE_ROOTFS,    /* of a container: its writable layers */
         STORAGE_LOGS,      /* of a container */
@@ -57,9 +58,9 @@ typedef enum StorageKind {
 
 typedef struct StorageSample {
         StorageKind kind;
-        const char *name;                    /* of the volume; else NULL */
-        const char *claim, *claim_namespace; /* of the volume; NULL: it has none */
-        bool has_health, is_abnormal;        /* of the volume */
+        const char *name;                    /* name of the volume; otherwise NULL */
+        const char *claim, *claim_namespace; /* for a volume; NULL: it has no claim */
+        bool has_health, is_abnormal;        /* for a volume */
         bool is_measured; /* the following members are known, at 'taken_at' (realtime) */
         uint64_t used;    /* bytes */
         uint64_t inodes_used;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Basic types as Protocol Buffers. */
+/* Basic types as Protocol Buffers messages. */
 
 #include "agent/model/values.h"
 #include "common/protobuf.h"
 
-/* Of KeyValue: a map of strings is a list of them. */
+/* For KeyValue: a map of strings is a list of them. */
 extern const ProtobufMessage key_value_table;

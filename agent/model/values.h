@@ -21,7 +21,7 @@ typedef struct OptionalInt {
         int64_t value;
 } OptionalInt;
 
-/* A bool whose absence differs from false. */
+/* A bool that distinguishes between absent and false. */
 typedef struct OptionalBool {
         bool is_set;
         bool value;
@@ -29,7 +29,7 @@ typedef struct OptionalBool {
 
 typedef LIST_OF(int64_t) IntList;
 
-/* A number or a text such as "25%"; unset if both are. */
+/* A number or a text such as "25%"; unset if neither is set. */
 typedef struct IntOrString {
         OptionalInt number;
         char *text; /* NULL: the number */
@@ -48,7 +48,7 @@ const char *string_map_get(const StringMap *map, const char *key);
 /* Keeps a sorted map sorted; replaces an existing value. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
 
-/* Removes a key that may be there. */
+/* Removes a key, if it exists. */
 void string_map_remove(StringMap *map, const char *key);
 
 /* Frees the content of the map, and empties it. */
