@@ -9,6 +9,6 @@
  * devices[0].name: …". The caller frees the result with cdi_spec_free(). 0, -EINVAL, -ENOMEM. */
 int cdi_spec_parse(const char *file, const char *data, size_t length, CdiSpec **ret, Error *reterr);
 
-/* Whether the file is one of CDI, and not a manifest: it has a cdiVersion. False for what is no
- * YAML at all. */
+/* Whether the file is a CDI specification and not a manifest: it has a cdiVersion. False if it is
+ * not YAML. */
 bool cdi_spec_is_one(const char *data, size_t length);

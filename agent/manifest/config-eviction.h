@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The eviction settings of the configuration (evictionHard, evictionSoft, …): validated, and
- * combined into an EvictionPolicy. */
+/* The eviction settings of the configuration (evictionHard, evictionSoft, …): validates them and
+ * combines them into an EvictionPolicy. */
 
 #include "agent/manifest/decode.h"
 #include "agent/model/config.h"

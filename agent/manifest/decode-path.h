@@ -9,11 +9,12 @@ enum {
         DECODE_PATH_SIZE = 512,
 };
 
-/* A position in a document: "spec.containers[0].name". On the stack of the walk. */
+/* A position in a document: "spec.containers[0].name". Lives on the stack of the walk. */
 typedef struct DecodePath DecodePath;
 struct DecodePath {
         const DecodePath *parent; /* NULL: the document */
-        const Schema *schema;     /* of the object that has the key; NULL: unknown, or an index */
+        const Schema *schema;     /* of the object that contains the key; NULL: unknown, or an
+                                   * index */
         const char *key;          /* NULL: an index */
         size_t index;
         bool is_map_key; /* a key chosen by the user: "labels[app]" */

@@ -9,22 +9,23 @@
 typedef struct ManifestEntry {
         Manifest manifest; /* its pods are borrowed from 'pods' */
         ManifestStamp stamp;
-        LIST_OF(Pod *) pods;        /* of the last good content, all of them */
-        bool *holds;                /* for each: it owns its name, so that no other file can */
+        LIST_OF(Pod *) pods;        /* all pods of the last good content */
+        bool *holds;                /* for each pod: it owns its name, so that no other file can */
         LIST_OF(DataObject *) data; /* likewise */
         bool *data_holds;
         bool holds_default;              /* its PriorityClass is the global default */
         LIST_OF(DaemonSet *) daemonsets; /* likewise */
         bool *daemonset_holds;
-        char *last_error;       /* why the present content is not used; without name conflicts */
-        uint64_t missing_since; /* boottime; 0: it exists */
-        unsigned generation;    /* generation of the scan that saw it last */
+        char *last_error;       /* why the current content is not used; name conflicts are not
+                                 * included */
+        uint64_t missing_since; /* boot time; 0: the file exists */
+        unsigned generation;    /* generation of the last scan that found it */
 } ManifestEntry;
 
 /* All entries, sorted by file name. */
 typedef struct ManifestTable {
         ManifestEntry **entries;
-        const Manifest **manifests; /* of the entries, in their order */
+        const Manifest **manifests; /* borrowed from the entries, in their order */
         size_t n;
         unsigned data_generation; /* changes with every change of a ConfigMap or Secret */
 } ManifestTable;
@@ -35,32 +36,32 @@ ManifestEntry *manifest_table_find(const ManifestTable *table, const char *file)
 void manifest_table_remove(ManifestTable *table, size_t i);
 void manifest_table_done(ManifestTable *table);
 
-/* An immutable object must not change while its file has it. 0, or -EINVAL if one of the new
- * objects differs from the current one of its name. */
+/* Checks that immutable objects have not changed while their file contains them. 0, or -EINVAL if
+ * one of the new objects differs from the current one with the same name. */
 int manifest_entry_check_immutable(const ManifestEntry *entry, const ManifestObjects *objects,
                                    Error *reterr);
 
-/* The selector of a DaemonSet is immutable: it identifies its pods. 0, or -EINVAL if one of the new
- * objects has a different selector than the current one of its name. */
+/* Checks the selectors of DaemonSets, which are immutable because they identify pods. 0, or -EINVAL
+ * if one of the new objects has a different selector than the current one with the same name. */
 int manifest_entry_check_selectors(const ManifestEntry *entry, const ManifestObjects *objects,
                                    Error *reterr);
 
-/* Replaces objects and warnings; names that were held are kept. 0 or -ENOMEM, and then nothing has
+/* Replaces objects and warnings; owned names are kept. 0; or -ENOMEM, and then nothing has
  * changed. */
 int manifest_entry_set_objects(ManifestTable *table, ManifestEntry *entry,
                                ManifestObjects *objects);
 
-/* Adds a pod that ran before its file was read; it holds its name. Takes ownership of the pod, on
- * failure too. */
+/* Adds a pod that ran before its file was read; it owns its name. Takes ownership of the pod, also
+ * on failure. */
 int manifest_entry_restore_pod_take(ManifestEntry *entry, Pod *pod);
 
-/* The same of a DaemonSet. */
+/* The same for a DaemonSet. */
 int manifest_entry_restore_set_take(ManifestEntry *entry, DaemonSet *set);
 
 /* Sets the error of a file, NULL: none. True if it has changed. Takes ownership of the text. */
 bool manifest_entry_set_error_take(ManifestEntry *entry, char *error_text);
 
-/* Decides for all entries which owns which name, and sets manifest.pods, manifest.data and
+/* Decides for all entries which one owns which name, and sets manifest.pods, manifest.data and
  * manifest.error. An owner keeps its name; otherwise the first file by name gets it; a missing file
- * loses its names to one that exists. 1 if anything changed, 0, -ENOMEM. */
+ * loses its names to an existing one. 1 if anything changed, 0, -ENOMEM. */
 int manifest_table_resolve_names(ManifestTable *table, uint64_t now_realtime_usec);

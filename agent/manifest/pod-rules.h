@@ -12,7 +12,7 @@
 /* Adds warnings about settings of a decoded pod that are ignored. 0 or -ENOMEM. */
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod);
 
-/* The field of a security context that replaces an annotation, if it is unset, too; or NULL. */
+/* The security context field that replaces an annotation, if it is unset, too; or NULL. */
 const char *find_unset_profile_field(const Pod *pod, const char *key);
 
 /* The defaults of core/v1: restartPolicy, grace period, pull policies, protocols, host ports with
@@ -22,8 +22,8 @@ int pod_set_defaults(Pod *pod);
 /* The defaults of a container's probes and hooks. 0 or -ENOMEM. */
 int probes_set_defaults(Container *container);
 
-/* Pod-level requests of a pod that sets pod-level resources: defaulted from the sum of its
- * containers' requests, or else from its limit. 0 or -ENOMEM. */
+/* Defaults the requests of a pod that sets pod-level resources: to the sum of its containers'
+ * requests, or else to its limit. 0 or -ENOMEM. */
 int pod_set_default_resources(PodSpec *spec);
 
 /* Validation beyond the tables: uniqueness, references, dependencies between fields. 'root' is the
@@ -35,31 +35,32 @@ int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath 
 int pod_validate_template(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                           const Pod *pod);
 
-/* Turns the forms of a pod that Kubernetes reads for older manifests into those of today. 'root' is
- * the node of the pod or template. 0, -EINVAL with the place, -ENOMEM. */
+/* Converts the forms of a pod that Kubernetes still accepts from older manifests to current ones.
+ * 'root' is the node of the pod or template. 0, -EINVAL with the place, -ENOMEM. */
 int pod_take_old_forms(Decoder *decoder, const YamlNode *root, const DecodePath *path, Pod *pod);
 
-/* One of them: the affinity annotation of 2016, scheduler.alpha.kubernetes.io/affinity, moved into
- * the spec, unless that has an affinity. */
+/* One of these conversions: moves the affinity annotation of 2016,
+ * scheduler.alpha.kubernetes.io/affinity, into the spec, unless the spec has an affinity. */
 int pod_take_affinity_annotation(const Decoder *decoder, const YamlNode *root,
                                  const DecodePath *path, Pod *pod);
 
-/* And the AppArmor annotations of containers that have no profile in their fields. 0 or -ENOMEM. */
+/* Another one: the AppArmor annotations of containers that have no profile in their fields. 0 or
+ * -ENOMEM. */
 int pod_take_app_armor_annotations(Pod *pod);
 
-/* A DaemonSet: decoded, defaulted by its API version, validated, with the UID that it has on this
- * node. 0, -EINVAL with the place, -ENOMEM. */
+/* Parses a DaemonSet: decodes it, applies the defaults of its API version, validates it, and sets
+ * the UID that it has on this node. 0, -EINVAL with the place, -ENOMEM. */
 int daemonset_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                     const char *node_name, DaemonSet **ret);
 
-/* dnsPolicy and dnsConfig. On error '*ret_field' is the field below spec. */
+/* Validates dnsPolicy and dnsConfig. On error '*ret_field' is the field below spec. */
 int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
 
 /* The same for hostnameOverride. */
 int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *reterr);
 
-/* A ConfigMap or Secret: decoded, defaulted, validated; 'values' has its values, sorted. 0, -EINVAL
- * with the place, -ENOMEM. */
+/* Parses a ConfigMap or Secret: decodes it, applies defaults, validates it; 'values' receives its
+ * values, sorted. 0, -EINVAL with the place, -ENOMEM. */
 int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                       ObjectKind kind, DataObject **ret);
 
@@ -71,12 +72,13 @@ int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath 
 int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                          ObjectKind kind, DataObject **ret);
 
-/* The keys that the type of a Secret requires. 0, or -EINVAL with a message; then '*ret_map' (and
- * '*ret_key' in it, or NULL) is the place. */
+/* Checks the keys that the type of a Secret requires. 0, or -EINVAL with a message; then '*ret_map'
+ * (and '*ret_key' in it, or NULL) is the place. */
 int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,
                       Error *reterr);
 
-/* Marks the values that the annotation mainstay.dev/encrypted-keys names as encrypted. Likewise. */
+/* Marks the values that the annotation mainstay.dev/encrypted-keys names as encrypted. Returns the
+ * same as secret_check_type(). */
 int secret_mark_encrypted(DataObject *secret, const char **ret_map, const char **ret_key,
                           Error *reterr);
 

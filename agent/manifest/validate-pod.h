@@ -16,8 +16,8 @@ typedef struct Rules {
         Error *reterr;
 } Rules;
 
-/* The pod is an API server's, which has admitted it: some fields are set by its admission and
- * defaults, and rules that apply only to manifests are not checked. */
+/* Whether the pod comes from an API server, which has admitted it: some of its fields are set by
+ * admission and defaults, and rules that apply only to manifests are not checked. */
 static inline bool rules_are_of_api(const Rules *rules) {
         return rules->decoder->mode == DECODE_API ||
                (rules->decoder->mode == DECODE_RECORD && rules->pod && pod_is_of_api(rules->pod));
@@ -27,19 +27,20 @@ static inline bool rules_are_of_api(const Rules *rules) {
 typedef struct ContainerAt {
         const Container *container;
         ContainerRole role;
-        size_t n; /* among all of the pod's, init containers first */
+        size_t n; /* index among all containers of the pod, init containers first */
         char path[48];
 } ContainerAt;
 ContainerAt container_at(const Rules *rules, size_t n);
 
-/* Prefixes the error with the place of a field, whose path from the pod is formatted. Returns r. */
+/* Prefixes the error with the place of a field, whose path relative to the pod is formatted.
+ * Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 
-/* Sets an error with this message and the place of a field, in the same way. Returns -EINVAL. */
+/* Sets an error with this message and the place of a field, likewise. Returns -EINVAL. */
 int rules_refuse(const Rules *rules, const char *message, const char *format, ...)
         printf_like(3, 4);
 
-/* After a rule that is one of several; see decode_keep_error(). */
+/* To be called after a rule that others follow; see decode_keep_error(). */
 static inline int rules_keep(const Rules *rules, int r) {
         return decode_keep_error(rules->decoder, r);
 }
@@ -80,7 +81,7 @@ int check_environment(const Rules *rules, const ContainerAt *at);
 int check_probes(const Rules *rules, const ContainerAt *at);
 
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
- * formatted path. One of the two is not NULL. */
+ * formatted path. Exactly one of the two is not NULL. */
 typedef struct FieldReference {
         const ObjectFieldSelector *field;
         const ResourceFieldSelector *resource;
@@ -95,7 +96,7 @@ int check_placement(const Rules *rules);
 
 /* A label selector at a formatted path. */
 int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);
-/* The paths of a projected volume's files must differ. 'i' is the index of the volume. */
+/* Checks that the paths of a projected volume's files differ. 'i' is the index of the volume. */
 int check_projected_files(const Rules *rules, size_t i);
 
 /* The options of the j-th mount of a container: propagation, subPath, read-only. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One node of the tree that a YAML or JSON file is read into, with its line and column. The values
+/* A node of the tree into which a YAML or JSON file is parsed, with its line and column. The values
  * of scalars are in scalar.h; the parser is in yaml-tree.h. */
 
 #include "common/macros.h"
@@ -21,21 +21,21 @@ typedef enum YamlNodeKind {
 typedef struct YamlNode YamlNode;
 struct YamlNode {
         YamlNodeKind kind;
-        uint32_t line; /* both from 1 */
+        uint32_t line; /* both start at 1 */
         uint32_t column;
-        uint32_t weight; /* nodes in it, itself included, aliases expanded */
-        uint32_t bytes;  /* of the texts in it, aliases expanded */
-        uint32_t height; /* levels in it */
+        uint32_t weight; /* number of nodes in it, including itself, with aliases expanded */
+        uint32_t bytes;  /* size of the texts in it, with aliases expanded */
+        uint32_t height; /* nesting levels in it */
         uint32_t n;      /* items of a sequence, pairs of a mapping */
-        uint32_t source; /* number of its file, if an object is made of several */
+        uint32_t source; /* number of its file, if several files are merged into one object */
         union {
-                const char *text; /* of a scalar, as it was written */
+                const char *text; /* of a scalar, as written */
                 const YamlNode *
                         *items; /* of a mapping: key, value, key, value…; keys are strings */
         };
 };
 
-/* The value of a key, or NULL; also if 'mapping' is not a mapping. */
+/* The value of a key, or NULL, also if 'mapping' is not a mapping. */
 const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key);
 
 static inline const YamlNode *yaml_node_key(const YamlNode *mapping, size_t i) {

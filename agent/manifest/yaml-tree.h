@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One tree for YAML and JSON: nodes that remember line and column, with the types of Kubernetes'
- * own reading of YAML (1.1, by way of JSON). Aliases share nodes and merge keys are resolved,
- * within limits that bound memory and time. */
+/* One tree for YAML and JSON: nodes that remember line and column, with types as Kubernetes reads
+ * YAML (1.1, converted to JSON). Aliases share nodes and merge keys are resolved, within limits
+ * that bound memory and time. */
 
 #include "agent/manifest/yaml-node.h"
 #include "common/error.h"
 
 enum {
-        TREE_NODES_MAX = 400000, /* in a file, aliases expanded; above an API server's limits */
+        TREE_NODES_MAX = 400000, /* in a file, with aliases expanded; above an API server's
+                                  * limits */
         TREE_DEPTH_MAX = 64,
         TREE_ANCHORS_MAX = 256,                /* in a document */
-        TREE_TEXT_MAX = 1024 * 1024,           /* bytes of a scalar */
+        TREE_TEXT_MAX = 1024 * 1024,           /* bytes of one scalar */
         TREE_ALIAS_TEXT_MAX = 4 * 1024 * 1024, /* bytes of the targets of all aliases */
 };
 
@@ -29,12 +30,12 @@ int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree 
                     Error *reterr);
 void yaml_tree_done(YamlTree *tree);
 
-/* The same of one of several files: 'source' is its number, which all nodes get. */
+/* The same for one of several files: 'source' is its number, which is set in all nodes. */
 int yaml_tree_parse_source(const char *file, uint32_t source, const char *data, size_t length,
                            YamlTree *ret, Error *reterr);
 
-/* Changes 'base', which may be NULL, by 'patch', as a JSON merge patch does (RFC 7396): mappings
- * are merged, null removes a key, all else is replaced. The result shares nodes with both; new
- * nodes are the tree's. 0 or -ENOMEM. */
+/* Applies 'patch' to 'base', which may be NULL, as a JSON merge patch (RFC 7396): mappings are
+ * merged, null removes a key, everything else is replaced. The result shares nodes with both; the
+ * tree owns new nodes. 0 or -ENOMEM. */
 int yaml_tree_merge_patch(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
                           const YamlNode **ret);
