@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Checkpoints of DaemonSets: one checksummed file <state>/daemonsets/<uid> for each, with its
- * revision history. A rollback or restart holds across restarts of the agent. */
+/* Checkpoints of DaemonSets: one checksummed file <state>/daemonsets/<uid> each, with the revision
+ * history, so that a rollback or rollout restart survives a restart of the agent. */
 
 #include "agent/daemonset/rules/history.h"
 
@@ -15,8 +15,8 @@ void daemonset_checkpoint_store_or_log(const char *state_dir, const char *uid,
 void daemonset_checkpoint_remove(const char *state_dir, const char *uid,
                                  const DaemonSetHistory *history);
 
-/* A checkpoint as it was read: the callback takes the history and the set. 'set' is NULL if the
- * file has none that can be parsed. 0 or -ENOMEM. */
+/* Called with a checkpoint: takes the history and the set. 'set' is NULL if the file contains none
+ * that can be parsed. 0 or -ENOMEM. */
 typedef int (*daemonset_checkpoint_each_t)(const char *uid, DaemonSetHistory *history,
                                            DaemonSet *set, void *userdata);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Claiming: which of the observed pods belong to one DaemonSet. A DaemonSet claims the pods that
- * it owns and adopts the orphan pods that its selector matches. Orphans are left by sets of
+/* Claiming: which of the observed pods belong to one DaemonSet. A DaemonSet claims the pods that it
+ * owns and adopts the orphan pods that its selector matches. Orphans are left behind by sets of
  * manifests, so a set of an API server, which a user of the cluster may have written, adopts none.
  * Pure functions. */
 
@@ -10,23 +10,23 @@
 #include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 
-/* When the pod of the current revision became ready. A pod's timestamp is realtime, and the
- * machine's clock may be set; 'since' is from the steady clock and does not move with it. */
+/* When the pod of the current revision became ready. A pod's timestamp is realtime, which changes
+ * when the machine's clock is set; 'since' is from the steady clock and is not affected. */
 typedef struct PodReadyTime {
         uint64_t stamp;
         uint64_t since;
 } PodReadyTime;
 
-/* The DaemonSet that claims. */
+/* The DaemonSet that claims pods. */
 typedef struct PodClaim {
         const DaemonSet *set;
         const char *revision_hash; /* of the current revision */
         const SteadyClock *clock;
-        PodReadyTime *current_ready; /* updated when the pod's stamp changes */
+        PodReadyTime *current_ready; /* updated when the pod's timestamp changes */
         bool adopts_orphans;
 } PodClaim;
 
-/* The pods of a set: entry i of 'pods' and 'keep' is about entry i of 'observed'. */
+/* The pods of a set: entry i of 'pods' and 'keep' belongs to entry i of 'observed'. */
 typedef struct ClaimedPods {
         ObservedPod **observed; /* borrowed */
         DaemonSetPodState *pods;
@@ -43,6 +43,6 @@ typedef struct DaemonSetPodCounts {
         size_t n_current, n_updated, n_ready, n_available;
 } DaemonSetPodCounts;
 
-/* As Kubernetes' controller counts: the oldest of the pods on a node is the one that counts. */
+/* Counts like Kubernetes' controller: if a node has several pods, the oldest one counts. */
 DaemonSetPodCounts count_claimed_pods(const DaemonSet *set, const ClaimedPods *claimed,
                                       uint64_t now);

@@ -11,7 +11,7 @@ struct DaemonSetController {
         DaemonSetState **sets; /* owned */
         size_t n_sets;
         DaemonSetSyncPass pass;
-        bool has_undesired; /* a set that is not desired still has pods */
+        bool has_undesired; /* a set that is no longer desired still has pods */
         char **warnings;
         sd_event_source *timer;
 };
@@ -20,5 +20,5 @@ struct DaemonSetController {
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name);
 
-/* A pass is due. */
+/* Schedules a pass. */
 void daemonset_controller_schedule_sync(DaemonSetController *controller);

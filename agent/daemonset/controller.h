@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The DaemonSet controller of one node. It turns the desired DaemonSets (of files and of an API
+/* The DaemonSet controller of one node. It turns the desired DaemonSets (from files and from an API
  * server) into desired pods of this node, with rolling updates, rollbacks and back-off of failed
- * pods. It requests a pass when a pod appears, changes or terminates, or at a time.
+ * pods. It requests a pass when a pod appears, changes or terminates, or at a certain time.
  *
  * It does not decide which DaemonSets are desired (desired/ and apiserver/ do), and it starts and
  * stops no pods (pods/ does). Its decisions for one set are computed by rules/. */
@@ -26,10 +26,11 @@ typedef struct DaemonSetControllerConfig {
         void *pods;                  /* for 'pod_access' */
         const SteadyClock *clock;
 
-        void (*on_recompute_due)(void *userdata); /* the desired pods must be computed again */
-        void (*on_changed)(void *userdata); /* daemonset_controller_each() may give other results */
+        void (*on_recompute_due)(void *userdata); /* the desired pods must be recomputed */
+        void (*on_changed)(void *userdata); /* the results of daemonset_controller_each() may have
+                                             * changed */
         void (*on_event)(const PodEvent *event, void *userdata);
-        /* Whether a pod of the set may be created; NULL: each may. */
+        /* Whether a pod of the set may be created; NULL: always. */
         admit_daemonset_pod_t admit;
         void *userdata;
 } DaemonSetControllerConfig;
@@ -39,48 +40,49 @@ DaemonSetController *daemonset_controller_free(DaemonSetController *controller);
 DEFINE_CLEANUP(DaemonSetController *, daemonset_controller_free)
 
 /* Reads the checkpoints of sets and their revisions. Damaged files are set aside and logged. 'each'
- * gets every set as it was desired last, and its source; it returns 0 or -ENOMEM. */
+ * is called with every set as it was last desired, and with its source; it returns 0 or -ENOMEM. */
 typedef int (*restored_daemonset_t)(const PodSource *source, const DaemonSet *set, void *userdata);
 int daemonset_controller_load(DaemonSetController *controller, restored_daemonset_t each,
                               void *userdata, Error *reterr);
 
-/* A restored pod and its source. 1 if it belongs to a known set or is an orphan: the controller
- * keeps it desired from then on; 0; -ENOMEM. 'userdata' is the controller, likewise below. */
+/* A restored pod and its source. 1: the pod belongs to a known set or is an orphan, and the
+ * controller keeps it desired from then on; 0: it does not; -ENOMEM. 'userdata' is the controller,
+ * also below. */
 int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata);
 
-/* The pod is an orphan from then on. 0 or -ENOMEM. */
+/* Makes the pod an orphan. 0 or -ENOMEM. */
 int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *pod);
 
 /* One pass: evaluates the sets, which must be complete, and adds their pods and all orphans to the
- * desired pods. Sets are identified by UID: two sets of one name are two. 0, or -ENOMEM: then pods
- * may be missing. */
+ * desired pods. Sets are identified by UID: two sets with the same name are different sets. 0, or
+ * -ENOMEM if pods may be missing. */
 int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
                                   void *userdata);
 
 /* After a pass: the reason why a pod that its set does not desire is stopped. The caller frees it;
- * NULL: the pod is not of a known set. */
+ * NULL: the pod belongs to no known set. */
 char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
 
-/* After a pass: a set of that kind of source that is to run here, if the revision in its manifest
- * is not available, or was rolled back; NULL: there is none. */
+/* After a pass: a set from that kind of source that should run here, but whose revision in the
+ * manifest is not available, or was rolled back; NULL: there is none. */
 const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *userdata);
 
 /* Prints the sets, their plans and the next pass for `mainstay debug dump`. */
 void daemonset_controller_dump(const DaemonSetController *controller, FILE *out);
 
-/* Overlap warnings that hold at present, as messages. */
+/* The current overlap warnings, as messages. */
 char *const *daemonset_controller_warnings(void *userdata);
 
 /* A pod's status may have changed, or the pod is new or gone. */
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,
                                  bool is_gone);
 
-/* Images that were missing may be there now. */
+/* Images that were missing may be available now. */
 void daemonset_controller_images_changed(DaemonSetController *controller);
 
 /* Calls 'each' for every desired set, sorted by namespace and name, with "<namespace>/<name>" and
- * its v1.DaemonSet; the second one for their ControllerRevisions. 0, a negative value that 'each'
- * returned, or -ENOMEM. */
+ * its v1.DaemonSet; the second function does the same for their ControllerRevisions. 0, a negative
+ * value that 'each' returned, or -ENOMEM. */
 int daemonset_controller_each(DaemonSetController *controller,
                               int (*each)(const char *key, const char *json, void *context),
                               void *context);
@@ -89,17 +91,16 @@ int daemonset_controller_each_revision(DaemonSetController *controller,
                                                    void *context),
                                        void *context);
 
-/* 'kubectl rollout undo' to a revision (0: the one before the present one), and 'kubectl rollout
- * restart'. They hold until the set changes. 0; 1: there is nothing to do; -ENOENT with a message.
+/* 'kubectl rollout undo' to a revision (0: the previous one), and 'kubectl rollout restart'. They
+ * remain in effect until the set changes. 0; 1: there is nothing to do; -ENOENT with a message.
  */
 int daemonset_controller_undo_rollout(DaemonSetController *controller, const char *namespace,
                                       const char *name, int64_t revision, Error *reterr);
 int daemonset_controller_restart_rollout(DaemonSetController *controller, const char *namespace,
                                          const char *name, Error *reterr);
 
-/* 'kubectl delete --cascade=orphan': the pods of the set are orphans from the next pass on. The
- * caller removes the file of the set; until then the set stays without pods. 0; -ENOENT with a
- * message. */
+/* 'kubectl delete --cascade=orphan': the pods of the set become orphans in the next pass. The
+ * caller removes the file of the set; until then the set has no pods. 0; -ENOENT with a message. */
 int daemonset_controller_orphan_pods(DaemonSetController *controller, const char *namespace,
                                      const char *name, Error *reterr);
 
@@ -107,7 +108,7 @@ int daemonset_controller_orphan_pods(DaemonSetController *controller, const char
 void daemonset_controller_readopt_pods(DaemonSetController *controller, const char *namespace,
                                        const char *name);
 
-/* The user deleted an orphan pod: it is not desired any more. */
+/* The user deleted an orphan pod: it is no longer desired. */
 void daemonset_controller_orphan_deleted(DaemonSetController *controller, const char *namespace,
                                          const char *name);
 

@@ -9,38 +9,39 @@
 #include "agent/daemonset/rules/history.h"
 #include "agent/daemonset/rules/rolling-update.h"
 
-/* How the pin reason of an automatic rollback starts. */
+/* The prefix of the pin reason of an automatic rollback. */
 #define ROLLED_BACK_PREFIX "Rolled back: "
 
 /* Times are from the steady clock. */
 struct DaemonSetState {
         char *uid;
         PodSource source;
-        DaemonSet *set;      /* as it was desired last; NULL: only its pods remain */
-        unsigned generation; /* of the pass in which it was desired last */
-        bool is_removed;     /* its source does not contain it any more; its pods are stopped */
-        bool has_changed;    /* the set or its source, since the history was updated */
+        DaemonSet *set;      /* as it was last desired; NULL: only its pods remain */
+        unsigned generation; /* the last pass in which it was desired */
+        bool is_removed;     /* its source no longer contains it; its pods are stopped */
+        bool has_changed;    /* the set or its source has changed since the history was updated */
         DaemonSetHistory history;
         DaemonSetDecision decision;
         DaemonSetPlan plan;
-        FailedPodsBackOff back_off; /* of failed pods */
+        FailedPodsBackOff back_off; /* back-off of failed pods */
         DaemonSetPodCounts counts;
-        PodReadyTime current_ready; /* of the pod of the desired revision */
+        PodReadyTime current_ready; /* when the pod of the desired revision became ready */
 
-        Pod *pod;                   /* of the desired revision, as it was made last; or NULL */
-        Preflight *preflight;       /* of 'pod', while an old pod must terminate first; or NULL */
-        char *last_error;           /* why 'pod' could not start, as it was logged; or NULL */
-        bool is_refused;            /* 'pod' may not be created; pods that exist are kept */
+        Pod *pod;                   /* the last pod made from the desired revision; or NULL */
+        Preflight *preflight;       /* preflight of 'pod', while an old pod must terminate first; or
+                                     * NULL */
+        char *last_error;           /* the logged reason why 'pod' could not start; or NULL */
+        bool is_refused;            /* 'pod' may not be created; existing pods are kept */
         DaemonSetRefusal refusal;   /* then: why */
-        bool is_create_pending;     /* 'pod' is desired, but its pod worker does not exist yet */
-        bool has_selector_mismatch; /* the selector has changed since its pods were made; they
-                                     * keep running as they are */
+        bool is_create_pending;     /* 'pod' is desired, but has no pod worker yet */
+        bool has_selector_mismatch; /* the selector has changed since the pods were created; they
+                                     * keep running unchanged */
 };
 
-/* The pod must be made again. */
+/* Forgets 'pod', which must be made again. */
 void daemonset_state_forget_pod(DaemonSetState *state);
 void daemonset_state_forget_preflight(DaemonSetState *state);
 
-/* The template of a revision, in a pod that schema_done(&pod_template_schema) ends. 0, -ENOENT or
- * -errno. */
+/* Reads the template of a revision into a pod that schema_done(&pod_template_schema) ends. 0,
+ * -ENOENT or -errno. */
 int daemonset_state_read_template(const DaemonSetState *state, const char *hash, Pod *ret);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* One DaemonSet as the controller sees it: its spec, its revision history, the decision whether it
- * runs on this node, and the state of its rollout. Opaque, except for daemonset-state.c (data,
- * status, requests) and daemonset-sync.c (reconciling). */
+ * runs on this node, and the state of its rollout. Opaque except to daemonset-state.c (data,
+ * status, requests) and daemonset-sync.c (reconciliation). */
 
 #include "agent/daemonset/sync-pass.h"
 
@@ -27,28 +27,28 @@ const DaemonSetHistory *daemonset_state_history(const DaemonSetState *state);
 
 /* ---- desired or not ---- */
 
-/* The set is desired in the present pass. Its spec and source are copied. 0 or -ENOMEM. */
+/* The set is desired in the current pass. Its spec and source are copied. 0 or -ENOMEM. */
 int daemonset_state_set_desired(DaemonSetState *state, const PodSource *source,
                                 const DaemonSet *set, unsigned generation);
 
-/* It was desired in the pass of this generation; otherwise only its pods remain. */
+/* Whether it was desired in the pass of this generation; otherwise only its pods remain. */
 bool daemonset_state_is_desired(const DaemonSetState *state, unsigned generation);
 
-/* The set was removed from its source, but it owns pods that still terminate. Should it appear
- * again, it is new. */
+/* The set was removed from its source, but owns pods that are still terminating. If it appears
+ * again, it is a new set. */
 void daemonset_state_drop_set(DaemonSetState *state);
 
 /* ---- a pass: daemonset-sync.c ---- */
 
-/* Decides whether the set runs on this node, and brings its pods one step further. 0 or -errno;
- * then daemonset_state_keep_pods() keeps the pods that exist. */
+/* Decides whether the set runs on this node, and reconciles its pods by one step. 0; or -errno,
+ * after which daemonset_state_keep_pods() keeps the existing pods. */
 int daemonset_state_sync(DaemonSetSyncPass *pass, DaemonSetState *state);
 int daemonset_state_keep_pods(DaemonSetSyncPass *pass, const DaemonSetState *state);
 
 /* Counts the pods for the status. 0 or -ENOMEM. */
 int daemonset_state_update_counts(DaemonSetSyncPass *pass, DaemonSetState *state);
 
-/* A pod of the set has changed. True if a pass is due because of that. */
+/* A pod of the set has changed. True if a pass is needed because of it. */
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,
                             bool is_new, bool is_gone);
 
@@ -57,23 +57,23 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
 char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                    const Pod *pod);
 
-/* To be called when an image has become available. True if a preflight waits for one. */
+/* To be called when an image has become available. True if a preflight is waiting for an image. */
 bool daemonset_state_retry_preflight(DaemonSetState *state);
 
 /* ---- orphaning ---- */
 
 bool daemonset_state_is_orphaning(const DaemonSetState *state);
 
-/* Stores the flag. 0 or -errno with a message: then it has not changed. */
+/* Stores the flag. 0, or -errno with a message, and then it has not changed. */
 int daemonset_state_store_orphaning(DaemonSetState *state, const char *state_dir, Error *reterr);
 void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_dir);
 
 /* ---- status and rollouts ---- */
 
-/* It does not run here, or the pod of the revision in its manifest is available. */
+/* Whether it should not run here, or the pod of the revision in its manifest is available. */
 bool daemonset_state_is_rolled_out(const DaemonSetState *state);
 
-/* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
+/* The v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
 char *daemonset_state_to_json(const DaemonSetState *state);
 
 /* Prints decision, revision and plan for `mainstay debug dump`. 'now' is from the steady clock. */
@@ -85,7 +85,7 @@ int daemonset_state_each_revision(const DaemonSetState *state,
                                   int (*each)(const char *key, const char *json, void *context),
                                   void *context);
 
-/* As 'kubectl rollout undo' and 'restart', in memory: the caller stores the history. See
+/* Like 'kubectl rollout undo' and 'restart', but only in memory: the caller stores the history. See
  * controller.h. */
 int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64_t now,
                                  Error *reterr);

@@ -8,14 +8,14 @@
 #include "agent/model/status.h"
 
 typedef struct ObservedPod {
-        const Pod *pod;      /* of the pod workers, or an orphan */
+        const Pod *pod;      /* from a pod worker, or an orphan */
         bool is_syncing;     /* see PodStatus */
-        bool is_terminating; /* also a pod that the API server has bound to this node: it
+        bool is_terminating; /* true also for a pod that the API server has bound to this node: it
                               * terminates as soon as this node places the set's pods */
         bool is_api_pod;
         bool is_ready;
         bool is_orphan;
-        bool waits_for_node; /* evicted: the pod worker starts it again */
+        bool waits_for_node; /* evicted: the pod worker will start it again */
         PodPhase phase;
         uint64_t ready_stamp; /* realtime */
         uint64_t start_time;
@@ -23,7 +23,7 @@ typedef struct ObservedPod {
 
 typedef struct ObservedPods {
         ObservedPod *items;
-        const Pod **pods; /* the same pods, for affinity between pods */
+        const Pod **pods; /* the same pods, for pod affinity */
         size_t n;
 } ObservedPods;
 
@@ -36,5 +36,5 @@ void observed_pods_done(ObservedPods *observed);
  * bound here, whose owner a user may have written: see daemonset_controls_pod(). */
 bool local_pod_is_owned_by_uid(const Pod *pod, const char *uid);
 
-/* Some local pod has the owner. */
+/* Whether a local pod has this owner. */
 bool observed_pods_have_owner(const ObservedPods *observed, const char *uid);

@@ -20,6 +20,6 @@ bool orphan_pods_contain(const OrphanPods *orphans, const char *uid);
 /* The i-th orphan, or NULL after the last. */
 const Pod *orphan_pods_get(const OrphanPods *orphans, size_t i);
 
-/* Removes an orphan that was adopted or deleted. Without effect if there is none. */
+/* Removes an orphan that was adopted or deleted. Does nothing if there is none. */
 void orphan_pods_drop(OrphanPods *orphans, const char *uid);
 void orphan_pods_drop_named(OrphanPods *orphans, const char *namespace, const char *name);

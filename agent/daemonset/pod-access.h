@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The functions of the pod workers that the DaemonSet controller needs. 'pod_manager_access' is
- * pods/; the unit tests give the controller simulated pods. */
+/* The functions of the pod workers that the DaemonSet controller needs. 'pod_manager_access' uses
+ * pods/; the unit tests pass simulated pods to the controller. */
 
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/pods/manager/successor-preflight.h"
 
 typedef struct PodAccess {
-        /* Each pod with its status. 0 or -ENOMEM. */
+        /* Visits each pod with its status. 0 or -ENOMEM. */
         int (*for_each)(void *pods,
                         int (*each)(const Pod *pod, const PodStatus *status, void *context),
                         void *context);
@@ -19,7 +19,7 @@ typedef struct PodAccess {
         int (*new_preflight)(void *pods, Pod *pod, void (*on_change)(void *userdata),
                              void *userdata, Preflight **ret);
 
-        /* The machine is shutting down: pods are stopped, and run again afterwards. */
+        /* The machine is shutting down: pods are stopped, and start again at the next boot. */
         bool (*is_shutting_down)(void *pods);
 } PodAccess;
 

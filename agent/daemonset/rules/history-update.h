@@ -8,16 +8,17 @@
 
 typedef enum SelectorChange {
         SELECTOR_SAME,
-        SELECTOR_REPLACED, /* no pods were there */
-        SELECTOR_MISMATCH, /* it is immutable while there are pods; the history keeps the old one */
+        SELECTOR_REPLACED, /* there were no pods */
+        SELECTOR_MISMATCH, /* the selector is immutable while there are pods; the history keeps the
+                            * old one */
 } SelectorChange;
 
-/* Compares the selector with that of the history, which adopts it if it can. A SelectorChange or
- * -ENOMEM. */
+/* Compares the selector with the one in the history, which is updated if possible. A SelectorChange
+ * or -ENOMEM. */
 int daemonset_history_update_selector(DaemonSetHistory *history, const DaemonSet *set,
                                       bool has_pods);
 
-/* Records the set, its source, and its template as a revision. 'is_available': the revision
- * that is replaced is. 1: the history has changed; 0; -ENOMEM. */
+/* Records the set, its source, and its template as a revision. 'is_available': whether the replaced
+ * revision was available. 1: the history has changed; 0; -ENOMEM. */
 int daemonset_history_update_set(DaemonSetHistory *history, const DaemonSet *set,
                                  const char *source, bool is_available, uint64_t now);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Overlap warnings: two DaemonSets of a namespace, one of which selects the pods of the other. Both
- * keep working, because pods are owned by UID, but it is a mistake in the manifests. */
+ * continue to work, because pods are owned by UID, but this is a mistake in the manifests. */
 
 #include "agent/model/daemonset.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pod affinity and anti-affinity among the pods of one node. A term is about pods in the same
+/* Pod affinity and anti-affinity among the pods of one node. A term refers to pods in the same
  * topology domain: all nodes with the same value of a label. Only this node's pods are known, so
  * pods on other nodes never match. */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The controls of the Pod Security Standards: each checks one thing in all containers of a pod
- * (init, main and ephemeral ones), and writes the violations in the words of an API server. The
- * table in pod-security.c determines when a control is in force. */
+/* The controls of the Pod Security Standards: each one checks one property of all containers of a
+ * pod (init, main and ephemeral ones), and writes its violations in the words of the API server.
+ * The table in pod-security.c determines when a control is in force. */
 
 #include "agent/model/pod.h"
 
@@ -11,30 +11,31 @@
 
 typedef struct PodSecurityReview {
         const Pod *pod;
-        unsigned minor; /* of the version by which the pod is checked: some controls were relaxed */
-        FILE *out;      /* the violations so far */
+        unsigned minor; /* minor version by which the pod is checked: some controls were relaxed */
+        FILE *out;      /* violations found so far */
         unsigned n_violations;
-        bool has_failed; /* out of memory: the result is not complete */
+        bool has_failed; /* out of memory: the result is incomplete */
 } PodSecurityReview;
 
-/* The level baseline. */
+/* Controls of the level baseline. */
 void check_app_armor_profiles(PodSecurityReview *review);
 void check_added_capabilities(PodSecurityReview *review);
 void check_host_namespaces(PodSecurityReview *review);
 void check_host_path_volumes(PodSecurityReview *review);
 void check_ports_of_host(PodSecurityReview *review);
-void check_handler_hosts(PodSecurityReview *review); /* of probes and hooks */
+void check_handler_hosts(PodSecurityReview *review); /* hosts of probes and hooks */
 void check_privileged_containers(PodSecurityReview *review);
-void check_proc_mounts(PodSecurityReview *review); /* since 1.35 not of pods with own users */
+void check_proc_mounts(PodSecurityReview *review); /* since 1.35 except for pods with a user
+                                                    * namespace */
 void check_se_linux_options(PodSecurityReview *review);
 void check_seccomp_profiles(PodSecurityReview *review);
 void check_sysctls(PodSecurityReview *review);
 void check_windows_host_process(PodSecurityReview *review);
 
-/* The level restricted. */
+/* Controls of the level restricted. */
 void check_privilege_escalation(PodSecurityReview *review);
 void check_dropped_capabilities(PodSecurityReview *review);
-void check_proc_mounts_of_all(PodSecurityReview *review); /* also of pods with own users */
+void check_proc_mounts_of_all(PodSecurityReview *review); /* including pods with a user namespace */
 void check_volume_types(PodSecurityReview *review);
 void check_run_as_non_root(PodSecurityReview *review);
 void check_run_as_user(PodSecurityReview *review);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rolling update (updateStrategy RollingUpdate with maxSurge and maxUnavailable, OnDelete) of
- * Kubernetes' controller on one node: which of a DaemonSet's pods are kept, and whether one is
+/* The rolling update of Kubernetes' controller (updateStrategy RollingUpdate with maxSurge and
+ * maxUnavailable, OnDelete) on one node: which of a DaemonSet's pods are kept, and whether a pod is
  * created. */
 
 #include "agent/daemonset/rules/rules.h"
 
 /* The state of a pod of the set. */
 typedef struct DaemonSetPodState {
-        bool is_current;     /* of the desired revision */
+        bool is_current;     /* it has the desired revision */
         bool is_terminating; /* it is being stopped */
-        bool is_syncing;     /* its state is not known yet */
+        bool is_syncing;     /* its state is still unknown */
         bool is_terminal;    /* it has failed or succeeded */
         bool is_ready;
-        uint64_t ready_since; /* if it is ready */
+        uint64_t ready_since; /* valid if it is ready */
         uint64_t start_time;
 } DaemonSetPodState;
 
@@ -24,22 +24,22 @@ typedef struct DaemonSetPodStates {
 } DaemonSetPodStates;
 
 typedef struct DaemonSetPlan {
-        bool creates_pod;      /* a pod of the desired revision, which does not exist yet */
-        bool awaits_preflight; /* the old pod is kept until a new one could start; see
+        bool creates_pod;      /* a pod of the desired revision is to be created */
+        bool awaits_preflight; /* the old pod is kept until a new one can start; see
                                   'is_preflighted' */
-        bool is_available;     /* the desired revision is ready for minReadySeconds */
+        bool is_available;     /* the desired revision has been ready for minReadySeconds */
         bool is_settled;       /* the update is complete: only an event can change the plan */
-        bool is_syncing;       /* some state is unknown, so all pods are kept */
+        bool is_syncing;       /* a state is unknown, so all pods are kept */
         uint64_t ready_since;  /* of the pod of the desired revision; 0: it is not ready */
-        uint64_t again_at;     /* when time alone changes the plan; 0: never */
+        uint64_t again_at;     /* when the plan changes by the passage of time alone; 0: never */
 } DaemonSetPlan;
 
 /* The parameters of the plan in addition to the pods. */
 typedef struct DaemonSetPlanInput {
         DaemonSetVerdict verdict;
-        bool is_preflighted; /* images and checks of the new pod are complete */
+        bool is_preflighted; /* images are present, and checks of the new pod have passed */
         bool is_backing_off; /* a failed pod is not replaced yet */
-        uint64_t now;        /* of the same clock as the pods' times */
+        uint64_t now;        /* from the same clock as the pods' times */
 } DaemonSetPlanInput;
 
 /* 'ret_keep' has an entry for each pod: those that are not kept are stopped. */

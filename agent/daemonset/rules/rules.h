@@ -10,12 +10,12 @@
 
 typedef enum DaemonSetVerdict {
         DAEMONSET_SHOULD_RUN,      /* a pod of the set should run here */
-        DAEMONSET_SHOULD_CONTINUE, /* no pod is started, but one that runs continues */
+        DAEMONSET_SHOULD_CONTINUE, /* no pod is started, but a running one continues */
         DAEMONSET_SHOULD_STOP,     /* no pod of the set may run here */
         N_DAEMONSET_VERDICTS,
 } DaemonSetVerdict;
 
-/* The decision, and the one rule that made it. */
+/* The decision, and the rule that led to it. */
 typedef struct DaemonSetDecision {
         DaemonSetVerdict verdict;
         const char *rule; /* "nodeSelector", "taint", …; static; NULL: no rule applies */
@@ -25,10 +25,10 @@ typedef struct DaemonSetDecision {
 
 void daemonset_decision_done(DaemonSetDecision *decision);
 
-/* Why no pod of a set is created, although the set should run here: nobody admits it. */
+/* Why no pod of a set is created, although the set should run here: admission refuses it. */
 typedef struct DaemonSetRefusal {
-        const char *reason; /* of the condition and the event: "PodSecurity"; static; NULL: it is
-                             * not known yet whether the pod is admitted */
+        const char *reason; /* reason of the condition and the event: "PodSecurity"; static; NULL:
+                             * it is not known yet whether the pod is admitted */
         char *message;
 } DaemonSetRefusal;
 
@@ -42,10 +42,10 @@ typedef struct NodePods {
 
 /* The rules of Kubernetes' controller. nodeName, required node affinity and nodeSelector decide
  * whether a pod may run here at all. A taint that is not tolerated prevents a pod from starting;
- * with the effect NoExecute it also stops a pod. tolerationSeconds count from the taint's
- * timeAdded; then the pod is stopped, and not started again while the node has the taint. Affinity
- * between pods, which the scheduler would check, is checked among 'node_pods' (the set's own pods
- * are ignored), and prevents a pod from starting.
+ * with the effect NoExecute it also stops a running pod. tolerationSeconds count from the taint's
+ * timeAdded; after that time the pod is stopped, and is not started again while the node has the
+ * taint. Pod affinity, which the scheduler would check, is checked among 'node_pods' (the set's own
+ * pods are ignored), and prevents a pod from starting.
  *
  * 0 or -ENOMEM; the caller frees the decision. */
 int daemonset_evaluate_placement(const DaemonSet *set, const NodeLabelsTaints *node,
@@ -56,14 +56,14 @@ enum {
         REVISION_HASH_SIZE = 11
 };
 
-/* The label of a pod with the hash of its revision. */
+/* The pod label that contains the hash of the revision. */
 extern const char revision_hash_label[];
 
 /* The hash of a template: ten characters of Kubernetes' safe alphabet. 0 or -ENOMEM. */
 int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 
-/* The pod of a template, as the controller would make it and the scheduler would bind it: its name
- * ("<set>-<5 characters>", the same for the same set, revision and node), UID, owner, labels,
+/* The pod of a template, as the controller would create it and the scheduler would bind it: its
+ * name ("<set>-<5 characters>", which depends only on set, revision and node), UID, owner, labels,
  * tolerations and affinity. 'generation' is the number of the revision. 0 or -ENOMEM. */
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret);
@@ -71,10 +71,10 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
 /* Makes the set the only owner of the pod; NULL: an orphan. 0 or -ENOMEM. */
 int daemonset_set_pod_owner(const DaemonSet *set, Pod *pod);
 
-/* The set's selector matches the pod, regardless of its owner. */
+/* Whether the set's selector matches the pod, regardless of its owner. */
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod);
 
-/* The pod is one of the set's: its controller is a DaemonSet of apps/v1 with the set's UID, it has
- * the set's source and namespace, and the selector matches (the controller's ClaimPods).
- * An owner reference alone proves nothing, since everybody who may create a pod may write one. */
+/* Whether the pod belongs to the set: its controller is a DaemonSet of apps/v1 with the set's UID,
+ * it has the set's source and namespace, and the selector matches (the controller's ClaimPods). An
+ * owner reference alone proves nothing, because everybody who may create a pod can write one. */
 bool daemonset_controls_pod(const DaemonSet *set, const Pod *pod);
