@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The CDI specifications of the node, by the names of their devices. Files are read when inotify
- * reports a change; no timer runs unless a file is being written. */
+/* The CDI specifications of the node, by device name. Files are read when inotify reports a change;
+ * no timer runs except while a file is being written. */
 
 #include "agent/model/cdi.h"
 
@@ -14,14 +14,14 @@ typedef struct CdiRegistry CdiRegistry;
 typedef struct CdiRegistryConfig {
         sd_event *event;
         char *const *directories; /* later ones have precedence; borrowed */
-        /* From the loop: a device may have appeared or disappeared. */
+        /* Called from the loop: a device may have appeared or disappeared. */
         void (*on_changed)(void *userdata);
-        /* A file cannot be used; once for each new message. */
+        /* A file cannot be used. Called once for each new message. */
         void (*on_invalid)(const char *message, void *userdata);
         void *userdata;
 } CdiRegistryConfig;
 
-/* Reads all files before it returns, and reports those that are invalid. 0 or -ENOMEM, -errno. */
+/* Reads all files before it returns, and reports the invalid ones. 0 or -ENOMEM, -errno. */
 int cdi_registry_new(const CdiRegistryConfig *config, CdiRegistry **ret);
 CdiRegistry *cdi_registry_free(CdiRegistry *registry);
 DEFINE_CLEANUP(CdiRegistry *, cdi_registry_free)

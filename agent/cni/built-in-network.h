@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The built-in network: a bridge, for a node without a network plugin. Its configuration is made
- * anew for each pod that is attached, by what the node has at that moment: IPv6, iptables or
- * nftables. */
+/* The built-in network: a bridge, for a node without a network plugin. Its configuration is
+ * generated for each pod that is attached, according to what is available on the node at that
+ * moment: IPv6, iptables or nftables. */
 
 #include <stdbool.h>
 
@@ -11,8 +11,9 @@
 typedef struct CniBuiltInNetwork {
         const char *ipv4;         /* the range of the pods: "10.189.0.0/16"; NULL: none */
         const char *ipv6;         /* the same: "fd12:…::/64"; NULL: none */
-        bool is_ipv6_default;     /* the range is not configured: without IPv6 it is not missed */
-        bool is_ipv6_unusable;    /* plugins have failed at it, see below */
+        bool is_ipv6_default;     /* the IPv6 range is not configured: without IPv6 it is silently
+                                   * omitted */
+        bool is_ipv6_unusable;    /* plugins have failed because of it, see below */
         const char *sysctl_dir;   /* NULL: /proc/sys/net/ipv6/conf */
         const char *program_path; /* NULL: CNI_PROGRAM_PATH */
 } CniBuiltInNetwork;
@@ -23,16 +24,17 @@ typedef struct CniBuiltInNetwork {
 #define CNI_BUILT_IN_IPV4 "10.189.0.0/16"
 
 /* The configuration list, as text that the caller frees; NULL: out of memory. 'network' may be NULL
- * for the default range of IPv4 alone, as in packaging/cni/99-mainstay.conflist.
+ * for only the default IPv4 range, as in packaging/cni/99-mainstay.conflist.
  *
- * The IPv6 range is left out if the kernel has no IPv6 or it is disabled, unless it is the only
- * one. Without iptables, but with nft, the plugins are configured to use nftables, which version
- * 1.6 and later support; the plugin firewall does not, and is left out. */
+ * The IPv6 range is omitted if the kernel does not support IPv6 or it is disabled, unless it is the
+ * only range. Without iptables, but with nft, the plugins are configured to use nftables, which
+ * version 1.6 and later support; the plugin firewall does not, and is omitted. */
 char *cni_built_in_config(const CniBuiltInNetwork *network);
 
-/* The kernel has IPv6, and it is not disabled for the bridge. */
+/* Whether the kernel has IPv6 and it is not disabled for the bridge. */
 bool cni_built_in_has_ipv6(const CniBuiltInNetwork *network);
 
-/* For the error of a plugin of this network. If a range of IPv6 that nobody configured is to blame,
- * as on a kernel without NAT of IPv6, the network continues without it: true, once. */
+/* Handles an error of a plugin of this network. If an IPv6 range that nobody configured is the
+ * cause, for example on a kernel without NAT for IPv6, the network continues without it: returns
+ * true, once. */
 bool cni_built_in_drop_ipv6(CniBuiltInNetwork *network, const char *message);

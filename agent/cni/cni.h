@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* CNI, the network plugins of pods (specification 0.3.0 to 1.1.0): which plugins run, with which
+/* CNI, the network plugins for pods (specification 0.3.0 to 1.1.0): which plugins run, with which
  * JSON, in which order. Nothing here starts a process. The configuration directory and the files of
  * the IPAM plugin host-local are read; the rest is computed.
  *
@@ -23,30 +23,31 @@ typedef enum CniCommand {
 
 typedef struct CniNetwork CniNetwork;
 
-/* The attachment of a pod to the network that 'config' (the text) describes. 'number' is that of
- * the pod's sandbox: each sandbox has its own CNI_CONTAINERID. -EINVAL with a message for an
+/* The attachment of a pod to the network that 'config' (the text) describes. 'number' is the number
+ * of the pod's sandbox: each sandbox has its own CNI_CONTAINERID. -EINVAL with a message for an
  * invalid configuration, hostPort or annotation. */
 int cni_network_new(const char *config, const char *plugin_path, const Pod *pod, unsigned number,
                     CniNetwork **ret, Error *reterr);
 CniNetwork *cni_network_free(CniNetwork *network);
 DEFINE_CLEANUP(CniNetwork *, cni_network_free)
 
-/* As text, which the caller frees (NULL: out of memory), and back (-EBADMSG with a message). */
+/* Converts it to text, which the caller frees (NULL: out of memory), and back (-EBADMSG with a
+ * message). */
 char *cni_network_to_text(const CniNetwork *network);
 int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr);
 
 /* A packed attachment keeps only its number, its addresses, and whether it is attached; every other
- * function needs it unpacked. Unpacking returns 0 or -ENOMEM; packing without memory changes
- * nothing. Both may be called twice. */
+ * function needs it unpacked. Unpacking returns 0 or -ENOMEM; packing changes nothing if memory is
+ * exhausted. Both may be called twice. */
 void cni_network_pack(CniNetwork *network);
 int cni_network_unpack(CniNetwork *network);
 
 unsigned cni_network_sandbox_number(const CniNetwork *network);
 
 /* How many plugin runs a command takes. DEL runs the plugins that ADD has started; CHECK runs none
- * if the configuration disables it. A plugin that masquerades ("ipMasq") reads at the pod's
- * interface what to undo. Before its own DEL it gets one DEL for each address of the pod, which is
- * run with a dummy interface if the pod's interface is gone. */
+ * if the configuration disables it. A plugin that masquerades ("ipMasq") reads from the pod's
+ * interface what it has to undo. It gets one additional DEL for each address of the pod before the
+ * regular one, which is run with a dummy interface if the pod's interface is gone. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
 
 /* Records that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
@@ -60,15 +61,15 @@ typedef struct CniInvocation {
         char **argv;
         char **environment;
         char *input;
-        const char *interface;        /* NULL; or the step is run only if the pod's interface ... */
+        const char *interface;        /* NULL; otherwise the step is run only if the pod's interface
+                                       * ... */
         const char *address;          /* ... with this address is gone, with a dummy interface */
-        bool enables_ipv6_forwarding; /* the plugin may, for the whole node */
+        bool enables_ipv6_forwarding; /* the plugin may enable IPv6 forwarding for the whole node */
 } CniInvocation;
 
-/* The invocation of one step, in the order of running: DEL runs the plugins backwards. 'netns' is
- * the path of the pod's network namespace, "" if it is gone. ADD passes the previous result on to
- * the next plugin; DEL and CHECK get the last one. -ENOENT with a message if the plugin is not
- * installed. */
+/* Builds the invocation of one step. DEL runs the plugins in reverse order. 'netns' is the path of
+ * the pod's network namespace, "" if it is gone. ADD passes the previous result on to the next
+ * plugin; DEL and CHECK get the last one. -ENOENT with a message if the plugin is not installed. */
 int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t step,
                          const char *netns, CniInvocation *ret, Error *reterr);
 void cni_invocation_done(CniInvocation *invocation);
@@ -79,23 +80,24 @@ typedef struct CniPluginExit {
         bool timed_out;
         int exit_code;
         const char *output;
-        const char *error; /* why it did not run, or its last line; a message */
+        const char *error; /* a message: why it did not run, or the last line of its output */
 } CniPluginExit;
 
-/* Takes the result of a step. After the last step of ADD the attachment has addresses, or it is an
- * error. 0 or -errno with a message that names the plugin. */
+/* Processes the result of a step. It is an error if the attachment has no address after the last
+ * step of ADD. 0 or -errno with a message that names the plugin. */
 int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t step,
                              const CniPluginExit *exit, Error *reterr);
 
 /* True after ADD is complete, until DEL starts. */
 bool cni_network_is_attached(const CniNetwork *network);
 
-/* Called before the steps of DEL, and before the text is stored. Notes which addresses the pod had:
- * from the result, or, if ADD was interrupted before it gave one, from the files of host-local,
+/* Called before the steps of DEL, and before the text is stored. Records the addresses of the pod:
+ * from the result or, if ADD was interrupted before it returned one, from the files of host-local,
  * which the first DEL may remove. */
 void cni_network_begin_delete(CniNetwork *network);
 
-/* The sandbox was lost, and the addresses with it; DEL does not start yet. It may be packed. */
+/* The sandbox is lost, and its addresses with it; DEL does not start yet. The attachment may be
+ * packed. */
 void cni_network_set_lost(CniNetwork *network);
 
 /* The i-th address of the pod: at most one of each family, IPv4 first. NULL after the last. */

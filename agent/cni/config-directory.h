@@ -11,15 +11,17 @@
 typedef struct CniSettings {
         const char *config_dir;      /* /etc/cni/net.d */
         const char *plugin_path;     /* directories separated by ':', as CNI_PATH */
-        bool has_default;            /* without a configuration pods get the built-in network */
-        CniBuiltInNetwork *built_in; /* NULL: that of IPv4 with the default range */
-        bool is_ipv6_first;          /* of a pod's addresses, because the node's address is one */
-        const char *not_ready;       /* why no pod can be attached, as the kubelet puts it; NULL: it
-                                        can. It changes, see node/network-readiness.h */
+        bool has_default;            /* pods get the built-in network if there is no
+                                      * configuration */
+        CniBuiltInNetwork *built_in; /* NULL: the default IPv4 range only */
+        bool is_ipv6_first;          /* the pods' primary address is IPv6, because the node's is */
+        const char *not_ready;       /* why no pod can be attached, in the kubelet's words; NULL:
+                                        pods can be attached. May change, see
+                                        node/network-readiness.h */
 } CniSettings;
 
 /* The text of the first valid *.conflist, *.conf or *.json by name, or the default if there is no
- * file and the settings allow it. Files named *mainstay.conflist, copies of ours, come last. A file
- * that is skipped is logged. The caller frees the text and the name of the file (NULL: the
- * default). 0; -ENOENT: there is no file; or another -errno: none is valid; with a message. */
+ * file and the settings allow it. Files named *mainstay.conflist, copies of the default, come last.
+ * Skipped files are logged. The caller frees the text and the name of the file (NULL: the default).
+ * 0; -ENOENT: there is no file; or another -errno if no file is valid; with a message. */
 int cni_config_load(const CniSettings *settings, char **ret_text, char **ret_file, Error *reterr);

@@ -12,7 +12,7 @@
  * -EINVAL with a message. */
 int cni_config_list_parse(const char *text, json_t **ret, Error *reterr);
 
-/* 0; -EINVAL if the value is nested deeper than that. */
+/* 0; -EINVAL if the value is nested more deeply than 'max_depth'. */
 int cni_check_json_depth(const json_t *value, unsigned max_depth);
 
 /* CNI versions: -1, 0 or 1 as 'a' is less than, equal to or greater than 'b'. Both must be

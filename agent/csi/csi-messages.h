@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The requests of csi.v1.Node as Protocol Buffers. All is borrowed. */
+/* The requests of csi.v1.Node as Protocol Buffers. All members are borrowed. */
 
 #include "agent/model/values.h"
 #include "common/buffer.h"
@@ -11,7 +11,7 @@ typedef struct CsiStageRequest {
         const StringMap *publish_context;
         const char *staging_path; /* NULL: the driver does not stage */
         const char *target_path;  /* NULL: it is NodeStageVolume */
-        bool is_block;            /* without the next three */
+        bool is_block;            /* block devices have none of the next three members */
         const char *fs_type;
         char *const *mount_flags;
         const char *mount_group; /* NULL: the driver does not apply fsGroup */
@@ -26,10 +26,10 @@ int encode_csi_stage_request(const CsiStageRequest *request, Buffer *ret);
 
 typedef struct CsiExpandRequest {
         const char *volume_id;
-        const char *path; /* at which it is published */
+        const char *path; /* where it is published */
         const char *staging_path;
         int64_t bytes;
-        bool is_block; /* without the next two */
+        bool is_block; /* block devices have neither of the next two members */
         const char *fs_type;
         char *const *mount_flags;
         int64_t access_mode;
@@ -39,5 +39,6 @@ typedef struct CsiExpandRequest {
 /* NodeExpandVolume. 0 or -errno. */
 int encode_csi_expand_request(const CsiExpandRequest *request, Buffer *ret);
 
-/* NodeUnstageVolume, NodeUnpublishVolume and NodeGetVolumeStats, with the path of which it is. */
+/* NodeUnstageVolume, NodeUnpublishVolume and NodeGetVolumeStats: 'path' is the path of the stage or
+ * of the published volume. 0 or -errno. */
 int encode_csi_unstage_request(const char *volume_id, const char *path, Buffer *ret);

@@ -6,7 +6,7 @@
 #include "agent/model/device.h"
 
 typedef enum AllocationState {
-        ALLOCATION_PREFERRING, /* its provider chooses; it has no devices yet */
+        ALLOCATION_PREFERRING, /* its provider is choosing; it has no devices yet */
         ALLOCATION_PREFERRED,  /* it has chosen */
         ALLOCATION_PENDING,    /* the devices are taken, and its provider allocates them */
         ALLOCATION_DONE,
@@ -15,7 +15,7 @@ typedef enum AllocationState {
 
 typedef enum StartState {
         START_NONE,
-        START_PENDING, /* its provider prepares a start of the container */
+        START_PENDING, /* its provider prepares the start of the container */
         START_PREPARED,
         START_FAILED,
 } StartState;
@@ -26,13 +26,13 @@ typedef struct DeviceAllocation {
         char *container;
         char *resource;
         AllocationState state;
-        bool is_saved;    /* it is in the checkpoint */
-        bool is_old;      /* of an earlier boot: whether its devices are there must be checked */
-        uint64_t call;    /* of the provider, while the state waits for one; else 0 */
-        char **preferred; /* what the provider has chosen */
+        bool is_saved;    /* it is stored in the checkpoint */
+        bool is_old;      /* of an earlier boot: its devices must be checked for existence */
+        uint64_t call;    /* the provider's call for which the state waits; else 0 */
+        char **preferred; /* the provider's choice */
         char **ids;
         DeviceEdits edits;
-        char *error; /* of a failed allocation or start */
+        char *error; /* of the failed allocation or start */
         StartState start;
         uint64_t start_call;
 } DeviceAllocation;
@@ -52,8 +52,8 @@ DeviceAllocation *device_ledger_find_call(const DeviceLedger *ledger, uint64_t c
 DeviceAllocation *device_ledger_add(DeviceLedger *ledger, const char *uid, const char *container,
                                     const char *resource);
 
-/* Removes all of a pod. Whether there was any. */
+/* Removes all allocations of a pod. Returns whether there were any. */
 bool device_ledger_remove_pod(DeviceLedger *ledger, const char *uid);
 
-/* Whether a container of any pod has the device, or is about to get it. */
+/* Whether a container of any pod has the device, or is about to receive it. */
 bool device_ledger_uses(const DeviceLedger *ledger, const char *resource, const char *id);

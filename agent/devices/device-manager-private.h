@@ -8,15 +8,16 @@
 
 typedef struct DeviceResource {
         char *name;
-        DeviceProvider provider; /* without ops: none is there */
-        bool is_registered;  /* a provider is there, or was a short time ago, or before a restart of
-                                the agent */
-        uint64_t gone_since; /* boot time; 0: its provider is there, or has not come yet */
-        DeviceList devices;  /* none is healthy without a provider */
+        DeviceProvider provider; /* without ops: there is no provider */
+        bool is_registered;      /* a provider is registered, or was a short time ago, or before the
+                                    agent restarted */
+        uint64_t gone_since;     /* boot time; 0: its provider is registered, or has not registered
+                                  * yet */
+        DeviceList devices;      /* without a provider no device is healthy */
 } DeviceResource;
 
 struct DeviceManager {
-        DeviceManagerConfig config;        /* the directory is ours */
+        DeviceManagerConfig config;        /* 'state_dir' is a copy */
         LIST_OF(DeviceResource) resources; /* sorted by name */
         DeviceLedger ledger;
         uint64_t last_call;
@@ -30,12 +31,12 @@ DeviceResource *device_manager_make_resource(DeviceManager *manager, const char 
 
 /* ---- checkpoint ---- */
 
-/* Resources that are registered, and allocations that are done, as text. The caller frees it. NULL:
- * out of memory. */
+/* The registered resources and the completed allocations as text. The caller frees it. NULL: out of
+ * memory. */
 char *device_checkpoint_print(const DeviceManager *manager);
 
-/* Into a new manager. 0; -EBADMSG: it is no checkpoint, and the manager may have a part of it;
- * -ENOMEM. */
+/* Parses a checkpoint into a new manager. 0; -EBADMSG: it is not a checkpoint, and the manager may
+ * contain a part of it; -ENOMEM. */
 int device_checkpoint_parse(DeviceManager *manager, const char *text);
 
 /* Writes the file. 0 or -errno with a message. */

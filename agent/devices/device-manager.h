@@ -5,37 +5,39 @@
  * container has which of their devices, and what these add to its OCI configuration. Providers list
  * devices and allocate them: device plugins, and the node's own list of devices.
  *
- * Nothing here waits: a provider answers at once, or later through device_manager_answer(). No
- * device is ever given to two pods: a choice is in the ledger before its provider is asked, and on
- * the disk before its pod is admitted. */
+ * This module never waits: a provider answers at once, or later through device_manager_answer(). No
+ * device is ever given to two pods: a choice is entered in the ledger before its provider is asked
+ * to allocate it, and is on disk before its pod is admitted. */
 
 #include "agent/model/device.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
 
-/* Resources of devices of the node, without a plugin: "mainstay.dev/<name>". */
+/* Resources for devices of the node, without a plugin: "mainstay.dev/<name>". */
 #define NODE_DEVICE_PREFIX "mainstay.dev/"
 
 typedef struct DeviceManager DeviceManager;
 
-/* Each of these returns 0 with its result; -EINPROGRESS: the result follows for this 'call'; or
- * another -errno with a message. They must not call the manager. Strings are borrowed. */
+/* Each of these returns 0 with its result; -EINPROGRESS: device_manager_answer() follows for this
+ * 'call'; or another -errno with a message. They must not call the manager. Strings are
+ * borrowed. */
 typedef struct DeviceProviderOps {
-        /* Only where 'has_preferences': 'n' of the available devices that suit best, with all that
-         * must be included. Other devices in the result are ignored. */
+        /* Only if 'has_preferences': chooses the 'n' most suitable of the available devices,
+         * including all that are required. Other devices in the result are ignored. */
         int (*prefer)(void *provider, uint64_t call, const char *resource, char *const *available,
                       char *const *must_include, size_t n, char ***ret_ids, Error *reterr);
         int (*allocate)(void *provider, uint64_t call, const char *resource, char *const *ids,
                         DeviceEdits *ret, Error *reterr);
-        /* Only where 'prepares_start': before each start of a container that has the devices. */
+        /* Only if 'prepares_start': called before each start of a container that has the
+         * devices. */
         int (*prepare_start)(void *provider, uint64_t call, const char *resource, char *const *ids,
                              Error *reterr);
 } DeviceProviderOps;
 
 /* For a provider whose devices come and go while containers have them. */
 typedef struct LiveDeviceOps {
-        /* The additions of these devices to a container now, instead of those of allocate(). 0 or
-         * -ENOMEM; the manager ends '*ret'. */
+        /* The current additions of these devices to a container, instead of those of allocate(). 0
+         * or -ENOMEM; the manager ends '*ret'. */
         int (*current_edits)(void *provider, const char *resource, char *const *ids,
                              DeviceEdits *ret);
         /* Why there are no more devices and how to get one, in memory that the caller frees; NULL:
@@ -45,20 +47,21 @@ typedef struct LiveDeviceOps {
 
 typedef struct DeviceProvider {
         const DeviceProviderOps *ops;
-        const LiveDeviceOps *live; /* NULL: what a container has does not change. Nobody takes over
-                                      from a live provider */
-        void *userdata; /* its identity: a provider of the same name may have taken over */
+        const LiveDeviceOps *live; /* NULL: the devices of a running container do not change. No
+                                      other provider can take over from a live one */
+        void *userdata; /* its identity: another provider with the same name may have taken over */
         bool has_preferences;
         bool prepares_start;
 } DeviceProvider;
 
 typedef struct DeviceManagerConfig {
-        const char *state_dir; /* of its checkpoint, "devices"; NULL: it has none */
-        const char *boot_id;   /* pods that were admitted in another boot are checked again */
-        /* The list of resources, or a number of devices, has changed. */
+        const char *state_dir; /* directory of the checkpoint, "devices"; NULL: there is no
+                                * checkpoint */
+        const char *boot_id;   /* pods that were admitted in an earlier boot are checked again */
+        /* The list of resources, or the number of devices of one, has changed. */
         void (*on_capacity_changed)(void *userdata);
-        /* The event that the pod waited for has arrived, or one of its devices has another health.
-         * NULL for 'uid': pods that were rejected may be admitted now. */
+        /* The event that the pod waited for has occurred, or the health of one of its devices has
+         * changed. If 'uid' is NULL, pods that were rejected may be admitted now. */
         void (*on_pod_changed)(const char *uid, void *userdata);
         void *userdata;
 } DeviceManagerConfig;
@@ -84,40 +87,42 @@ int device_manager_set_devices_take(DeviceManager *manager, const char *name, co
  * or -ENOMEM. */
 int device_manager_list_held(const DeviceManager *manager, const char *name, char ***ret_ids);
 
-/* The containers that have the device 'from' have 'to' instead. 0 or -ENOMEM. */
+/* Replaces the device 'from' by 'to' in the containers that have it. 0 or -ENOMEM. */
 int device_manager_rename_device(DeviceManager *manager, const char *name, const char *from,
                                  const char *to);
 
-/* The devices of a live provider are the same, but add something else to their containers. */
+/* The devices of a live provider are the same, but their additions to containers have changed. */
 void device_manager_refresh(const DeviceManager *manager, const char *name);
 
 /* The provider is gone: none of its devices is allocatable. Its allocations stay, and its capacity
- * for five minutes, which is when device_manager_expire() is due. */
+ * stays for five minutes, until device_manager_expire() removes it. */
 void device_manager_unregister(DeviceManager *manager, const char *name, const void *provider,
                                uint64_t now_boottime_usec);
 
-/* Forgets the providers that have been gone for too long. When it is due next, by boot time;
- * USEC_INFINITY: never. */
+/* Forgets the providers that have been gone for too long. Returns the boot time at which it must be
+ * called next; USEC_INFINITY: never. */
 uint64_t device_manager_expire(DeviceManager *manager, uint64_t now_boottime_usec);
 
-/* The result of a call that was -EINPROGRESS. A result that nobody waits for is ignored. */
+/* The result of a call that returned -EINPROGRESS. Results for which no allocation waits are
+ * ignored. */
 typedef struct DeviceAnswer {
         const char *error; /* NULL: it has succeeded */
-        char **ids;        /* of prefer(); taken */
-        DeviceEdits edits; /* of allocate(); taken */
+        char **ids;        /* the result of prefer(); taken */
+        DeviceEdits edits; /* the result of allocate(); taken */
 } DeviceAnswer;
 
 void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAnswer *answer);
 
 /* ---- for pods ---- */
 
-/* Allocates the devices of all containers of a pod, once. 0: it has all; -EINPROGRESS: call again
- * after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has registered for a resource
- * (otherwise, like in the kubelet, the pod starts without it); another -errno with the kubelet's
- * message: it has none. */
+/* Allocates the devices of all containers of a pod, once. 0: the pod has all of its devices;
+ * -EINPROGRESS: call again after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has
+ * registered for a resource (otherwise, like in the kubelet, the pod starts without it); another
+ * -errno with the kubelet's message: the pod has none. */
 int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
 
-/* Before each start of a container. 0, -EINPROGRESS as above, or -errno with the kubelet's message.
+/* To be called before each start of a container. 0, -EINPROGRESS as above, or -errno with the
+ * kubelet's message.
  */
 int device_manager_prepare_start(DeviceManager *manager, const char *uid, const char *container,
                                  Error *reterr);
@@ -138,7 +143,8 @@ int device_manager_container_status(const DeviceManager *manager, const char *ui
 /* The pod has terminated: its devices are free. */
 void device_manager_release(DeviceManager *manager, const char *uid);
 
-/* Releases all pods of which the callback says that they are not there: once at the start. */
+/* Releases the devices of all pods that do not exist according to the callback: called once at the
+ * start. */
 void device_manager_sweep(DeviceManager *manager, bool (*is_there)(const char *uid, void *userdata),
                           void *userdata);
 
@@ -150,7 +156,7 @@ int device_manager_list_resources(const DeviceManager *manager, NodeDevicesList 
 /* The devices that its provider lists; NULL: the resource is not known. */
 const DeviceList *device_manager_devices(const DeviceManager *manager, const char *name);
 
-/* The devices of a container, in order of resources. */
+/* Visits the devices of a container, in the order of resources. */
 typedef void (*device_visit_t)(const char *resource, char *const *ids, void *userdata);
 void device_manager_foreach_of(const DeviceManager *manager, const char *uid, const char *container,
                                device_visit_t visit, void *userdata);

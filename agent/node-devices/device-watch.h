@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The devices of the kernel that have a node in /dev, now and as they come and go: by udev if it
- * runs, and by the kernel's own events if not. */
+/* The devices of the kernel that have a node in /dev, now and as they appear and disappear: by udev
+ * if it runs, otherwise by the kernel's own events. */
 
 #include "agent/node-devices/device-facts.h"
 
@@ -13,10 +13,10 @@ typedef struct DeviceWatch DeviceWatch;
 typedef struct DeviceWatchConfig {
         sd_event *event;
         char *const *subsystems; /* NULL: all; borrowed */
-        /* A device is there, or has changed. 'facts' are taken. */
+        /* A device is present, or has changed. 'facts' are taken. */
         void (*on_present)(DeviceFacts *facts, void *userdata);
         void (*on_gone)(const char *syspath, void *userdata);
-        /* All devices that are there have been reported; those that were not are gone. */
+        /* All present devices have been reported; the others are gone. */
         void (*on_listed)(void *userdata);
         void *userdata;
 } DeviceWatchConfig;
