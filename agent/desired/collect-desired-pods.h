@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Asks the sources for the pods that are to run: manifests, DaemonSets and orphans, the API server.
- * The objects that they add are borrowed from them. It does not depend on the running pods. */
+/* Collects the pods that should run from the sources: manifests, DaemonSets and orphans, the API
+ * server. The objects that they add are borrowed from them. The result does not depend on the
+ * running pods. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/manifest/manifest.h"
 
-/* The order decides which source gets a name that two of them use. If one fails, the set is
- * incomplete, the next ones are queried nevertheless, and the first error is returned: the caller
- * must try again. Incomplete without an error: the manifests have not all been read yet, and notify
- * when they are. */
+/* The order decides which source gets a name that two of them use. If a source fails, the set is
+ * incomplete, the remaining sources are queried nevertheless, and the first error is returned: the
+ * caller must try again. If the set is incomplete without an error, some manifests have not been
+ * read yet; their directory notifies when they have been. */
 int collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
                          const ApiServerPodSource *apiserver, DesiredPods *desired);

@@ -3,17 +3,18 @@
 
 /* Compares the desired pods with the actual ones: which to start, edit, keep and stop. Pure: it
  * reads no file, process or clock, and does nothing. A pod is stopped only for a reason that its
- * source gave; the mere fact that no source desires it is not a reason. */
+ * source gave; the absence of the pod from all sources is not a reason. */
 
 #include "agent/model/desired-pods.h"
 
 typedef enum PodWorkerActionKind {
-        POD_WORKER_ACTION_START, /* there is none, or one that is terminating */
-        POD_WORKER_ACTION_EDIT,  /* the one that runs is different */
-        POD_WORKER_ACTION_KEEP,  /* it is as desired; its source changed, or nothing follows it */
-        POD_WORKER_ACTION_DROP_SUCCESSOR, /* pods that have not started yet are not desired any
-                                           * more */
-        POD_WORKER_ACTION_STOP,           /* because of 'reason' */
+        POD_WORKER_ACTION_START, /* there is no such pod, or it is terminating */
+        POD_WORKER_ACTION_EDIT,  /* the running one is different */
+        POD_WORKER_ACTION_KEEP,  /* it is as desired; only its source has changed, or it no longer
+                                  * has a successor */
+        POD_WORKER_ACTION_DROP_SUCCESSOR, /* the successors that have not started yet are no longer
+                                           * desired */
+        POD_WORKER_ACTION_STOP,           /* for 'reason' */
         N_POD_WORKER_ACTIONS,
 } PodWorkerActionKind;
 
@@ -24,7 +25,7 @@ typedef struct PodWorkerAction {
         PodWorkerActionKind kind;
         const ObjectMeta *metadata; /* namespace and name */
         const PodSource *source;    /* of 'pod' */
-        const Pod *pod;             /* to start, or to edit to */
+        const Pod *pod;             /* the pod to start, or the edited one */
         const char *reason;
 } PodWorkerAction;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Connects the sources of manifests that are fetched (staticPodURL) with the manifest directory,
- * whose table decides which manifest has which name. */
+/* Connects the sources of fetched manifests (staticPodURL) with the manifest directory, whose table
+ * decides which manifest owns which name. */
 
 #include "agent/desired/index-rollout.h"
 #include "agent/image/image-store.h"
@@ -22,9 +22,9 @@ typedef struct FetchedManifestsConfig {
         ManifestDirectory *manifests;
         ImageStore *images;
         const NodeLabelsTaints *node;
-        IndexRolloutConfig rollout; /* of an index; its source and event loop are filled in */
+        IndexRolloutConfig rollout; /* for an index; its source and event loop are filled in here */
         void (*on_event)(const PodEvent *event, void *userdata);
-        void (*on_status)(void *userdata); /* fetched_manifests_status() is different */
+        void (*on_status)(void *userdata); /* fetched_manifests_status() has changed */
         void *userdata;
 } FetchedManifestsConfig;
 
@@ -33,14 +33,14 @@ int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests
 FetchedManifests *fetched_manifests_free(FetchedManifests *fetched);
 DEFINE_CLEANUP(FetchedManifests *, fetched_manifests_free)
 
-/* Before the directory is scanned: the last manifests of the sources become part of it. Unreadable
- * state stays as it was restored, and is logged. */
+/* To be called before the directory is scanned: the sources' last manifests become part of it. If
+ * they cannot be read, the restored pods stay desired, and the error is logged. */
 void fetched_manifests_load(FetchedManifests *fetched);
 
-/* Asks the sources from now on. 0 or -errno. */
+/* Starts to query the sources. 0 or -errno. */
 int fetched_manifests_start(FetchedManifests *fetched);
 
-/* The index in use has a progress deadline. */
+/* Whether the index in use has a progress deadline. */
 bool fetched_manifests_have_deadline(const FetchedManifests *fetched);
 
 /* The rollout of the index, for index_rollout_judge() and others; NULL: there is no index. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Brings the images that the pods of an index would use on this node, before the index is in use:
- * one after the other, from the source. */
+/* Pulls the images that the pods of an index need on this node, before the index is used: one after
+ * the other, from the source. */
 
 #include "agent/image/image-store.h"
 #include "agent/model/node.h"
@@ -14,9 +14,10 @@ typedef struct IndexImagesConfig {
         sd_event *event;
         ImageStore *store;
         const NodeLabelsTaints *node;
-        /* Whether the source may be contacted now; if not, with a message. */
+        /* Whether the source may be contacted now; false with a message. */
         bool (*may_continue)(Error *reterr, void *userdata);
-        /* All are here, or why one is not: -ECANCELED if it was not to continue. */
+        /* All images are present, or an error says why one is not: -ECANCELED if may_continue()
+         * returned false. */
         void (*on_done)(int r, const Error *error, void *userdata);
         void *userdata;
 } IndexImagesConfig;
@@ -25,12 +26,12 @@ int index_images_new(const IndexImagesConfig *config, IndexImages **ret);
 IndexImages *index_images_free(IndexImages *images);
 DEFINE_CLEANUP(IndexImages *, index_images_free)
 
-/* For the manifests of the directory, and what their index names, which is borrowed until the end.
- * 1: all that it names is here; 0: the rest is being fetched, and on_done() follows; or -errno with
- * a message. An earlier operation is given up. */
+/* Starts with the manifests of the directory and the images that their index names; both are
+ * borrowed until the end. 1: all images are present; 0: the others are being pulled, and on_done()
+ * follows; or -errno with a message. An earlier operation is cancelled. */
 int index_images_begin(IndexImages *images, int manifests_fd, const SourceImages *named,
                        Error *reterr);
 
-/* "1 of 3 images are here, 12.0 of 80.3 MiB, 1.5 MiB/s": what was fetched so far. The caller frees
- * it; NULL: nothing is fetched. */
+/* "1 of 3 images are here, 12.0 of 80.3 MiB, 1.5 MiB/s": the progress of the pulls. The caller
+ * frees it; NULL: nothing is being pulled. */
 char *index_images_progress(const IndexImages *images);

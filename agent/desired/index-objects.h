@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects of an index that is not in use, for their images. */
+/* The objects of an index that is not in use yet, from which its images are known. */
 
 #include "agent/manifest/manifest.h"
 
@@ -9,8 +9,8 @@ typedef struct IndexObjects {
         LIST_OF(ManifestObjects) manifests;
 } IndexObjects;
 
-/* Reads the manifests of the directory. The readable part is available also after a failure:
- * -errno.
+/* Reads the manifests of the directory. After a failure (-errno) the readable part is available,
+ * too.
  */
 int index_objects_read(int dir_fd, const char *node_name, IndexObjects *ret);
 void index_objects_done(IndexObjects *objects);

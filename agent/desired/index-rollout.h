@@ -2,8 +2,8 @@
 #pragma once
 
 /* The rollout of a signed index with a progress deadline: if its pods and DaemonSets are not ready
- * in time, the previous index is used again as a whole. The files and their exchange are in
- * source/; here it is decided, by the rules of model/rollout-deadline.h. */
+ * in time, the node returns to the whole previous index. source/ handles the files and their
+ * exchange; this module decides, by the rules of model/rollout-deadline.h. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/image/image-set.h"
@@ -32,14 +32,16 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret);
 IndexRollout *index_rollout_free(IndexRollout *rollout);
 DEFINE_CLEANUP(IndexRollout *, index_rollout_free)
 
-/* Another index is in use. Also before the first one. NULL is fine, as in all that follow. */
+/* Another index is about to be used. Also called before the first one. NULL is allowed, as in all
+ * following functions. */
 void index_rollout_begin(IndexRollout *rollout);
 
-/* While the desired pods are borrowed: decides. */
+/* Decides; to be called while the desired pods are borrowed. */
 void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
                          const ActualPods *actual);
 
-/* When they are done: carries out the decision, which may change all manifests of the index. */
+/* Carries out the decision, which may change all manifests of the index; to be called when the
+ * desired pods are no longer borrowed. */
 void index_rollout_act(IndexRollout *rollout);
 
 /* The status of a pod may have changed. */

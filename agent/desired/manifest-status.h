@@ -15,6 +15,6 @@ void report_manifest_status(const ManifestDirectory *sources, const char *direct
                             PodManager *pod_manager, ImageStore *images,
                             HttpManifestReport *report);
 
-/* The first object after a "<namespace>/<name>"; as HttpServerHandlers.next_object. */
+/* Finds the first object after "<namespace>/<name>"; implements HttpServerHandlers.next_object. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json);

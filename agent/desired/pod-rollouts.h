@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Rollouts of the pods of manifests that have a progress deadline: the result of an edit is tried,
+/* Rollouts of pods of manifests with a progress deadline: after an edit the new revision is tried,
  * and if it is not Ready in time, the last revision that was Ready is desired again, until the
  * manifest changes. Histories are on disk, <state>/rollouts/<hash of the name>/record, so that a
- * rollback is made once, regardless of restarts of the agent and the machine. It starts and stops
- * no pod: it only replaces desired pods. The rules are in rollout-history.h. */
+ * rollback is made only once, even if the agent or the machine restarts. The module starts and
+ * stops no pod: it only replaces desired pods. The rules are in rollout-history.h. */
 
 #include "agent/desired/rollout-images.h"
 #include "agent/model/desired-pods.h"
@@ -25,7 +25,7 @@ typedef struct PodRolloutsConfig {
         const SteadyClock *clock;
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
         const PodStatus *(*get_status)(const char *uid, void *userdata);
-        /* Pods of this source have no individual rollouts. */
+        /* True if pods of this source have no rollouts of their own. */
         bool (*is_excluded)(const PodSource *source, void *userdata);
         image_digest_of_t image_digest_of;
         void (*on_recompute_due)(void *userdata);
@@ -38,8 +38,8 @@ int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret);
 PodRollouts *pod_rollouts_free(PodRollouts *rollouts);
 DEFINE_CLEANUP(PodRollouts *, pod_rollouts_free)
 
-/* Follows the rollouts, and replaces the desired pods whose revision was rolled back. With 'holds'
- * nothing is judged: the machine shuts down. 0 or -ENOMEM. */
+/* Follows the rollouts, and replaces the desired pods whose revision was rolled back. If 'holds' is
+ * true, no rollout is judged because the machine is shutting down. 0 or -ENOMEM. */
 int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
                        bool holds);
 

@@ -10,16 +10,16 @@
 typedef struct DaemonSetPodSource {
         /* Adds the pods of these DaemonSets, then orphans. 0 or -ENOMEM. */
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
-        /* Conflicts between DaemonSets, one message each. */
+        /* Conflicts between DaemonSets, one message for each. */
         char *const *(*warnings)(void *userdata);
         /* The reason why it does not desire this pod, which the caller frees; NULL: not known, or
-         * not its pod. */
+         * the pod belongs to another source. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
-        /* A record of an earlier agent. 1: it belongs to a known DaemonSet, or is an orphan; 0;
-         * -ENOMEM. */
+        /* A record of an earlier agent. 1: the pod belongs to a known DaemonSet or is an orphan; 0:
+         * it does not; -ENOMEM. */
         int (*claim_record)(const PodSource *source, const Pod *pod, void *userdata);
-        /* A DaemonSet of that kind of source that is to run here, if the pod of the revision in its
-         * manifest is not available; NULL: there is none. */
+        /* A DaemonSet from that kind of source that should run here, but whose pod of the
+         * manifest's revision is not available; NULL: there is none. */
         const DaemonSet *(*find_unready)(PodSourceKind kind, void *userdata);
         void *userdata;
 } DaemonSetPodSource;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Lookups of the objects to which pods refer: ConfigMaps, Secrets and classes of their own
- * source, and those of another one that the configuration shares by name; tokens and services of
- * the API server for its pods only. */
+/* Looks up the objects to which pods refer: ConfigMaps, Secrets and classes of the pod's own
+ * source, and those of other sources that the configuration shares by name; tokens and services of
+ * the API server only for its own pods. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/manifest/manifest.h"
@@ -16,7 +16,7 @@ typedef struct Resolvers {
         ServiceLookup apiserver_services;
         TokenLookup apiserver_tokens;
         ClaimAccess apiserver_claims;
-        /* As in ObjectLookup; NULL: nothing encrypted can be opened. */
+        /* As in ObjectLookup; NULL: encrypted Secrets cannot be opened. */
         int (*open_secret)(const DataObject *object, const DataObject **ret, Error *reterr,
                            void *userdata);
         void *secrets; /* its userdata */

@@ -2,10 +2,10 @@
 #pragma once
 
 /* The header of the module: statuses of pods, events and the Node are sent to a URL, as lines of
- * JSON, at most once an interval. Lines that were not sent wait in a bounded queue, which outlives
- * the agent. While nothing changes and nothing waits, no timer runs and nothing is written. A line
- * may arrive twice (if the agent ended between the response and its record of it), and none is sent
- * before the pods of an earlier agent are known. All functions but the first take NULL: no report
+ * JSON, at most once per interval. Unsent lines wait in a bounded queue, which outlives the agent.
+ * While nothing changes and nothing waits, no timer runs and nothing is written. A line may arrive
+ * twice, if the agent ends after the response and before the response is recorded. No line is sent
+ * before the pods of an earlier agent are known. All functions but the first accept NULL: no report
  * is configured. */
 
 #include "agent/metrics/event-store.h"
@@ -25,14 +25,14 @@ typedef struct StatusReportConfig {
         const EventStore *events;
         char *(*print_node)(void *userdata); /* a v1.Node that the caller frees, or NULL */
         void (*on_event)(const PodEvent *event, void *userdata);
-        void (*on_status)(void *userdata); /* status_report_add_to() is different */
+        void (*on_status)(void *userdata); /* status_report_add_to() has a different result */
         void *userdata;
 } StatusReportConfig;
 
-/* NULL in '*ret' if none is configured. 0 or -errno. */
+/* '*ret' is NULL if no report is configured. 0 or -errno. */
 int status_report_new(const StatusReportConfig *config, StatusReport **ret);
 
-/* Writes waiting lines to the disk; a request in progress is ended. */
+/* Writes waiting lines to the disk; ends a request in progress. */
 StatusReport *status_report_free(StatusReport *report);
 DEFINE_CLEANUP(StatusReport *, status_report_free)
 
@@ -40,5 +40,5 @@ DEFINE_CLEANUP(StatusReport *, status_report_free)
 void status_report_pod(StatusReport *report, const Pod *pod, bool is_gone);
 void status_report_events(StatusReport *report);
 
-/* The sources with the state of the report after them, which is borrowed until the next call. */
+/* The sources, followed by the state of the report; borrowed until the next call. */
 NodeSources status_report_add_to(StatusReport *report, NodeSources sources);

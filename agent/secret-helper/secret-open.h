@@ -5,6 +5,6 @@
 
 #include "common/buffer.h"
 
-/* Answers the request, which it overwrites, because it has identities. The answer, which the caller
- * erases, has an entry for each value. 0; -EBADMSG: the request is not complete; -ENOMEM. */
+/* Answers the request and overwrites it, because it contains identities. The answer, which the
+ * caller erases, has an entry for each value. 0; -EBADMSG: the request is not complete; -ENOMEM. */
 int open_values(void *request, size_t length, Buffer *ret);

@@ -8,13 +8,14 @@
 
 #include <stdbool.h>
 
-/* Starts to encrypt, or to decrypt, 'data'. The output of the child is the result. 0 or -errno. */
+/* Starts to encrypt or decrypt 'data'. The result is the output of the child. 0 or -errno. */
 int credential_seal_start(sd_event *event, const char *name, const char *data, child_done_t done,
                           void *userdata, Child **ret, Error *reterr);
 int credential_open_start(sd_event *event, const char *name, const char *data, size_t length,
                           child_done_t done, void *userdata, Child **ret, Error *reterr);
 
-/* Checks the result. 0; -EKEYREJECTED with a message, which has nothing of the data: it failed, or,
- * of a sealed one, there is no key on this machine, so that everybody could open it. */
+/* Checks the result. 0; -EKEYREJECTED with a message, which contains nothing of the data: the
+ * operation failed, or the machine has no key to seal with, so that everybody could decrypt the
+ * result. */
 int credential_check_sealed(const ChildResult *result, Error *reterr);
 int credential_check_opened(const ChildResult *result, Error *reterr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The header of the module: Secrets of manifests whose values are encrypted, opened when a pod
- * needs one: by mainstay-secret (age), one process for all that wait, or systemd-creds (credentials
- * of systemd). Opened values stay in memory only, for as long as the manifest has the Secret. */
+/* The header of the module: opens encrypted Secrets of manifests when a pod needs one: by
+ * mainstay-secret (age), one process for all that wait, or by systemd-creds (credentials of
+ * systemd). Opened values exist in memory only, as long as the manifest contains the Secret. */
 
 #include "agent/model/object.h"
 #include "agent/secrets/key-file.h"
@@ -16,7 +16,8 @@ typedef struct SecretOpenerConfig {
         sd_event *event;
         const char *helper_path;           /* mainstay-secret; borrowed */
         KeyFile *identity;                 /* borrowed */
-        void (*on_opened)(void *userdata); /* from the loop: one was opened, or cannot be */
+        void (*on_opened)(void *userdata); /* called from the loop: a Secret was opened, or cannot
+                                            * be opened */
         void *userdata;
 } SecretOpenerConfig;
 
@@ -25,23 +26,23 @@ SecretOpener *secret_opener_free(SecretOpener *opener);
 DEFINE_CLEANUP(SecretOpener *, secret_opener_free)
 
 /* The Secret with opened values, borrowed until manifests change. 0; -EAGAIN: it is being opened,
- * and on_opened() follows; -EKEYREJECTED: it cannot be; with a message that names the key and the
- * cause. */
+ * and on_opened() follows; -EKEYREJECTED: it cannot be opened; with a message that names the key
+ * and the cause. */
 int secret_opener_open(SecretOpener *opener, const DataObject *object, const DataObject **ret,
                        Error *reterr);
 
-/* Whether this node can open the Secret, for people. One that no pod needs is opened and forgotten
- * again, and its failure is not logged. 0; -EAGAIN: ask again in a moment; -EKEYREJECTED with a
- * message, as above; -ENOMEM. */
+/* Whether this node can open the Secret, for display. A Secret that no pod needs is opened and
+ * forgotten again, and a failure is not logged. 0; -EAGAIN: try again in a moment; -EKEYREJECTED
+ * with a message, as above; -ENOMEM. */
 int secret_opener_check(SecretOpener *opener, const DataObject *object, Error *reterr);
 
-/* The identities are different: what could not be opened is tried again. */
+/* The identities have changed: Secrets that could not be opened are tried again. */
 void secret_opener_retry(SecretOpener *opener);
 
-/* Forgets Secrets that manifests do not have any more. */
+/* Forgets the Secrets that manifests no longer contain. */
 void secret_opener_sweep(SecretOpener *opener,
                          const DataObject *(*find)(const ObjectKey *key, void *userdata),
                          void *userdata);
 
-/* Names and states, no values, for `mainstay debug dump`. */
+/* Prints names and states, but no values, for `mainstay debug dump`. */
 void secret_opener_dump(const SecretOpener *opener, FILE *out);

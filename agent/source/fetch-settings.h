@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The standard input of `mainstay-image source` and `mainstay-image report`. */
+/* The standard input for `mainstay-image source` and `mainstay-image report`. */
 
 #include "agent/model/config.h"
 
-/* A memory file, because it may contain passwords. 'file_max' is the limit of a manifest in bytes;
- * 'was_refused': the manifests that it offered last could not be used. A descriptor or -errno. */
+/* A memory file, because the settings may contain passwords. 'file_max' is the limit of a manifest
+ * in bytes; 'was_refused': the manifests of the last response could not be used. Returns a
+ * descriptor or -errno. */
 int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused);
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused);
 
@@ -14,8 +15,8 @@ int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refuse
 typedef struct ReportContent {
         const char *node_name;
         const char *body;          /* lines */
-        uint64_t n_dropped;        /* lines so far */
-        const char *log_directory; /* of pods; NULL: no logs are added */
+        uint64_t n_dropped;        /* dropped lines so far */
+        const char *log_directory; /* directory of pod logs; NULL: no logs are added */
         const char *logs;          /* JSON: the containers, see report-log.h of mainstay-image */
 } ReportContent;
 

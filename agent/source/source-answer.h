@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct SourceAnswer {
-        bool is_new; /* "next" has manifests; else the source has nothing new */
+        bool is_new; /* "next" contains manifests; otherwise the source has nothing new */
 } SourceAnswer;
 
 /* 0 or -EBADMSG. */
@@ -18,8 +18,8 @@ int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Erro
 typedef struct SourceInUse {
         bool is_there;
         char *summary;  /* "index 7 of the fleet shops, …"; NULL: there is none */
-        int64_t number; /* of the index; 0: it is none */
-        char *sha256;   /* its digest, and its fleet; NULL: none */
+        int64_t number; /* number of the index; 0: not an index */
+        char *sha256;   /* digest and fleet of the index; NULL: none */
         char *fleet;
         uint64_t deadline_usec; /* its progress deadline; 0: none */
         uint64_t fetched;       /* realtime; 0: not known */

@@ -8,14 +8,14 @@
 #include "agent/source/source-answer.h"
 
 typedef struct SourceRollback {
-        char *sha256; /* of the index; NULL: none was rolled back */
+        char *sha256; /* digest of the index; NULL: none was rolled back */
         char *reason; /* a message of one line */
 } SourceRollback;
 
 #define SOURCE_ROLLBACK_NAME "rolled-back"
 #define SOURCE_PROVEN_NAME   "proven"
 
-/* The content of a damaged file, which is set aside, is ignored. */
+/* A damaged file is set aside and treated as empty. */
 void source_rollback_load(int dir_fd, SourceRollback *ret);
 void source_rollback_done(SourceRollback *rollback);
 
@@ -27,7 +27,7 @@ int source_rollback_store(int dir_fd, const char *sha256, const char *reason);
 bool source_is_on_trial(int dir_fd, const SourceInUse *in_use, const SourceInUse *before,
                         const SourceRollback *rollback);
 
-/* The rollback of the index in use was noted, and not made. */
+/* Whether a rollback of the index in use was recorded, but not carried out. */
 bool source_rollback_is_due(const SourceInUse *in_use, const SourceInUse *before,
                             const SourceRollback *rollback);
 
