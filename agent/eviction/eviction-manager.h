@@ -2,8 +2,8 @@
 #pragma once
 
 /* The eviction manager: observes the node's memory, disks and process IDs while pods run, sets the
- * node's conditions (MemoryPressure, …, ReadonlyFilesystem), and reclaims when a threshold is met:
- * for a disk, unused images first, then one pod at a time (pod-evictor.h). */
+ * node's conditions (MemoryPressure, …, ReadonlyFilesystem), and reclaims resources when a
+ * threshold is met: on a disk, unused images first, then one pod at a time (pod-evictor.h). */
 
 #include "agent/eviction/eviction-message.h"
 #include "agent/eviction/signal-observations.h"
@@ -16,17 +16,17 @@
 typedef struct EvictionManager EvictionManager;
 
 typedef struct EvictionManagerCallbacks {
-        /* There are pods that may use up resources. */
+        /* Whether there are pods that may use up resources. */
         bool (*has_active_pods)(void *userdata);
-        /* An eviction is under way, or with 'of_images' a removal of images: its effect is not
-         * visible yet. */
+        /* Whether an eviction, or with 'of_images' a removal of images, is in progress: its effect
+         * is not visible yet. */
         bool (*is_reclaiming)(bool of_images, void *userdata);
-        /* Removes unused images. Whether there are any, and they can be removed now. */
+        /* Removes unused images. Returns true if there are any and they can be removed now. */
         bool (*remove_images)(void *userdata);
-        /* Evicts one pod. True: a pod was found, or is being looked for, and is_reclaiming() is
+        /* Evicts one pod. True: a pod was found, or is being searched for, and is_reclaiming() is
          * true for a while. */
         bool (*evict)(const ResourceShortage *shortage, void *userdata);
-        /* The node's conditions have changed: eviction_manager_conditions(). */
+        /* The node's conditions have changed, see eviction_manager_conditions(). */
         void (*on_conditions)(void *userdata);
         /* An event of the node: a resource is reclaimed, or the file system is read-only. */
         void (*on_event)(const PodEvent *event, void *userdata);
@@ -40,19 +40,20 @@ typedef struct EvictionManagerConfig {
         void *userdata;
 } EvictionManagerConfig;
 
-/* All that the configuration points to is borrowed and outlives the manager. 0 or -errno. */
+/* Everything that the configuration points to is borrowed and outlives the manager. 0 or -errno. */
 int eviction_manager_new(const EvictionManagerConfig *config, EvictionManager **ret);
 EvictionManager *eviction_manager_free(EvictionManager *manager);
 DEFINE_CLEANUP(EvictionManager *, eviction_manager_free)
 
-/* An earlier agent observed the condition at this time (realtime, in this boot). */
+/* Restores a condition that an earlier agent observed at this time (realtime, in this boot). */
 void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition condition,
                                         uint64_t seen_at);
 
-/* Observes now, unless that was just done. For decisions that need the present conditions. */
+/* Observes the node now, unless that was just done. For decisions that need the current
+ * conditions. */
 void eviction_manager_synchronize(EvictionManager *manager);
 
-/* A pod has started: monitoring starts if it does not run yet. */
+/* A pod has started: monitoring starts unless it is running already. */
 void eviction_manager_wake(EvictionManager *manager);
 
 /* Prints signals, thresholds and the next observation for `mainstay debug dump`. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The monitoring interval: how long the node's resources need not be observed, because none can
- * become short in that time. Pure. */
+/* The monitoring interval: how long the node's resources need not be observed, because none can run
+ * out in that time. Pure. */
 
 #include "agent/eviction/thresholds.h"
 
-/* The kernel notifies about memory ('has_memory_watch': it does), but not about disks and
- * processes. 'previous' is the last interval, for the observations 'before'; 0: there was none.
- * Microseconds, at least a second; while nothing changes, doubled up to ten seconds. */
+/* The kernel notifies about memory (if 'has_memory_watch'), but not about disks and processes.
+ * 'previous' is the last interval, used before the observations 'before'; 0: there was none.
+ * Microseconds, at least a second; while nothing changes, it doubles, up to ten seconds. */
 uint64_t next_monitoring_interval(const EvictionPolicy *policy, const SignalObservations *before,
                                   const SignalObservations *now, bool has_memory_watch,
                                   uint64_t previous);

@@ -9,14 +9,14 @@
 
 typedef struct ObservedPaths {
         const char *pods_group; /* the cgroup of all pods; NULL: unknown */
-        const char *state_dir;  /* on nodefs, which is containerfs too */
+        const char *state_dir;  /* on nodefs, which is also containerfs */
         const char *images_dir; /* on imagefs */
 } ObservedPaths;
 
 /* Reads some files of /proc and queries two file systems; does not block. */
 void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *ret);
 
-/* Whether images have a separate file system, which pods do not write to. */
+/* Whether images are on a separate file system, to which pods do not write. */
 bool has_dedicated_image_fs(const ObservedPaths *paths);
 
 /* The file systems and process IDs in observations, for /stats/summary. */

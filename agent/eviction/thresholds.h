@@ -21,27 +21,27 @@ typedef struct SignalObservations {
 typedef struct ThresholdState {
         struct {
                 bool is_met;
-                bool is_due;        /* and its grace period is over */
+                bool is_due;        /* its grace period is over, too */
                 uint64_t met_since; /* boot time */
         } thresholds[EVICTION_THRESHOLDS_MAX];
         uint64_t condition_seen_at[N_NODE_CONDITIONS]; /* boot time; 0: never */
-        unsigned conditions;                           /* the set of those that are true */
+        unsigned conditions;                           /* the set of true conditions */
 } ThresholdState;
 
 /* Adds the observations of 'now' (boot time). A threshold that was due stays met until its minimum
- * reclaim is reached as well; a condition stays true until it was not observed for the transition
+ * reclaim is reached, too; a condition stays true until it has not been observed for the transition
  * period. */
 void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
                             const SignalObservations *observations, uint64_t now);
 
-/* The threshold to reclaim for: memory before all others, and a hard one before a soft one. NULL:
- * none. */
+/* The threshold for which to reclaim resources: memory before all others, and hard thresholds
+ * before soft ones. NULL: none. */
 const EvictionThreshold *threshold_state_due(const ThresholdState *state,
                                              const EvictionPolicy *policy);
 
 /* Whether any threshold is met, due or not. */
 bool threshold_state_is_short(const ThresholdState *state, const EvictionPolicy *policy);
 
-/* When time alone changes the state: the end of a grace period or of a condition. UINT64_MAX:
- * never. */
+/* When the state changes by the passage of time alone: at the end of a grace period or of a
+ * condition. UINT64_MAX: never. */
 uint64_t threshold_state_next_change(const ThresholdState *state, const EvictionPolicy *policy);

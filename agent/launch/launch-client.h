@@ -3,6 +3,6 @@
 
 /* The client: it stands in for a program that the server starts. */
 
-/* Runs the program of this name with these arguments and the environment and streams of this
- * process. The exit status; or ends by the signal that ended the program. */
+/* Runs the program of this name with these arguments, and with the environment and the streams of
+ * this process. Returns the exit status; if a signal ended the program, ends by the same signal. */
 int launch_client(const char *program, char *const *argv);

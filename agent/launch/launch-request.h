@@ -15,7 +15,8 @@ enum {
 
 /* The descriptors that a request passes, in this order. */
 enum {
-        LAUNCH_FD_STRINGS, /* a file: the arguments, then the environment, each ends with NUL */
+        LAUNCH_FD_STRINGS, /* a file with the arguments and then the environment, each string
+                            * terminated by NUL */
         LAUNCH_FD_MOUNTS,  /* the mount namespace in which the program runs */
         LAUNCH_FD_STREAMS, /* standard input, output and error */
         LAUNCH_FDS = LAUNCH_FD_STREAMS + 3
@@ -23,17 +24,17 @@ enum {
 
 typedef struct LaunchRequest {
         uint32_t version;
-        uint32_t n_arguments; /* argv[0] is the first one */
+        uint32_t n_arguments; /* argv[0] is the first one of them */
         char program[LAUNCH_PROGRAM_SIZE];
 } LaunchRequest;
 
-/* As waitid(2) reports it. */
+/* The result as waitid(2) reports it. */
 typedef struct LaunchResult {
         int32_t code;
         int32_t status;
 } LaunchResult;
 
-/* A request that a keeper has received. */
+/* A request as a keeper has received it. */
 typedef struct Launch {
         LaunchRequest request;
         int fds[LAUNCH_FDS];

@@ -2,11 +2,11 @@
 #pragma once
 
 typedef struct LaunchServerSpec {
-        const char *directory; /* of the programs */
-        const char *unit;      /* of the clients; NULL: any */
+        const char *directory; /* directory of the programs */
+        const char *unit;      /* unit to which clients must belong; NULL: any */
         unsigned idle_sec;
 } LaunchServerSpec;
 
 /* Serves the listening socket, with a keeper for each connection, and returns when there has been
- * none for 'idle_sec'. 0 or -errno. */
+ * no connection for 'idle_sec'. 0 or -errno. */
 int launch_serve(int listen_fd, const LaunchServerSpec *spec);

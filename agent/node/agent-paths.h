@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The location of everything: the files and directories of the agent, by its options and
- * configuration, the programs that it starts, and the lock of the run directory. */
+/* The paths of the agent: its files and directories, by its options and configuration, the programs
+ * that it starts, and the lock of the run directory. */
 
 #include "agent/manifest/config-files.h"
 #include "agent/model/agent-options.h"
@@ -16,7 +16,7 @@ typedef struct AgentPaths {
         char *config;
         char *config_dir; /* of drop-ins */
         char *manifest_dir;
-        char *kubeconfig;           /* NULL: there is no API server to join */
+        char *kubeconfig;           /* NULL: the node does not join an API server */
         char *bootstrap_kubeconfig; /* NULL: none */
         char *certificate_dir;      /* NULL: the default one */
         char *shim_cgroup;
@@ -28,7 +28,7 @@ typedef struct AgentPaths {
         int lock_fd;  /* -EBADF: not locked */
 
         char *shim;
-        char *connector; /* mainstay-shim, for connections in network namespaces of pods */
+        char *connector; /* mainstay-shim, to connect to ports in the network namespaces of pods */
         char *image_helper;
         char *secret_helper;
         char *node_api;
@@ -39,19 +39,19 @@ typedef struct AgentPaths {
 
 void agent_paths_done(AgentPaths *paths);
 
-/* The files of the configuration, by the options: the directory of drop-ins is "config.d" next to
- * the configuration, unless an option names one, which must exist. 0 or -ENOMEM. */
+/* Determines the files of the configuration from the options: the directory of drop-ins is
+ * "config.d" next to the configuration, unless an option names another one, which must exist. 0 or
+ * -ENOMEM. */
 int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, ConfigFiles *ret);
 
-/* Since when the node exists, which is as old as the directory of the agent's state. Realtime; 0:
- * not known. */
+/* When the node was created: the age of the agent's state directory. Realtime; 0: not known. */
 uint64_t node_creation_time(const char *state_dir);
 
 /* Lines for 'mainstay debug dump'. */
 void agent_paths_dump(const AgentPaths *paths, FILE *out);
 
-/* Sets the first group; an option has precedence over the configuration. Pure. 0, -EINVAL with a
- * message, -ENOMEM. */
+/* Sets the members of the first group; options have precedence over the configuration. Pure. 0,
+ * -EINVAL with a message, -ENOMEM. */
 int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
                        Error *reterr);
 
@@ -59,19 +59,19 @@ int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Con
  * mount option cannot contain; with a message. */
 int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options, Error *reterr);
 
-/* Makes the directories of a kubelet that plugins and other daemons of a node look for; existing
- * ones stay as they are. The agent itself uses none of them: an error is logged. */
+/* Creates the kubelet directories that plugins and other daemons of a node expect; existing ones
+ * are not changed. The agent itself does not use them, so errors are only logged. */
 void agent_paths_make_kubelet_directories(const AgentOptions *options);
 
-/* One agent per run directory: -EBUSY with a message if another holds it. The kernel releases
- * the lock when its holder dies. */
+/* One agent per run directory: -EBUSY with a message if another agent holds the lock. The kernel
+ * releases the lock when its holder dies. */
 int agent_paths_lock(AgentPaths *paths, Error *reterr);
 
-/* Logs an error if no container's root file system can be on that of the state directory. It is
- * no reason to end: pods that run, from before, are supervised. */
+/* Logs an error if the file system of the state directory is unsuitable for the root file systems
+ * of containers. The agent continues nevertheless, to supervise pods that are running already. */
 void agent_paths_check_state(const AgentPaths *paths);
 
 /* Finds the other programs of Mainstay: next to this one in a build directory, else at the
  * installed path. If the environment names the socket of mainstay-launch, programs that need more
- * privileges than the agent has are its clients. 0 or -ENOMEM. */
+ * privileges than the agent has are started through it. 0 or -ENOMEM. */
 int agent_paths_find_programs(AgentPaths *paths);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's end of the signer: starts it when it is needed, gives it the serving key and the
- * authorities of clients, and connects mainstay-api with it. See model/signer-protocol.h. */
+/* The agent's end of the signer: starts it when it is needed, passes it the serving key and the
+ * authorities of clients, and connects mainstay-api to it. See model/signer-protocol.h. */
 
 #include "agent/model/client-ticket.h"
 
@@ -10,25 +10,26 @@
 
 typedef struct ApiSigner ApiSigner;
 
-typedef struct ApiSignerSpec { /* all is borrowed */
+typedef struct ApiSignerSpec { /* all members are borrowed */
         sd_event *event;
         char *program;       /* mainstay-api */
-        const char *run_dir; /* keeps the key of tickets, for the next agent */
-        /* Tickets are of these authorities from now on. */
+        const char *run_dir; /* where the key of tickets is kept for the next agent */
+        /* Tickets are valid for these authorities from now on. */
         void (*on_authorities)(const char *hash, void *userdata);
         void *userdata;
 } ApiSignerSpec;
 
-/* Starts no process yet. 0, or -errno with a message. */
+/* Does not start the process yet. 0, or -errno with a message. */
 int api_signer_new(const ApiSignerSpec *spec, ApiSigner **ret, Error *reterr);
 
-/* The process ends as well. NULL is fine. */
+/* Also ends the process. NULL is allowed. */
 ApiSigner *api_signer_free(ApiSigner *signer);
 
 const uint8_t *api_signer_ticket_key(const ApiSigner *signer);
 
-/* Sets its material, see model/signer-protocol.h. It is taken from the call on. 0 or -errno. */
+/* Sets the signer's material, see model/signer-protocol.h. Takes 'json', also on failure. 0 or
+ * -errno. */
 int api_signer_set_material(ApiSigner *signer, char *json_consume);
 
-/* A connection for mainstay-api, of which this is one end. -errno. */
+/* Connects mainstay-api to the signer: returns mainstay-api's end of the connection, or -errno. */
 int api_signer_connect(ApiSigner *signer);

@@ -7,6 +7,7 @@
 #include "agent/node/agent-paths.h"
 #include "agent/node/machine-info.h"
 
-/* All is borrowed. The caller sets the labels of the node, the seccomp profile and the lookups. */
+/* Everything is borrowed. The caller sets the labels of the node, the seccomp profile and the
+ * lookups. */
 BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine,
                                 const AgentPaths *paths, bool has_slices);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Notifies when the configuration, a file and a directory of drop-ins, may have changed: at SIGHUP,
- * and when inotify reports it. It does not read the files. */
+/* Notifies when the configuration (a file and a directory of drop-ins) may have changed: on SIGHUP,
+ * and when inotify reports a change. It does not read the files. */
 
 #include "agent/manifest/config-files.h"
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The settings of mainstay-api, which it requests on the local socket: it does not have the key of
- * the node and reads no file. */
+/* The settings that mainstay-api requests on the local socket: it does not have the key of the node
+ * and reads no files. */
 
 #include "agent/model/config.h"
 #include "agent/node/lone-node.h"
 #include "agent/node/self-signed.h"
 
-typedef struct NodeApiSettingsSpec { /* all is borrowed */
+typedef struct NodeApiSettingsSpec { /* all members are borrowed */
         const Config *config;
         const char *node_name;
         const char *manifest_dir, *config_file;
-        uint64_t created;        /* since when the node exists; realtime, 0: not known */
-        const char *issued_pair; /* the certificate of the API server and its key, in PEM, which
-                                    has precedence; NULL: none */
+        uint64_t created;        /* creation time of the node; realtime, 0: not known */
+        const char *issued_pair; /* the certificate that the API server has issued, and its key, in
+                                    PEM; it has precedence; NULL: none */
         LoneNode *lone;          /* NULL: the node has joined an API server */
-        SelfSigned *self_signed; /* if there is no other certificate; or NULL */
+        SelfSigned *self_signed; /* used if there is no other certificate; or NULL */
 } NodeApiSettingsSpec;
 
-/* JSON that the caller frees. The second one is for the signer alone: the serving certificate, its
- * key and the authorities of clients; free it by secret_free(). 0, or -errno with a message. */
+/* JSON that the caller frees. The second result is only for the signer: the serving certificate,
+ * its key and the authorities of clients; free it by secret_free(). 0, or -errno with a message. */
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, char **ret_material,
                               Error *reterr);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate authority of a node that has joined no API server: it issues the certificate that
- * mainstay-api serves with, and those of kubeconfigs. Only this node trusts it. */
+/* The certificate authority of a node that has not joined an API server: it issues the certificate
+ * that mainstay-api serves with, and the client certificates of kubeconfigs. Only this node trusts
+ * it. */
 
 #include "common/error.h"
 
@@ -10,13 +11,14 @@
 
 typedef struct NodeAuthority NodeAuthority;
 
-/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime; if the clock is
+/* A new P-256 key and its certificate, valid for ten years. 'now_usec' is realtime; if the clock is
  * not set, certificates are valid at all times. */
 int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority **ret,
                        Error *reterr);
 
-/* The one that node_authority_format() wrote. 1: it had expired, and was renewed with its key, so
- * that certificates that it has issued are as valid as before; 0; -EINVAL with a message. */
+/* Parses the output of node_authority_format(). 1: the certificate had expired, and was renewed
+ * with the same key, so that the certificates that it has issued remain valid; 0: not expired;
+ * -EINVAL with a message. */
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr);
 NodeAuthority *node_authority_free(NodeAuthority *authority);
 DEFINE_CLEANUP(NodeAuthority *, node_authority_free)
@@ -30,8 +32,9 @@ const char *node_authority_certificate(const NodeAuthority *authority);
 typedef struct NodeCertificateSpec {
         const char *common_name;
         const char *organization;     /* the user's group; NULL: none */
-        const char *const *dns_names; /* of a server; end with NULL; NULL: it is a client's */
-        const char *const *addresses; /* the same, numeric */
+        const char *const *dns_names; /* of a server, terminated by NULL; NULL: a client's
+                                       * certificate */
+        const char *const *addresses; /* likewise, numeric */
         unsigned valid_days;
 } NodeCertificateSpec;
 
@@ -40,7 +43,7 @@ typedef struct NodeCertificateSpec {
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
 
-/* Likewise, signed by itself; and whether a certificate in PEM is. */
+/* Likewise, self-signed; and whether a certificate in PEM is self-signed. */
 int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char **ret_certificate,
                       char **ret_key, Error *reterr);
 bool is_self_signed(const char *certificate);

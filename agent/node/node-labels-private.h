@@ -6,7 +6,7 @@
 #include "agent/node/node-labels.h"
 
 /* Taints with the times when they were added, <state>/taints; external labels and taints,
- * <state>/node. Loading gives 0 or -ENOMEM; that a file cannot be written is logged. */
+ * <state>/node. Loading returns 0 or -ENOMEM; failed writes are logged. */
 int node_labels_load_taints(const char *state_dir, NodeLabelsTaints *ret);
 void node_labels_save_taints(const char *state_dir, const NodeLabelsTaints *node);
 int node_labels_load_external(const char *state_dir, NodeLabelsTaints *ret);

@@ -2,10 +2,10 @@
 #pragma once
 
 /* The serving certificate of mainstay-api if none is configured and none was issued, like the
- * kubelet's: kubelet.crt and kubelet.key in the directory of certificates. A pair that is there
- * is used. Otherwise one is made that signs itself, and it is renewed before it ends. It proves
- * nothing, but the connection is encrypted: an API server without --kubelet-certificate-authority
- * accepts it. */
+ * kubelet's: kubelet.crt and kubelet.key in the directory of certificates. An existing pair is
+ * used; otherwise a self-signed one is created, and renewed before it expires. It proves no
+ * identity, but the connection is encrypted, and an API server without
+ * --kubelet-certificate-authority accepts it. */
 
 #include "common/error.h"
 

@@ -23,9 +23,9 @@ typedef struct SystemLogsConfig {
 int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret);
 SystemLogs *system_logs_free(SystemLogs *logs);
 
-/* Opens a file; for the list of a directory as HTML, and for a query, a non-blocking pipe with the
- * output of a child process. '*ret_type' is the type of its content. A descriptor; -EPERM: it
- * is not enabled; -EISDIR: it is a directory, and the path does not end with a slash; -ENOENT;
- * -EAGAIN: there are too many queries; another -errno. */
+/* Opens a file; returns a non-blocking pipe with the output of a child process for the list of a
+ * directory as HTML, and for a query. '*ret_type' is the content type. A descriptor; -EPERM: not
+ * enabled; -EISDIR: a directory whose path does not end with a slash; -ENOENT; -EAGAIN: too many
+ * queries; another -errno. */
 int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,
                      const char **ret_type, Error *reterr);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* tlsMinVersion, tlsCipherSuites and tlsCurvePreferences of a KubeletConfiguration, as GnuTLS's
- * priority strings for mainstay-api. */
+/* tlsMinVersion, tlsCipherSuites and tlsCurvePreferences of a KubeletConfiguration, converted to
+ * GnuTLS priority strings for mainstay-api. */
 
 #include "agent/model/config.h"
 #include "common/json-text.h"
 
-/* Adds to the settings "tlsPriorities", and if tlsCipherSuites is set those for connections of TLS
- * 1.2 by the key of the certificate, "tls12EcdsaPriorities" and "tls12RsaPriorities": "" if none of
- * the suites is for such a key. 0; -EINVAL with a message; -ENOMEM. */
+/* Adds "tlsPriorities" to the settings and, if tlsCipherSuites is set, the priorities for TLS 1.2
+ * connections by the type of the certificate's key, "tls12EcdsaPriorities" and
+ * "tls12RsaPriorities": "" if no suite is for such a key. 0; -EINVAL with a message; -ENOMEM. */
 int tls_priorities_add_settings(const Config *config, json_t *settings, Error *reterr);

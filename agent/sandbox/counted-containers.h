@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The counts of a shim about its containers: the last response for each. */
+/* The counts that a shim has reported about its containers: the latest response for each one. */
 
 #include "common/process-usage.h"
 
 #include <stddef.h>
 
 enum {
-        COUNTED_CONTAINERS_MAX = 256 /* of a pod; more are not kept */
+        COUNTED_CONTAINERS_MAX = 256 /* maximum for a pod; further ones are ignored */
 };
 
 typedef struct CountedContainer {

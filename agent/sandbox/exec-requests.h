@@ -5,12 +5,12 @@
 
 #include "agent/sandbox/protocol.h"
 
-/* A command that the shim was requested to run. The caller owns it until its callback is called, or
- * until sandbox_exec_cancel(); the sandbox may be freed before it. */
+/* A command that the shim was asked to run. The caller owns it until its callback is called, or
+ * until sandbox_exec_cancel(); the sandbox may be freed before. */
 typedef struct SandboxExec SandboxExec;
 
-/* The result, from the loop: exit_code, signal, timed_out, output, error; 'message' is "", or the
- * reason why the command could not be run. Strings are valid only during the call. */
+/* The result, called from the loop: exit_code, signal, timed_out, output, error; 'message' is "",
+ * or the reason why the command could not be run. Strings are valid only during the call. */
 typedef void (*sandbox_exec_done_t)(const ShimEvent *result, void *userdata);
 
 /* No callback follows, although the command may still run. NULL is allowed. Returns NULL. */
@@ -18,15 +18,15 @@ SandboxExec *sandbox_exec_cancel(SandboxExec *exec);
 
 /* ---- for the sandbox ---- */
 
-/* Adds one to its list, with an ID that no other one has, not even of an earlier agent. NULL: out
- * of memory. */
+/* Adds a request to the list, with an ID that no other request has, not even of an earlier agent.
+ * NULL: out of memory. */
 SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, void *userdata);
 
-/* Valid as long as the request. */
+/* Valid as long as the request exists. */
 const char *exec_request_id(const SandboxExec *exec);
 
-/* Passes the result on, SHIM_EVENT_EXEC_DONE, to the caller, if it still waits. */
+/* Passes the result, SHIM_EVENT_EXEC_DONE, on to the caller if it is still waiting. */
 void exec_requests_finish(SandboxExec **list, const ShimEvent *result);
 
-/* The sandbox is freed before those that wait. */
+/* The sandbox is freed before its waiting requests. */
 void exec_requests_abandon(SandboxExec **list);

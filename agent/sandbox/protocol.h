@@ -5,8 +5,9 @@
  * socket.
  *
  * Requests go to the shim, events come from it. After an upgrade a new agent talks to old shims, so
- * a message may have members that are unknown to its reader (they are skipped), and may not have
- * members that are unknown to its writer (numbers are then 0, strings NULL). Pure: no sockets here.
+ * a message may contain members that its reader does not know, which are skipped, and may be
+ * without members that its writer does not know: numbers are then 0, strings NULL. Pure: no sockets
+ * here.
  */
 
 #include "common/error.h"
@@ -16,15 +17,15 @@
 
 enum {
         SHIM_PROTOCOL_VERSION = 7, /* version 1 had neither exec-in nor note, nor a delayed stop;
-                                      before 3 the greeting carried no network namespace; before 4
-                                      there was no attach, and no target of a container; before 5
-                                      there was no usage; before 6 fstab had neither copy nor
+                                      before 3 the greeting had no network namespace; before 4 there
+                                      was no attach, and no target of a container; before 5 there
+                                      was no usage; before 6 the fstab had neither copy nor
                                       mountpoint; before 7 there were no devices */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,
         SHIM_PROTOCOL_OUTPUT_MAX =
-                48 * 1024, /* bytes of a program's output; less if the packet is full before */
+                48 * 1024, /* bytes of a program's output; fewer if the packet is full earlier */
 };
 
 typedef struct StringList {
@@ -56,107 +57,111 @@ typedef struct ShimRequest {
         unsigned version;
         const char *fstab;
         const char *hostname;  /* for the pod's UTS namespace; NULL: unchanged */
-        uint64_t log_max_size; /* bytes; 0: no limit */
+        uint64_t log_max_size; /* in bytes; 0: no limit */
         unsigned log_max_files;
         const char *id;
         const char *name;
         unsigned attempt;
         const char *bundle;
         const char *log;
-        StringList journal_fields; /* "NAME=value": lines go to the journal as well, with these
+        StringList journal_fields; /* "NAME=value": output lines also go to the journal, with these
                                       fields */
         const char *events_file;
         const char *note;
-        bool has_input;     /* its standard input is open; outside of sessions it is silent */
-        bool has_output;    /* of a session: the client reads standard output */
+        bool has_input;     /* its standard input is open; without an attached session it has no
+                             * data */
+        bool has_output;    /* for a session: the client reads standard output */
         bool has_error;     /* likewise */
-        bool has_terminal;  /* config.json, or the session's client, requests a terminal */
-        bool is_held;       /* a session's command waits for CHANNEL_START */
-        bool keeps_early;   /* the first client that attaches gets the output from before */
-        bool is_input_once; /* the end of the first client's input ends the container's */
+        bool has_terminal;  /* config.json requests a terminal, or the session's client does */
+        bool is_held;       /* the session's command waits for CHANNEL_START */
+        bool keeps_early;   /* the first client that attaches gets the earlier output, too */
+        bool is_input_once; /* when the first client's input ends, the container's input ends */
         const char *target; /* ID of a running container whose PID namespace is bound to
                                <bundle>/pid-namespace; NULL: none */
         int signal;
-        uint64_t delay_usec;   /* before the stop signal */
-        uint64_t grace_usec;   /* before SIGKILL; the grace period */
+        uint64_t delay_usec;   /* delay before the stop signal */
+        uint64_t grace_usec;   /* delay before SIGKILL; the grace period */
         const char *container; /* its ID */
         StringList directories;
-        StringList devices;     /* all that come and go and that are there, as in mainstay.devices
-                                   of config.json */
+        StringList devices;     /* all attached hot-plug devices, as in mainstay.devices of
+                                   config.json */
         StringList arguments;   /* arguments[0] is a path */
         StringList environment; /* the whole environment */
-        const char *input;      /* for the standard input; NULL: empty */
+        const char *input;      /* standard input; NULL: empty */
         bool in_host;           /* in the node's network and UTS namespaces */
         uint64_t timeout_usec;  /* 0: no limit */
-        const char
-                *interface;  /* run it only if this interface is missing, with a dummy interface */
-        const char *address; /* of the dummy interface */
-        bool keeps_router_advertisements; /* it makes the node forward IPv6; see
+        const char *interface;  /* run the program only if this interface is missing, with a dummy
+                                 * interface */
+        const char *address;    /* address of the dummy interface */
+        bool keeps_router_advertisements; /* the program makes the node forward IPv6; see
                                              shim/router-advertisements.h */
-        void *storage;                    /* of a decoded request: owns the strings */
+        void *storage;                    /* owns the strings of a decoded request */
 } ShimRequest;
 
 typedef enum ShimEventType {
         SHIM_EVENT_HELLO,        /* version, pid of the shim */
-        SHIM_EVENT_SYNCED,       /* its complete state is reported after a connection: ready */
-        SHIM_EVENT_READY,        /* the setup is done */
+        SHIM_EVENT_SYNCED,       /* its complete state has been reported after a connection:
+                                  * ready */
+        SHIM_EVENT_READY,        /* setup is complete */
         SHIM_EVENT_SETUP_FAILED, /* message; setup may be requested again */
-        SHIM_EVENT_STARTING,     /* replayed only: the attempt is being started, its result follows;
+        SHIM_EVENT_STARTING,     /* only replayed: the attempt is being started, its result follows;
                                   * id, name, attempt, note */
         SHIM_EVENT_STARTED,      /* a container runs: id, name, attempt, note, pid, started_at,
                                   * replayed */
         SHIM_EVENT_START_FAILED, /* no process of the attempt is left: id, name, attempt, note,
                                   * message, runtime_failed, replayed, deleted */
-        SHIM_EVENT_EXITED,    /* as started; exit_code, signal, oom_killed, finished_at, deleted */
-        SHIM_EVENT_DELETED,   /* only the log of the attempt is left: id, name, attempt, note */
+        SHIM_EVENT_EXITED,       /* like SHIM_EVENT_STARTED; exit_code, signal, oom_killed,
+                                  * finished_at, deleted */
+        SHIM_EVENT_DELETED,      /* only the attempt's log is left: id, name, attempt, note */
         SHIM_EVENT_EXEC_DONE, /* id of the request, exit_code, signal, timed_out, output, error; or
                                * message if the program could not be started */
-        SHIM_EVENT_ERROR,     /* message; id if it is about one: a request that was refused */
+        SHIM_EVENT_ERROR,     /* a refused request: message; id if the request has one */
         SHIM_EVENT_USAGE,     /* of a running container: id, n_descriptors, n_sockets,
-                               * open_files_max; without id: these were all */
-        N_SHIM_EVENT_TYPES,   /* that a packet may have */
+                               * open_files_max; without id: the end of the list */
+        N_SHIM_EVENT_TYPES,   /* number of types that a packet may have */
 
-        /* Never in a packet. The agent's end reports it: the shim is gone, because it was torn down
-         * or died. */
+        /* Never in a packet: reported by the agent's end when the shim is gone, because it was torn
+         * down or died. */
         SHIM_EVENT_LOST,
 } ShimEventType;
 
 typedef struct ShimEvent {
         ShimEventType type;
         unsigned version;
-        const char *id;      /* of a container or request; NULL for events of the sandbox */
-        const char *name;    /* of the container */
-        const char *note;    /* as the request gave it */
+        const char *id;      /* of the container or request; NULL for events of the sandbox */
+        const char *name;    /* container name */
+        const char *note;    /* as in the request */
         const char *message; /* bytes that are not UTF-8 are sent as '?' */
         const char *output;  /* likewise */
-        const char *error;   /* the same; the last line of standard error */
+        const char *error;   /* likewise; the last line of standard error */
         unsigned attempt;
         pid_t pid;
-        int exit_code; /* 0..255; 128 + signal if a signal ended it, as container runtimes report it
+        int exit_code; /* 0..255; 128 + signal if a signal ended the process, like container
+                        * runtimes report it
                         */
         int signal;    /* 0 if it exited by itself */
         bool oom_killed;
-        bool runtime_failed; /* true: the OCI runtime refused or is missing; false: a mount or a
-                                file failed before */
-        bool replayed;       /* reported on connection, not when it happened */
+        bool runtime_failed; /* true: the OCI runtime failed or is missing; false: an earlier mount
+                                or file failed */
+        bool replayed;       /* reported after a connection, not when it happened */
         bool ready;
-        bool deleted; /* replayed only: the remains of the attempt are already deleted */
+        bool deleted; /* only replayed: the remains of the attempt are already deleted */
         bool timed_out;
         uint64_t started_at;                               /* realtime, microseconds */
         uint64_t finished_at;                              /* realtime, microseconds */
         uint64_t n_descriptors, n_sockets, open_files_max; /* as in common/process-usage.h */
-        void *storage; /* of a decoded event: owns the strings */
+        void *storage;                                     /* owns the strings of a decoded event */
 } ShimEvent;
 
-/* Encodes one packet, in memory that the caller frees. 0; -EMSGSIZE if it would be longer than
+/* Encodes one packet, which the caller frees. 0; -EMSGSIZE if it would be longer than
  * SHIM_PROTOCOL_PACKET_MAX; -EILSEQ if a string is not UTF-8; -ENOMEM. */
 int shim_request_encode(const ShimRequest *request, char **ret_packet, size_t *ret_length);
 int shim_event_encode(const ShimEvent *event, char **ret_packet, size_t *ret_length);
 
-/* Decodes one packet. 0; -EBADMSG if it is not a message, does not have a string that its type
- * requires, or has a number out of range; -ENOTSUP for an unknown type. Free the result with
- * shim_request_done() or shim_event_done(); both are safe after a failure. Strings that an event
- * does not have are "", but its id is NULL. */
+/* Decodes one packet. 0; -EBADMSG if it is not a message, if a string that its type requires is
+ * missing, or if a number is out of range; -ENOTSUP for an unknown type. Free the result with
+ * shim_request_done() or shim_event_done(); both are safe after a failure. Missing strings of an
+ * event are "", but a missing id is NULL. */
 int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Error *reterr);
 int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr);
 
@@ -166,7 +171,7 @@ void shim_event_done(ShimEvent *event);
 #define cleanup_shim_request cleanup_with(shim_request_done)
 #define cleanup_shim_event   cleanup_with(shim_event_done)
 
-/* Packets that the socket has not taken yet, in order. */
+/* Packets that the socket has not accepted yet, in order. */
 typedef struct QueuedPacket {
         struct QueuedPacket *next;
         size_t length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Settings of pod sandboxes: those that all share, and those of the start of one. */
+/* Settings of pod sandboxes: those shared by all, and those for the start of one. */
 
 #include <stdbool.h>
 
@@ -9,12 +9,12 @@
 typedef struct SandboxConfig {
         struct sd_event *event;
         const char *shim_path;         /* the mainstay-shim program */
-        const char *connect_path;      /* mainstay-shim again, with the right to enter namespaces */
+        const char *connect_path;      /* mainstay-shim again, but permitted to enter namespaces */
         const char *runtime_path;      /* runc or crun: a path, or a name to look up in PATH */
         const char *run_dir;           /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
-        const char *shim_cgroup;       /* cgroup below which each shim has its own, named by UID */
+        const char *shim_cgroup;       /* NULL: shims are started by the agent instead of systemd */
         struct SystemdClient *systemd; /* if systemd starts the shims; NULL: the agent does */
-        unsigned runtime_timeout_sec;  /* for one call of the runtime; 0: two minutes */
+        unsigned runtime_timeout_sec;  /* limit for one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
 /* How to start the shim of one pod. */

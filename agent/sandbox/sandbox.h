@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's end of a pod sandbox: starts a shim for a pod, finds it again after a restart of the
- * agent, speaks the shim's protocol.
+/* The agent's end of a pod sandbox: starts a pod's shim, finds it again after a restart of the
+ * agent, and speaks the shim's protocol.
  *
  * A Sandbox is the agent's view of one mainstay-shim. All calls return at once; results arrive as
  * events from the loop. Freeing a Sandbox closes only the connection: the shim and its containers
@@ -24,14 +24,15 @@ typedef struct Sandbox Sandbox;
  * SHIM_EVENT_ERROR, SHIM_EVENT_EXEC_DONE or SHIM_EVENT_USAGE. Strings are valid only during the
  * callback. Before SHIM_EVENT_SYNCED the shim replays each attempt that it holds as STARTED, EXITED
  * or START_FAILED, oldest first; an attempt that is being started is replayed as STARTING, and its
- * event follows later. SHIM_EVENT_SYNCED comes again if the connection broke and was restored. */
+ * event follows later. SHIM_EVENT_SYNCED is repeated if the connection was lost and restored. */
 typedef void (*sandbox_event_t)(Sandbox *sandbox, const ShimEvent *event, void *userdata);
 
 typedef struct SandboxSetupOptions {
         const char
                 *fstab; /* path of the pod's fstab, whose mounts are made in the shim's namespace */
         const char *hostname;  /* for the pod's UTS namespace; NULL: unchanged */
-        uint64_t log_max_size; /* bytes; a container's log is rotated before it exceeds them */
+        uint64_t log_max_size; /* in bytes; a container's log is rotated before it exceeds this
+                                * size */
         unsigned log_max_files;
 } SandboxSetupOptions;
 
@@ -41,24 +42,24 @@ typedef struct SandboxContainerConfig {
         unsigned attempt;
         const char *bundle;          /* directory with config.json and fstab */
         const char *log;             /* path of the log file; its directory exists */
-        char *const *journal_fields; /* "NAME=value": its output goes to the journal as well, with
+        char *const *journal_fields; /* "NAME=value": its output also goes to the journal, with
                                         these fields; NULL: only to the file */
-        const char *
-                events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
-        const char *note;    /* at most 1 KiB for the agent's own use, part of every event */
-        bool has_input;      /* its standard input is open, and silent */
-        bool keeps_early;    /* with an input: the first client that attaches gets the output from
-                                before, unless the shim is of an older agent */
-        bool has_terminal;   /* as in config.json */
-        const char *target;  /* ID of a running container of the pod, whose PID namespace is bound
-                                to <bundle>/pid-namespace; NULL: none */
+        const char *events_file;     /* cgroup file with an "oom_kill" line, which is read when the
+                                      * container ends */
+        const char *note;   /* at most 1 KiB for the agent's own use; included in every event */
+        bool has_input;     /* its standard input is open, but has no data */
+        bool keeps_early;   /* with an input: the first client that attaches gets the earlier
+                               output, too, unless the shim was started by an older agent */
+        bool has_terminal;  /* as in config.json */
+        const char *target; /* ID of a running container of the pod, whose PID namespace is bound
+                               to <bundle>/pid-namespace; NULL: none */
 } SandboxContainerConfig;
 
 /* Runs "mainstay-shim prepare": makes <run-dir> a private mount, and the kubelet's directory,
  * unless it is NULL, a shared one. Blocks; to be called before the loop. */
 int sandbox_prepare(const SandboxConfig *config, const char *kubelet_dir, Error *reterr);
 
-/* A sandbox for pod 'uid', which is validated already. Does not connect yet. */
+/* Creates a sandbox for pod 'uid', which must be valid. Does not connect yet. */
 int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on_event,
                 void *userdata, Sandbox **ret);
 
@@ -66,11 +67,12 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
  * to SHIM_EVENT_SYNCED; 0: there is none; -errno. */
 int sandbox_connect(Sandbox *sandbox, Error *reterr);
 
-/* Before sandbox_start(): uses this OCI runtime instead of the configured one. Borrowed. */
+/* Selects another OCI runtime than the configured one; to be called before sandbox_start().
+ * Borrowed. */
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
 
 /* Starts a shim and connects to it; SHIM_EVENT_SYNCED follows. <run-dir>/pods/<uid> must exist.
- * -EEXIST if a shim of the pod is running, so that a pod never has two. If systemd fails to start
+ * -EEXIST if a shim of the pod is already running: a pod never has two. If systemd fails to start
  * it, SHIM_EVENT_LOST follows. */
 int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *reterr);
 
@@ -81,9 +83,9 @@ int sandbox_setup(Sandbox *sandbox, const SandboxSetupOptions *setup);
  * follows. -ENOTSUP if it has a target, and the shim was started by an older agent. */
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run);
 
-/* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec'; the shim
- * keeps that time even without an agent. A further call can only shorten it. SHIM_EVENT_EXITED
- * follows. Unknown IDs are ignored. */
+/* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec'; the shim does
+ * so even without an agent. Further calls can only shorten the time. SHIM_EVENT_EXITED follows.
+ * Unknown IDs are ignored. */
 int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
 /* The same, but the signal is delayed by 'delay_usec' or until the next sandbox_stop_container(),
@@ -105,19 +107,19 @@ typedef struct SandboxProgram {
         char *const *environment; /* the whole environment */
         const char *input;        /* its standard input; NULL: empty */
         bool in_host;             /* in the node's network and UTS namespaces, else in the pod's */
-        uint64_t timeout_usec;    /* then it is killed; 0: no limit */
-        const char *interface;    /* NULL; or the program runs only if the network namespace in its
-                                   * CNI_NETNS ("": none) does not have this interface, and then
-                                   * with a dummy interface of that name ... */
+        uint64_t timeout_usec;    /* the program is killed then; 0: no limit */
+        const char *interface;    /* NULL; otherwise the program runs only if this interface does
+                                   * not exist in the network namespace in its CNI_NETNS ("": none),
+                                   * and then with a dummy interface of that name ... */
         const char *address;      /* ... with this address, of either family */
-        bool keeps_router_advertisements; /* it makes the node forward IPv6, after which the node
-                                           * is to follow routers as before */
+        bool keeps_router_advertisements; /* the program makes the node forward IPv6, although the
+                                           * node is to follow routers as before */
 } SandboxProgram;
 
 /* Runs a program in the shim's mount namespace. 'done' is called, unless the connection or the shim
- * ends before. Programs with 'in_host' run one after the other, in the order of the
- * requests, so that two network plugins of a pod never run at the same time. -EMSGSIZE for more
- * than a packet can contain (64 KiB). */
+ * ends first. Programs with 'in_host' run one after the other, in the order of the requests, so
+ * that two network plugins of a pod never run at the same time. -EMSGSIZE for more than a packet
+ * can contain (64 KiB). */
 int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox_exec_done_t done,
                         void *userdata, SandboxExec **ret);
 
@@ -125,54 +127,54 @@ typedef struct SandboxSession {
         const char *container; /* ID of a running container */
         char *const *argv;     /* argv[0] is looked up in the container's PATH */
         bool has_input, has_output, has_error, has_terminal;
-        bool is_held; /* the command starts with the client's message of CHANNEL_START; with a shim
-                         from before an upgrade at once */
+        bool is_held; /* the command waits for the client's message CHANNEL_START; a shim from
+                         before an upgrade starts it at once */
 } SandboxSession;
 
 /* Exec session: runs a command in a container for the client of a socket, which speaks WebSocket
  * with the channels of common/channels.h from now on. The shim gets a copy of the descriptor and
- * reports the result to the client, not to us. 0; -EBUSY if the shim does not take the request now;
- * another -errno. */
+ * reports the result to the client, not to the agent. 0; -EBUSY if the shim cannot accept the
+ * request now; another -errno. */
 int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
 
 typedef struct SandboxAttach {
         const char *container; /* ID of a running container */
         bool has_input, has_output, has_error;
-        bool has_terminal;  /* the container has one; the client may set its size */
-        bool is_input_once; /* the container's input ends with that of the first client (stdinOnce);
-                               not with a terminal */
+        bool has_terminal;  /* the container has a terminal; the client may set its size */
+        bool is_input_once; /* the container's input ends with the first client's (stdinOnce); not
+                               with a terminal */
 } SandboxAttach;
 
-/* Attach session: connects the client of a socket, as above, with the streams of the container
- * itself, from now on. Output is copied to each client; a client that does not read is dropped, and
- * neither the container nor its log waits for one. 0; -EBUSY; -ENOTSUP if the shim was started by
- * an older agent; another -errno. */
+/* Attach session: connects the client of a socket, as above, to the streams of the container
+ * itself. Output is copied to each client; a client that does not read is dropped, so neither the
+ * container nor its log waits for a client. 0; -EBUSY; -ENOTSUP if the shim was started by an older
+ * agent; another -errno. */
 int sandbox_attach(Sandbox *sandbox, const SandboxAttach *attach, int socket_fd);
 
-/* The shim supports sandbox_attach(). */
+/* Whether the shim supports sandbox_attach(). */
 bool sandbox_can_attach(const Sandbox *sandbox);
 
 typedef struct SandboxContainerExec {
         const char *container; /* ID of a running container */
         char *const *argv;     /* argv[0] is looked up in the container's PATH */
-        uint64_t timeout_usec; /* then it is killed; 0: no limit */
+        uint64_t timeout_usec; /* the program is killed then; 0: no limit */
 } SandboxContainerExec;
 
-/* Runs a program in a container (exec probes, hooks), as its user and with its environment.
- * As above, with both streams in the result's output, cut at 10 KiB. */
+/* Runs a program in a container (exec probes, hooks), as its user and with its environment. Like
+ * sandbox_run_program(), but both streams are in the result's output, truncated to 10 KiB. */
 int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec,
                               sandbox_exec_done_t done, void *userdata, SandboxExec **ret);
 
-/* Gives a running container exactly these of the devices that come and go
- * (device_edits_print_live()): the device cgroup permits them, and they are in its /dev. A failure
- * is logged. -ENOTSUP if the shim was started by an older agent. */
+/* Sets the hot-plug devices of a running container (device_edits_print_live()) to exactly these:
+ * its device cgroup permits them, and their nodes are in its /dev. A failure is logged. -ENOTSUP if
+ * the shim was started by an older agent. */
 int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const *devices);
 
-/* Asks the shim to count the open descriptors of its containers, unless it is at it. No event
- * follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
+/* Asks the shim to count the open descriptors of its containers, unless a count is already in
+ * progress. No event follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
 int sandbox_request_usage(Sandbox *sandbox);
 
-/* The last response about a running container (its ID), and when it arrived (realtime). NULL: there
+/* The last response about a running container (by ID), and when it arrived (realtime). NULL: there
  * was none. Valid until the loop runs. */
 const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
                                             uint64_t *ret_taken_at);
@@ -184,8 +186,8 @@ int sandbox_teardown(Sandbox *sandbox);
 /* The shim's pid while it is connected and known, else 0. */
 pid_t sandbox_pid(const Sandbox *sandbox);
 
-/* Whether the shim creates mount points in volumes and copies content of images into them; one from
- * before an upgrade does not support these lines of a container's fstab. */
+/* Whether the shim creates mount points in volumes and copies content of images into them; a shim
+ * from before an upgrade does not support these lines of a container's fstab. */
 bool sandbox_prepares_volumes(const Sandbox *sandbox);
 
 bool sandbox_is_connected(const Sandbox *sandbox);
@@ -199,19 +201,19 @@ DEFINE_CLEANUP(Sandbox *, sandbox_free)
 
 /* The data that "mainstay-shim cleanup" removes once the shim of a pod is gone. */
 typedef struct SandboxCleanup {
-        const char *uid;     /* if its shim still runs, it is killed first; or NULL */
-        const char *cgroup;  /* the pod's cgroup: its processes are killed, then it is removed */
-        const char *emptied; /* absolute; its contents are removed, it stays; or NULL */
+        const char *uid;     /* its shim is killed first if it is still running; or NULL */
+        const char *cgroup;  /* the pod's cgroup: its processes are killed, and it is removed */
+        const char *emptied; /* absolute; its contents are removed, the directory stays; or NULL */
         const char *const *directories; /* absolute; removed with their contents */
         size_t n_directories;
-        const char *synced; /* absolute; removed last, although a child that syncs its files may
-                               make names in it (common/fsync-queue.h); or NULL */
+        const char *synced; /* absolute; removed last, even if a child that syncs its files still
+                               creates names in it (common/fsync-queue.h); or NULL */
 } SandboxCleanup;
 
-/* Kills and removes the possible remains of a pod, in a child process; may be repeated at any
- * time. */
+/* Kills and removes everything that may be left of a pod, in a child process; may be repeated at
+ * any time. */
 int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
                     void *userdata, Child **ret, Error *reterr);
 
-/* The cgroup below which all shims are. Borrowed; NULL: they are in the agent's. */
+/* The cgroup below which all shims are. Borrowed; NULL: they are in the agent's own. */
 const char *sandbox_group_of_shims(const SandboxConfig *config);

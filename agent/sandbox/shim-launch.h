@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Starts the process of a shim: by systemd if that is PID 1, else as a detached child of the
+/* Starts the process of a shim: by systemd if it is PID 1, otherwise as a detached child of the
  * agent. */
 
 #include "agent/sandbox/sandbox-config.h"
@@ -10,14 +10,14 @@
 #include <sys/types.h>
 
 /* Starts the shim of a pod on a listening socket. '*ret_pid' is 0 if it is not known yet: the
- * shim's greeting has it. */
+ * shim's greeting contains it. */
 int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStartOptions *start,
                 int listen_fd, pid_t *ret_pid, Error *reterr);
 
-/* Appends "--shim-cgroup=…" for each cgroup that a shim of the pod may run in, whichever agent
- * started it. */
+/* Appends "--shim-cgroup=…" for each cgroup that a shim of the pod may run in, regardless of which
+ * agent started it. */
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv);
 
-/* The cgroup below which all shims are, as the agent starts them now. Borrowed; NULL: they stay in
- * the agent's. */
+/* The cgroup below which the agent currently starts all shims. Borrowed; NULL: they stay in the
+ * agent's own. */
 const char *shim_group_of_all(const SandboxConfig *config);

@@ -2,11 +2,11 @@
 #pragma once
 
 /* Graceful node shutdown: holds a delay lock of logind. When logind receives a shutdown request
- * (systemctl poweroff, the power button), it signals the shutdown and waits for us while all
- * services still run; the lock is released when our pods have terminated.
+ * (systemctl poweroff, the power button), it announces the shutdown and waits for the agent while
+ * all services are still running; the agent releases the lock when the pods have terminated.
  *
- * All calls are asynchronous. Without a bus or logind, that is logged once, and pods are stopped
- * when PID 1 stops the service. In which order pods terminate is decided elsewhere. */
+ * All calls are asynchronous. If there is no bus or no logind, this is logged once, and pods are
+ * stopped when PID 1 stops the service. The order in which pods terminate is decided elsewhere. */
 
 #include "agent/sandbox/systemd-client.h"
 #include "common/error.h"
@@ -19,10 +19,10 @@ typedef struct ShutdownInhibitor ShutdownInhibitor;
 typedef struct ShutdownInhibitorConfig {
         sd_event *event;
         uint64_t needed_usec;        /* the longest time that pods may take to terminate */
-        SystemdClient *systemd;      /* to raise logind's limit if it is less; NULL: leave it */
+        SystemdClient *systemd;      /* raises logind's limit if it is lower; NULL: it is not
+                                      * changed */
         const char *logind_conf_dir; /* for a drop-in that is valid until the next boot; borrowed */
-        /* A shutdown is starting, or one that was starting has been cancelled; called from the
-         * loop. */
+        /* A shutdown starts, or was cancelled; called from the loop. */
         void (*on_shutdown)(bool is_starting, void *userdata);
         void *userdata;
 } ShutdownInhibitorConfig;

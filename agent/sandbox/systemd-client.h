@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's requests to systemd, if that is PID 1: run a shim as a transient service, so that it
- * inherits only what we name, and set the properties of pods' slices, so that systemd writes our
- * values into their cgroups.
+/* The agent's requests to systemd, if it is PID 1: run a shim as a transient service, so that it
+ * inherits only what the request names, and set the properties of pods' slices, so that systemd
+ * writes the agent's values into their cgroups.
  *
- * Requests use PID 1's private socket, which exists before any bus, and are never waited for: a
- * daemon-reload may keep PID 1 busy for seconds. They are handled in order. A refused request is
- * logged. */
+ * Requests use PID 1's private socket, which exists before any bus. The agent never waits for them:
+ * a daemon-reload may keep PID 1 busy for seconds. Requests are handled in order. A refused request
+ * is logged. */
 
 #include "agent/model/slice.h"
 #include "common/error.h"
@@ -19,7 +19,7 @@ typedef struct SystemdClient SystemdClient;
 /* Whether systemd is PID 1 here. */
 bool systemd_is_init(void);
 
-/* Connects at the first request, and again when the connection has ended. 0 or -ENOMEM. */
+/* Connects at the first request, and again after the connection has ended. 0 or -ENOMEM. */
 int systemd_client_new(sd_event *event, SystemdClient **ret);
 SystemdClient *systemd_client_free(SystemdClient *systemd);
 DEFINE_CLEANUP(SystemdClient *, systemd_client_free)
@@ -27,8 +27,8 @@ DEFINE_CLEANUP(SystemdClient *, systemd_client_free)
 /* Whether all requests have been answered. */
 bool systemd_client_is_idle(const SystemdClient *systemd);
 
-/* Asks whether the system is shutting down. 'answer' is called from the loop, with false if PID 1
- * does not confirm it within a few seconds. 0 or -errno. */
+/* Queries whether the system is shutting down. 'answer' is called from the loop, with false if PID
+ * 1 does not confirm it within a few seconds. 0 or -errno. */
 int systemd_client_query_shutdown(SystemdClient *systemd,
                                   void (*answer)(bool is_stopping, void *userdata), void *userdata,
                                   Error *reterr);
@@ -40,14 +40,14 @@ typedef struct TransientService {
         const char *description;
         const char *slice;
         char *const *argv; /* argv[0] is a path */
-        int input_fd;      /* its standard input; a copy is made */
+        int input_fd;      /* its standard input, which is copied */
 } TransientService;
 
 /* Requests the service. If that fails, the copy of 'input_fd' is closed. 0 or -errno. */
 int systemd_client_start_service(SystemdClient *systemd, const TransientService *service,
                                  Error *reterr);
 
-/* Requests a slice with these properties; an existing slice gets them. 0 or -errno. */
+/* Requests a slice with these properties; for an existing slice they are changed. 0 or -errno. */
 int systemd_client_set_slice(SystemdClient *systemd, const char *name,
                              const SliceProperty *properties, size_t n_properties, Error *reterr);
 
