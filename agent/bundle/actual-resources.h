@@ -7,12 +7,13 @@
 #include "agent/bundle/resize.h"
 #include "agent/model/status.h"
 
-/* The user and groups of the attempt's first process. 0; -ENOENT if its bundle does not exist any
- * more; or another -errno. The caller frees it with container_user_done(). */
+/* The user and groups of the attempt's first process. 0; -ENOENT if its bundle no longer exists; or
+ * another -errno. The caller frees it with container_user_done(). */
 int bundle_load_actual_user(const BundleConfig *config, const Pod *pod, const char *container,
                             unsigned attempt, ContainerUser *ret);
 
-/* Replaces CPU and memory in 'resources', a copy of the resources of the spec, by the values of the
- * attempt's cgroup if these differ. Values that cannot be read are not changed. 0 or -ENOMEM. */
+/* Replaces CPU and memory in 'resources', a copy of the resources of the spec, with the values of
+ * the attempt's cgroup where they differ. Values that cannot be read are not changed. 0 or
+ * -ENOMEM. */
 int bundle_read_actual_resources(const BundleConfig *config, const Pod *pod,
                                  const RunningContainer *running, ResourceRequirements *resources);

@@ -3,7 +3,7 @@
 
 /* The volumes that an image declares (VOLUME in a Dockerfile): a separate directory for each
  * attempt of a container, with a copy of the image's content at that path. They are below its state
- * directory, so that they count as its storage and are removed with it. Computes only. */
+ * directory, so that they count as its storage and are removed with it. Only computes. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
@@ -14,8 +14,8 @@ size_t anonymous_volume_count(const RuntimeSpecInput *input);
 char *anonymous_volumes_dir(const RuntimeSpecInput *input);
 char *anonymous_volume_path(const RuntimeSpecInput *input, size_t i);
 
-/* Whether the runtime mounts something at that path by itself, which an image cannot replace. */
+/* Whether the runtime itself mounts something at that path, which an image cannot replace. */
 bool is_runtime_mount(const char *path);
 
-/* The lines of fstab by which the shim fills them. 0 or -ENOMEM. */
+/* The fstab lines with which the shim fills them. 0 or -ENOMEM. */
 int anonymous_volumes_fstab(const RuntimeSpecInput *input, char **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* volumeDevices: block devices of claims, which a CSI driver has published or which are local. */
+/* volumeDevices: block devices of claims that a CSI driver has published or that are local. */
 
 #include "agent/bundle/bundle-settings.h"
 

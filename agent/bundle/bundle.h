@@ -4,33 +4,32 @@
 /* Pod + image -> what the shim and the OCI runtime need: directories, fstab, config.json, cgroup
  * values.
  *
- * Everything is computed first, by the pure functions of the other headers of this module; then the
- * functions here write it. Writing is idempotent: if an agent died in between, the next one writes
- * the same again. Nothing here decides when a pod or a container runs. */
+ * The pure functions in the other headers of this module compute everything first; then the
+ * functions here write it. Writing is idempotent: if an agent dies in between, the next one writes
+ * the same again. This module does not decide when a pod or a container runs. */
 
 #include "agent/bundle/bundle-settings.h"
 
-/* Creates the pod's directories, cgroup (with the cgroup of its QoS class) and files of /etc.
- * Writes /etc/hosts only for pods in the host network; see
- * bundle_write_hosts(). */
+/* Creates the pod's directories, cgroup (with the cgroup of its QoS class) and /etc files. Writes
+ * /etc/hosts only for pods in the host network; see bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* After it: creates emptyDirs and the volumes that are created from objects, and writes the fstab
- * for the others. -EAGAIN with a message: an object that a volume needs has not been received yet;
- * -errno with the kubelet's message of a volume that cannot be mounted. */
+/* To be called after it: creates emptyDirs and the volumes with content from objects, and writes
+ * the fstab for the others. -EAGAIN with a message: an object that a volume needs has not been
+ * received yet; -errno with the kubelet's message for a volume that cannot be mounted. */
 int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* Writes the pod's /etc/hosts: with its own addresses, or, if there are none, a copy of the
+/* Writes the pod's /etc/hosts: with the pod's own addresses or, if there are none, as a copy of the
  * node's. */
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
                        size_t n_addresses, Error *reterr);
 
-/* Updates the volumes made of ConfigMaps, Secrets and fields of the pod while containers run:
- * changed content is exchanged atomically, removed objects leave the volume as it was. 0 or the
- * first error. */
+/* Updates the volumes with content from ConfigMaps, Secrets and fields of the pod while containers
+ * run: changed content is exchanged atomically; a volume whose objects were removed stays as it
+ * was. 0 or the first error. */
 int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* The parts of a bundle that sandbox_run_container() takes. */
+/* The members of a bundle that sandbox_run_container() needs. */
 typedef struct Bundle {
         char id[65];
         char *directory;

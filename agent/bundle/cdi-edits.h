@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The edits of config.json for the CDI devices of a container (Container Device Interface): env,
- * device nodes and their cgroup rules, mounts, hooks, groups, resctrl. Computes only. */
+/* The config.json edits for a container's CDI devices (Container Device Interface): env, device
+ * nodes and their cgroup rules, mounts, hooks, groups, resctrl. Only computes. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
 #include <jansson.h>
 
-/* Applies the edits of all devices that the container names, or none. 0; -BUNDLE_DEVICE_MISSING
- * with containerd's message, if a device is unknown or not there; another -errno. */
+/* Applies the edits of all devices that the container names, or none of them. 0;
+ * -BUNDLE_DEVICE_MISSING with containerd's message if a device is unknown or absent; another
+ * -errno. */
 int cdi_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr);
 
-/* The lines of fstab by which the shim binds what CDI devices mount, ID-mapped for the pod's users;
- * "" for a pod without its own user namespace. */
+/* The fstab lines with which the shim binds the mounts of CDI devices, ID-mapped for the pod's
+ * users; "" for a pod without its own user namespace. */
 int cdi_mounts_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's arithmetic of resources: the conversion of requests and limits to cgroup values of
- * pods and containers (CPU shares, weights and quotas, memory limits, pids.max), oom_score_adj, and
- * the names of cgroups. Pure functions. */
+/* The kubelet's resource arithmetic: converts requests and limits to cgroup values of pods and
+ * containers (CPU shares, weights and quotas, memory limits, pids.max) and oom_score_adj; also the
+ * names of cgroups. Pure functions. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/model/containers.h"
 #include "agent/model/qos.h"
 
-/* CPU shares of a request: m * 1024 / 1000, between 2 and 262144. */
+/* CPU shares for a request: m * 1024 / 1000, between 2 and 262144. */
 uint64_t cpu_shares(int64_t milli_cpu);
 
-/* cpu.weight of the cgroup of a pod or QoS class: linear in the shares, as the kubelet writes it.
+/* cpu.weight for the cgroup of a pod or QoS class: linear in the shares, like in the kubelet.
  */
 uint64_t cpu_weight_of_group(uint64_t shares);
 
-/* cpu.weight of a container: the curve of current OCI runtimes, on which 1024 shares are weight
- * 100.
+/* cpu.weight for a container: follows the curve of current OCI runtimes, on which 1024 shares are
+ * weight 100.
  */
 uint64_t cpu_weight_of_container(uint64_t shares);
 
@@ -27,9 +27,9 @@ enum {
         CPU_PERIOD_USEC = 100000
 };
 
-/* oom_score_adj of a container, as the kubelet sets it: -997 Guaranteed, 1000 BestEffort, 3 to 999
- * Burstable; a sidecar gets at most that of any main container. The container must belong to the
- * spec. */
+/* oom_score_adj of a container, like in the kubelet: -997 for Guaranteed, 1000 for BestEffort, 3 to
+ * 999 for Burstable; a sidecar gets at most that of any main container. The container must belong
+ * to the spec. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
 
 /* "<root>/kubepods/pod<uid>" or with "/burstable", "/besteffort" before the pod (cgroupfs driver).
@@ -53,7 +53,7 @@ enum {
 };
 
 /* The values of the pod's cgroup: CPU shares; quota and memory limit if the pod or every container
- * has one; and the limit of processes. Returns their number. */
+ * has one; and the process limit. Returns their number. */
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pod_pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
@@ -63,9 +63,9 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
                                const Container *container, int cgroup_version,
                                CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* The CPU request of the pod, or else the sum of those of its containers, in thousandths. */
+/* The pod-level CPU request, otherwise the sum of those of its containers, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);
 
-/* The memory limit of the pod in bytes, or else the sum of those of its containers, with the
+/* The pod-level memory limit in bytes, otherwise the sum of those of its containers; both with the
  * overhead; 0: none, for example if a container has none. */
 int64_t pod_memory_limit(const PodSpec *spec);

@@ -12,31 +12,33 @@
 #include "agent/model/resource.h"
 #include "agent/model/slice.h"
 
-/* The cgroup of a pod that starts now, or of a QoS class. The caller frees it; NULL: out of memory.
+/* The cgroup of a pod that is about to start, or of a QoS class. The caller frees it; NULL: out of
+ * memory.
  */
 char *cgroup_of_new_pod(const BundleConfig *config, QosClass qos, const char *uid);
 char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos);
 
-/* The recorded cgroup of the pod; without a record, or if it names the cgroup of something else,
- * the one that exists for the UID, or else the one in which the pod would start. */
+/* The pod's recorded cgroup. Without a record, or if the record names the cgroup of something else,
+ * the one that exists for the UID, otherwise the one in which the pod would start. */
 char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid);
 
-/* Whether one is recorded: processes of the pod may be in it. */
+/* Whether a cgroup is recorded: processes of the pod may be in it. */
 bool pod_has_cgroup_record(const BundleConfig *config, const char *uid);
 
 bool cgroup_is_slice(const char *group);
-bool cgroup_is_unit(const char *group); /* a slice, or the scope of a container in one */
+bool cgroup_is_unit(const char *group); /* whether it is a slice, or the scope of a container in a
+                                         * slice */
 
 /* The unit name of a cgroup that belongs to a unit; points into 'group'. */
 const char *cgroup_unit_name(const char *group);
 
-/* The cgroup of a container in that of its pod, and the cgroupsPath by which an OCI runtime creates
- * it there. */
+/* The cgroup of a container below that of its pod, and the cgroupsPath with which an OCI runtime
+ * creates it there. */
 char *cgroup_of_container(const char *pod_group, const char *id);
 char *cgroups_path_for_runtime(const char *pod_group, const char *id);
 
-/* systemd stores CPU quotas in hundredths of a CPU. Rounds up to that, as the kubelet does, so that
- * a daemon-reload does not change the file. */
+/* systemd stores CPU quotas in hundredths of a CPU. Rounds up to hundredths, like the kubelet, so
+ * that a daemon-reload does not change the file. */
 int64_t cgroup_round_quota(int64_t quota_usec);
 void cgroup_round_values(CgroupValue *values, size_t n);
 
@@ -51,11 +53,12 @@ enum {
 size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
                              CgroupValue ret[POD_CGROUP_VALUES_MAX]);
 
-/* The limits of the group of all pods: the resources that are not reserved. 0: none is reserved. */
+/* The limits for the cgroup of all pods: the resources that are not reserved. 0: none is
+ * reserved. */
 size_t all_pods_cgroup_values(const BundleConfig *config, int version,
                               CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* Limits the group that a reservation is for: CPU weight, and, unless 'is_compressible_only',
- * memory and processes. 0 or -errno with a message. */
+/* Limits the cgroup of a reservation: CPU weight and, unless 'is_compressible_only', memory and
+ * processes. 0 or -errno with a message. */
 int cgroup_enforce_reservation(const char *group, const NodeReservation *reserved,
                                bool is_compressible_only, Error *reterr);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Volumes that are elsewhere: persistentVolumeClaim (claimName), which only pods of an API server
- * have and which is resolved to a directory of this node or an export of an NFS server; nfs; and
- * the kinds that this node cannot mount. */
+/* Volumes with content from elsewhere: persistentVolumeClaim (claimName), which exists only in pods
+ * of an API server and is resolved to a directory of this node or an export of an NFS server; nfs;
+ * and the kinds that this node cannot mount. */
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The claim of a volume, which is bound. As find_persistent_volume(). */
+/* The bound claim of a volume. Returns the same as find_persistent_volume(). */
 int find_volume_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
                       const DataObject **ret, Error *reterr);
 
@@ -26,19 +26,19 @@ int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Vol
  * is applied to the volume. */
 bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume);
 
-/* An export of an NFS server; all is borrowed. */
+/* An export of an NFS server; all members are borrowed. */
 typedef struct NfsExport {
         const NfsVolumeSource *source;
         char **mount_options; /* or NULL */
         bool read_only;
 } NfsExport;
 
-/* 1 if the volume is one, or its claim is bound to one; 0 if it is of another kind; otherwise as
- * find_claimed_directory(). */
+/* 1 if the volume is an NFS export, or its claim is bound to one; 0 if it is of another kind;
+ * otherwise like find_claimed_directory(). */
 int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *volume,
                     NfsExport *ret, Error *reterr);
 
-/* Its claim is bound to a block device. */
+/* Whether its claim is bound to a block device. */
 bool is_block_volume(const BundleConfig *config, const Pod *pod, const Volume *volume);
 
 /* Whether all volumes of the pod can be mounted here. 0, or the first error: MountVolume.SetUp

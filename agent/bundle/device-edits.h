@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The edits of a container's devices (model/device.h) in its config.json: variables, mounts, device
- * nodes with their cgroup rules, annotations. */
+/* The config.json edits for a container's devices (model/device.h): variables, mounts, device nodes
+ * with their cgroup rules, annotations. */
 
 #include "agent/bundle/runtime-spec-input.h"
 #include "agent/bundle/variable-set.h"
@@ -14,19 +14,18 @@
 int device_edit_environment(const BundleConfig *config, const VariableSet *variables,
                             VariableSet *environment);
 
-/* To be called before the mounts of volumes are added. Their sources are those of
+/* To be called before the mounts of volumes are added. The sources of the mounts are prepared by
  * device_mounts_fstab(). 0 or -ENOMEM. */
 int device_edit_mounts(const RuntimeSpecInput *input, json_t *mounts);
 
-/* Lines for the shim: it binds the path of each mount into the bundle, and makes a directory of a
- * path that does not exist, as containerd and CRI-O do. The caller frees the text. 0 or -ENOMEM. */
+/* Lines for the shim, which binds the source of each mount into the bundle, and creates a directory
+ * if it does not exist, like containerd and CRI-O. The caller frees the text. 0 or -ENOMEM. */
 int device_mounts_fstab(const RuntimeSpecInput *input, char **ret);
 
-/* The devices that may come and go, as mainstay-shim reads them: a line
- * "<type> <major>:<minor> <access> <mode> <uid>:<gid> <path on the node> <path in the container>"
- * for each that is there; modes are octal. The caller frees the list with strv_free(). 0 or
- * -ENOMEM. */
+/* The hot-plug devices in the format that mainstay-shim reads: a line "<type> <major>:<minor>
+ * <access> <mode> <uid>:<gid> <path on the node> <path in the container>" for each device that is
+ * present; modes are octal. The caller frees the list with strv_free(). 0 or -ENOMEM. */
 int device_edits_print_live(const DeviceEdits *edits, char ***ret);
 
-/* The device nodes and annotations. 0; -errno with a message where a device is not there. */
+/* Adds the device nodes and annotations. 0; -errno with a message if a device is absent. */
 int device_edit_runtime_spec(const RuntimeSpecInput *input, json_t *document, Error *reterr);

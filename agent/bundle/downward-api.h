@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths of manifests
- * were validated by manifest/. */
+/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths in manifests
+ * have been validated by manifest/. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -12,8 +12,8 @@ int downward_api_field_value(const BundleConfig *config, const Pod *pod, const c
                              char **ret, Error *reterr);
 
 /* A resource of a container in units of the divisor, rounded up. For an unset limit, the capacity
- * of the node. 'asking' is used if the selector names no container; NULL in a volume. 0, -ENOMEM,
- * or -EINVAL for a container that does not exist or a resource that no node has, which an API
- * server accepts. */
+ * of the node. 'asking' is used if the selector names no container; NULL for a volume. 0, -ENOMEM,
+ * or -EINVAL for a container that does not exist or a resource that no node has; an API server
+ * accepts both. */
 int downward_api_resource_value(const BundleConfig *config, const Pod *pod, const Container *asking,
                                 const ResourceFieldSelector *selector, char **ret, Error *reterr);

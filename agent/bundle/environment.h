@@ -2,17 +2,17 @@
 #pragma once
 
 /* The command of a container and its environment: command and args, env and envFrom, and the
- * expansion of $(NAME). Computes only. */
+ * expansion of $(NAME). Only computes. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/bundle/variable-set.h"
 
 enum {
-        EXPANSION_MAX = 128 * KIB - 1 /* a longer string cannot be passed to execve(2) */
+        EXPANSION_MAX = 128 * KIB - 1 /* limit of execve(2) for one string */
 };
 
 /* The command line, by Kubernetes' rule: command replaces the image's entrypoint and its command;
- * args replace its command only. $(NAME) is expanded from the variables of the pod; $$ is a '$'.
+ * args replace only its command. $(NAME) is expanded with the variables of the pod; $$ is a '$'.
  * -BUNDLE_CONFIG_ERROR if the result is too long. */
 int container_argv(const Container *container, const Image *image, const VariableSet *variables,
                    char ***ret, Error *reterr);
@@ -28,7 +28,8 @@ int container_variables(const BundleConfig *config, const Pod *pod, const Contai
 int container_environment(const Image *image, const char *hostname, const VariableSet *variables,
                           VariableSet *ret, Error *reterr);
 
-/* The error of a set that would take more than EXEC_BYTES_MAX: -BUNDLE_CONFIG_ERROR. */
+/* Sets the error for variables that would take more than EXEC_BYTES_MAX. Returns
+ * -BUNDLE_CONFIG_ERROR. */
 int too_large_environment(Error *reterr);
 
 /* Kubernetes' expansion of "$(NAME)". 'ret_missing' may be NULL; it is set to the first name that
@@ -37,7 +38,7 @@ int too_large_environment(Error *reterr);
 int expand_variables(const char *text, const VariableSet *variables, char **ret,
                      char **ret_missing);
 
-/* The same for the words of a command. -E2BIG with the place, such as "args[3]", also if all
- * together take more than EXEC_BYTES_MAX. */
+/* The same for the words of a command. -E2BIG with the place, such as "args[3]", also if the total
+ * exceeds EXEC_BYTES_MAX. */
 int expand_words(const char *field, char *const *words, const VariableSet *variables, char ***ret,
                  Error *reterr);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether the root of a container must be guarded while the runtime mounts it (shim/root-guard.h):
- * whether the runtime would follow a name that containers may have made in a volume. */
+/* Whether the root of a container must be guarded while the runtime mounts it (shim/root-guard.h),
+ * because the runtime would follow a name that containers may have created in a volume. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
 #include <jansson.h>
 
 /* 'mounts' and 'directory': the mounts and the working directory of the runtime's configuration.
- * True also if that cannot be found out. */
+ * Also true if that cannot be determined. */
 bool root_needs_guard(const RuntimeSpecInput *input, const json_t *mounts, const char *directory);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Huge pages (hugepages-2Mi, hugepages-1Gi): which sizes the node has, and the limits of pods and
- * containers. A size that is not requested is limited to 0, as the kubelet does. */
+ * containers. A size that is not requested is limited to 0, like in the kubelet. */
 
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/model/resource.h"
@@ -11,7 +11,7 @@
 
 #define HUGE_PAGES_BIT(type) (1U << (type))
 
-/* The directory in which the kernel lists its sizes. */
+/* The directory in which the kernel lists the sizes. */
 #define HUGE_PAGES_DIRECTORY "/sys/kernel/mm/hugepages"
 
 /* The sizes that the kernel supports and cgroups can limit, as a mask of HUGE_PAGES_BIT(). */
@@ -29,5 +29,5 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
 json_t *huge_pages_limits(const PodSpec *spec, const Container *container, unsigned mask);
 
 /* The hugetlbfs options of an emptyDir in huge pages: "pagesize=2M". NULL: no container requests
- * such pages (manifest/ refuses that). */
+ * such pages (manifest/ refuses such pods). */
 const char *huge_pages_mount_option(const PodSpec *spec, Medium medium);

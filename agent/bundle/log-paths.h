@@ -6,19 +6,19 @@
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The highest attempt that has a log, or -1. The kubelet, too, restores a lost restart count from
- * it. */
+/* The highest attempt that has a log, or -1. Like the kubelet, the agent restores a lost restart
+ * count from it. */
 int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container);
 
 /* Whether this attempt has a log file. */
 bool bundle_has_log(const BundleConfig *config, const Pod *pod, const char *container,
                     unsigned attempt);
 
-/* Removes the logs of all attempts before one, with their rotated files and symlinks. */
+/* Removes the logs of all attempts before this one, with their rotated files and symlinks. */
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
                                unsigned attempt);
 
-/* The journal fields of a container's lines, "NAME=value" each, named like in other container
+/* The journal fields for a container's log lines, each "NAME=value", named like in other container
  * engines; NULL if its logs are not written to the journal. The caller frees them. 0 or -ENOMEM. */
 int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Container *container,
                           const char *id, char ***ret);
@@ -26,5 +26,5 @@ int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Cont
 /* Removes all symlinks to the files of a pod's log directory. */
 void bundle_remove_log_links(const BundleConfig *config, const char *log_dir);
 
-/* The log directory of a pod whose UID alone is known, or NULL. */
+/* The log directory of a pod of which only the UID is known, or NULL. */
 char *bundle_find_log_dir(const BundleConfig *config, const char *uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The paths of /proc and /sys that a container does not see: the kubelet's lists
+/* The paths in /proc and /sys that are hidden from a container: the kubelet's lists
  * (pkg/securitycontext). */
 
 #include "agent/bundle/bundle-settings.h"
@@ -10,8 +10,8 @@
 
 #define CPUS_DIRECTORY "/sys/devices/system/cpu"
 
-/* The directories in which CPUs count how often they were too hot, from which secrets of other
- * processes can be guessed: "<directory>/cpu<N>/thermal_throttle", of those CPUs that have one, by
+/* The directories with the thermal throttling counters of CPUs, from which secrets of other
+ * processes can be guessed: "<directory>/cpu<N>/thermal_throttle", for the CPUs that have one, by
  * number. 0 or -ENOMEM. */
 int find_thermal_throttles(const char *directory, char ***ret);
 

@@ -2,16 +2,16 @@
 #pragma once
 
 /* Mounts below volumes of ConfigMaps, Secrets and fields of the pod. Such a volume is read-only for
- * its containers, so the runtime cannot make mount points in it: as in the kubelet, they are made
- * in the volume itself. They are not among the files that the writer exchanges, so they stay when
- * the volume is updated. Computes only. */
+ * its containers, so the runtime cannot create mount points in it; like in the kubelet, they are
+ * created in the volume itself. The writer does not exchange them with the files, so they stay when
+ * the volume is updated. Only computes. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
-/* The names directly in the volume that are mount points, or lead to them, in any container of the
- * pod. A key of that name is hidden by it. 0 or -ENOMEM. */
+/* The names at the top of the volume that are mount points, or lead to them, in any container of
+ * the pod. They hide keys with the same name. 0 or -ENOMEM. */
 int nested_mount_names(const Pod *pod, const Volume *volume, char ***ret);
 
-/* The lines of fstab by which the shim makes the mount points that the container needs. 0 or
+/* The fstab lines with which the shim creates the mount points that the container needs. 0 or
  * -ENOMEM. */
 int nested_mounts_fstab(const RuntimeSpecInput *input, char **ret);

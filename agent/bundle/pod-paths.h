@@ -2,25 +2,25 @@
 #pragma once
 
 /* The paths of a pod's files. All are computed from the UID, the container's name and the attempt,
- * so that nothing exists twice and every agent finds it again. The caller frees the results; NULL:
+ * so that they are unique, and every agent finds them again. The caller frees the results; NULL:
  * out of memory. */
 
 #include "agent/bundle/bundle-settings.h"
 
-/* The container ID: SHA-256 over UID, name and attempt as 64 hex digits, the form that log shippers
+/* The container ID: SHA-256 of UID, name and attempt as 64 hex digits, the format that log shippers
  * expect. */
 void container_id(const char *uid, const char *container, unsigned attempt, char ret_id[65]);
 
 char *pod_run_dir(const BundleConfig *config, const char *uid);   /* <run-dir>/pods/<uid> */
 char *pod_state_dir(const BundleConfig *config, const char *uid); /* <state-dir>/pods/<uid> */
-char *pod_shm_dir(const BundleConfig *config, const char *uid);   /* /dev/shm of the containers */
+char *pod_shm_dir(const BundleConfig *config, const char *uid);   /* the containers' /dev/shm */
 
 /* <run-dir>/pods/<uid>/<file> */
 char *pod_file_path(const BundleConfig *config, const char *uid, const char *file);
 
 /* <state-dir>/pods/<uid>/etc, and the pod's own copy of /etc/hosts, hostname or resolv.conf in it.
- * Containers may write these: so they are not in memory, and count as ephemeral storage. Those of a
- * pod that an earlier version started are in the run directory. */
+ * Containers may write to these files, so they are not in memory, and count as ephemeral storage.
+ * The files of a pod that an earlier version started are in the run directory. */
 char *pod_etc_dir(const BundleConfig *config, const char *uid);
 char *pod_etc_file_path(const BundleConfig *config, const char *uid, const char *file);
 char *pod_fstab_path(const BundleConfig *config, const char *uid);
@@ -41,6 +41,6 @@ char *container_bundle_dir(const BundleConfig *config, const char *uid, const ch
 char *container_state_dir(const BundleConfig *config, const char *uid, const char *container,
                           unsigned attempt);
 
-/* The path of a volume on the node while the pod runs. The shim mounts hostPath and memory volumes
- * there. */
+/* The path of a volume on the node while the pod runs, where the shim mounts hostPath and memory
+ * volumes. */
 char *volume_path(const BundleConfig *config, const char *uid, const Volume *volume);

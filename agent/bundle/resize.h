@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* In-place resize: new CPU and memory limits for a pod that runs. */
+/* In-place resize: new CPU and memory limits for a running pod. */
 
 #include "agent/bundle/cgroup-resources.h"
 
-/* A container that has a process. */
+/* A container with a running process. */
 typedef struct RunningContainer {
         const Container *spec;
         unsigned attempt;
@@ -18,13 +18,14 @@ size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, i
 /* The content of a cgroup file, without the newline; NULL if it cannot be read. */
 char *cgroup_read_value(const char *group, const char *controller, const char *file);
 
-/* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY if usage exceeds the
- * new memory limit, which then is not changed. */
+/* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY if the usage exceeds
+ * the new memory limit, which is not changed then. */
 int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                       size_t n_running, Error *reterr);
 
-/* Restores a pod's cgroup that was removed by another program: one whose values are not those of
- * the spec. 1: it was restored, and bundle_resize_pod() must follow; 0: it was intact; or -errno.
+/* Restores a pod's cgroup that another program has removed, which is detected by values that differ
+ * from the spec. 1: it was restored, and bundle_resize_pod() must follow; 0: it was intact; or
+ * -errno.
  */
 int bundle_restore_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
                               Error *reterr);

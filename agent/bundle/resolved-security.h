@@ -11,7 +11,7 @@
 typedef struct ContainerSecurity {
         uid_t uid;
         gid_t gid;
-        json_t *groups;                /* supplementary groups, with the primary one */
+        json_t *groups;                /* supplementary groups, including the primary one */
         uint64_t capabilities;         /* a mask; see agent/model/capability.h */
         json_t *seccomp;               /* NULL: no filter */
         const char *app_armor_profile; /* NULL: none is requested */
@@ -26,7 +26,7 @@ int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity 
 void container_security_done(ContainerSecurity *security);
 
 /* process.capabilities: bounding, effective and permitted are equal; inheritable and ambient are
- * empty, so that a process that is not root has none. */
+ * empty, so that a non-root process has none. */
 json_t *capabilities_section(uint64_t capabilities);
 
 /* linux.devices of a privileged container: all devices of the node. */

@@ -5,7 +5,7 @@
 
 #include "agent/bundle/runtime-spec-input.h"
 
-/* The text of config.json, freed by the caller. Or -errno with the message of CreateContainerError,
+/* The text of config.json, freed by the caller. -errno with the message of CreateContainerError,
  * for example if neither the pod nor the image has a command. -BUNDLE_CONFIG_ERROR:
  * CreateContainerConfigError, see container_variables(). */
 int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr);

@@ -21,20 +21,20 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
 /* The built-in profile. */
 int seccomp_profile_builtin(SeccompProfile **ret);
 
-/* The first of these profiles that exists, a list that ends with NULL; the built-in one if none
- * exists or, with a warning, if it is not valid. 0 or -ENOMEM. */
+/* The first existing profile of a list that ends with NULL; the built-in one if none exists or,
+ * with a warning, if it is invalid. 0 or -ENOMEM. */
 int seccomp_profile_load_first(const char *const *paths, SeccompProfile **ret);
 
-/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), or, if it is NULL,
- * the administrator's or the distribution's in the places of containers-common, or the built-in
- * one. 0, or -errno with a message. */
+/* The profile for RuntimeDefault: the one in 'path' ("builtin": the built-in one); if 'path' is
+ * NULL, the administrator's or the distribution's at the paths of containers-common, or the
+ * built-in one. 0, or -errno with a message. */
 int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr);
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);
 DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 
-/* The profile resolved for a process that can never have other capabilities than these. Without
- * 'x32', rules for that ABI are left out: they would cost a runtime about 10 ms per start, for
+/* Resolves the profile for a process that can never have other capabilities than these. Without
+ * 'x32', rules for that ABI are omitted: they would cost a runtime about 10 ms per start, for
  * programs that the kernel does not run. NULL: out of memory. */
 json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SELinux labels of a pod's processes and files, as with a kubelet and the container engines: the
- * contexts that the policy defines for containers, with a pair of categories that only this pod
- * has, modified by seLinuxOptions. The options of a container replace its pod's as a whole; an
- * unset level is the pod's, so that its containers can share volumes. */
+/* SELinux labels of a pod's processes and files, like in the kubelet and container engines: the
+ * contexts that the policy defines for containers, with a unique pair of categories for the pod,
+ * modified by seLinuxOptions. The options of a container replace those of its pod as a whole; an
+ * unset level defaults to the pod's, so that its containers can share volumes. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -16,43 +16,43 @@ struct SeLinuxLabelDefaults {
 
 /* The labels of one container. */
 typedef struct SeLinuxLabels {
-        char *process; /* NULL: that of the process that starts it */
+        char *process; /* NULL: the label of the process that starts it */
         char *file;    /* NULL: files keep theirs */
 } SeLinuxLabels;
 
 /* Reads the contexts from the files that container engines use: the file that the container policy
- * installs, else "lxc_contexts" of the configured policy, below 'root', which is "" except in
+ * installs, otherwise "lxc_contexts" of the configured policy, below 'root', which is "" except in
  * tests. 0, -ENOENT if there is none, or another -errno. */
 int selinux_label_defaults_load(const char *root, SeLinuxLabelDefaults *ret);
 void selinux_label_defaults_done(SeLinuxLabelDefaults *defaults);
 
-/* Chooses the level of a pod that starts, a pair of categories that no other pod has, and records
- * it in the run directory, where it stays as long as the pod's sandbox. Does nothing if SELinux is
- * disabled. 0, or -errno with a message. */
+/* Chooses the level of a starting pod, a unique pair of categories, and records it in the run
+ * directory, where it stays as long as the pod's sandbox. Does nothing if SELinux is disabled. 0,
+ * or -errno with a message. */
 int selinux_prepare_pod_level(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* The labels of a container's processes and files; both NULL for none, as in a pod that started
- * without SELinux. A privileged container has a label on its files only. A container that sees the
- * node's processes or shares its IPC has a label only if its options set one. -EINVAL for labels
- * that are not in the policy, -ENOTSUP if labels are not possible; each with a message. */
+ * without SELinux. For a privileged container, only its files have a label. A container in the
+ * node's PID or IPC namespace has a label only if its options set one. -EINVAL for labels that are
+ * not in the policy, -ENOTSUP if labels are not possible; each with a message. */
 int selinux_container_labels(const BundleConfig *config, const Pod *pod, const Container *container,
                              SeLinuxLabels *ret, Error *reterr);
 void selinux_labels_done(SeLinuxLabels *labels);
 
-/* Whether a container of a pod that would start now could have its labels: the result that
+/* Whether a container of a pod that would start now could have its labels: returns what
  * selinux_container_labels() would return then. */
 int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
                             Error *reterr);
 
 /* The label with which a volume is mounted, so that its files need not be relabelled (kubelet:
- * GetMountSELinuxLabel): that of the containers that use it and set one, unless the pod requests
- * relabelling. '*ret' is NULL for none. 0; -EINVAL with the kubelet's message if they differ; or
- * another error of selinux_container_labels(). */
+ * GetMountSELinuxLabel): the label of the containers that use it and set one, unless the pod
+ * requests relabelling. '*ret' is NULL for none. 0; -EINVAL with the kubelet's message if their
+ * labels differ; or another error of selinux_container_labels(). */
 int selinux_mount_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
                         char **ret, Error *reterr);
 
-/* The label of files that containers share: of an object or emptyDir volume, or, with NULL, of the
- * pod's own files. It is the label of the containers that use it, without categories if these
- * differ. '*ret' is NULL for none. 0 or -ENOMEM. */
+/* The label of files that containers share: those of an object volume or emptyDir or, if it is
+ * NULL, of the pod itself. It is the label of the containers that use the files, without categories
+ * if these differ. '*ret' is NULL for none. 0 or -ENOMEM. */
 int selinux_shared_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          char **ret);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The swap limit of a container: 0, unless memorySwap.swapBehavior is LimitedSwap; then a share in
- * proportion to its memory request. */
+/* The swap limit of a container: 0, unless memorySwap.swapBehavior is LimitedSwap; then a share
+ * proportional to its memory request. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
 /* Whether the kernel can limit swap. */
 bool swap_is_limitable(int cgroup_version);
 
-/* In bytes. In cgroup v2 with LimitedSwap, for a container of a Burstable pod whose memory request
- * is above zero and below its limit; not for a pod that is critical to the system. Else 0. */
+/* In bytes. With cgroup v2 and LimitedSwap, more than 0 for a container of a Burstable pod whose
+ * memory request is above zero and below its limit, unless the pod is system-critical. Otherwise
+ * 0. */
 int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,
                              const Container *container, int cgroup_version);

@@ -2,17 +2,18 @@
 #pragma once
 
 /* The volume mounts of a container (volumeMounts, subPath, mount propagation) and its files of
- * /etc. Computes only; the runtime and the shim mount. */
+ * /etc. Only computes; the runtime and the shim mount. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
-/* One mount of config.json. */
+/* A mount in config.json. */
 typedef struct MountEntry {
-        char *destination; /* absolute and plain: a relative mountPath is below the root */
+        char *destination; /* absolute and plain: a relative mountPath is resolved against the
+                            * root */
         char *source;
         const char *options;       /* "rbind,rprivate,ro" */
-        const Volume *data_volume; /* which it contains as a whole, if of a ConfigMap, Secret or
-                                    * fields of the pod; else NULL. Borrowed */
+        const Volume *data_volume; /* the volume that it mounts as a whole, if its content is from a
+                                    * ConfigMap, Secret or fields of the pod; else NULL. Borrowed */
 } MountEntry;
 
 typedef LIST_OF(MountEntry) MountList;
@@ -27,16 +28,16 @@ int check_container_mounts(const Container *container, Error *reterr);
  * manifest. Then the file of the termination message. 0 or -ENOMEM. */
 int container_mounts(const RuntimeSpecInput *input, MountList *ret);
 
-/* subPath or subPathExpr. */
+/* It has a subPath or subPathExpr. */
 bool is_part_of_volume(const VolumeMount *mount);
 
 /* linux.rootfsPropagation, for mounts with mount propagation; NULL: the runtime's default. */
 const char *rootfs_propagation(const Container *container);
 
-/* The lines of fstab by which the shim resolves a subPath beneath its volume and binds it into the
- * bundle, to which config.json refers; for a pod with its own user namespace also whole volumes.
- * "" if there are none. -EINVAL with the kubelet's message if subPathExpr cannot be expanded; else
- * like container_variables(). */
+/* The fstab lines with which the shim resolves a subPath below its volume and binds it into the
+ * bundle, to which config.json refers; for a pod with its own user namespace also for whole
+ * volumes. "" if there are none. -EINVAL with the kubelet's message if subPathExpr cannot be
+ * expanded; otherwise like container_variables(). */
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* The file behind terminationMessagePath. NULL: out of memory. */
