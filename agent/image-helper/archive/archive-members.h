@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An image archive (tar) as a table of members that can be read in any order. The images in it are
- * in catalog.h. */
+/* An image archive (tar) as a table of members that can be read in any order. Its images are in
+ * catalog.h. */
 
 #include "agent/image-helper/archive/byte-stream.h"
 
@@ -20,20 +20,19 @@ typedef struct ImageArchive ImageArchive;
  * an unnamed file in the directory 'spool_fd'. 0, or -errno with a message. */
 int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr);
 
-/* The regular member of that name, following links. NULL if there is none. If several have one
- * name, the last counts, like after unpacking. */
+/* The regular file with that name, following links. NULL if there is none. If several members have
+ * the same name, the last one is used, like after unpacking. */
 const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name);
 
-/* The member that follows 'previous' in the order of names, or the first one for NULL. NULL after
- * the last. */
+/* The member after 'previous' in the order of names, or the first one if it is NULL. NULL after the
+ * last. */
 const ArchiveMember *image_archive_next(const ImageArchive *source, const ArchiveMember *previous);
 
-/* The bytes of the member. */
+/* A stream of the member's bytes. */
 int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
                          Error *reterr);
 
-/* The bytes of a small member, with an additional NUL. -ENOENT with a message if it is missing,
- * -EFBIG. */
+/* Reads a small member, with an additional NUL. -ENOENT with a message if it is missing, -EFBIG. */
 int image_archive_read(const ImageArchive *source, const char *name, size_t max_bytes,
                        char **ret_data, size_t *ret_length, Error *reterr);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, which takes most of the time of
- * unpacking. Without it libarchive reads gzip. */
+/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, which takes most of the unpacking
+ * time. Without it, libarchive reads gzip. */
 
 #include "common/error.h"
 
@@ -11,10 +11,11 @@
 
 typedef struct Gunzip Gunzip;
 
-/* The next compressed bytes, valid until the next call; 0 at the end; -errno with a message. */
+/* Returns the next compressed bytes, valid until the next call; 0 at the end; -errno with a
+ * message. */
 typedef ssize_t (*gunzip_source_t)(void *userdata, const void **ret, Error *reterr);
 
-/* NULL without memory. The source is called with 'userdata'. */
+/* NULL: out of memory. The source is called with 'userdata'. */
 Gunzip *gunzip_new(gunzip_source_t source, void *userdata);
 
 /* Fills 'block' with decompressed bytes of one gzip member, or of several in a row; trailing bytes

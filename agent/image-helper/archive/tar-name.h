@@ -11,28 +11,29 @@ enum {
 };
 
 /* Makes the name of a tar entry, or the target of a link, relative and plain: "./a//b/", "/a/b" and
- * "a/x/../b" become "a/b", the top itself becomes "". -EINVAL with a message if ".." leaves the
- * top, -ENAMETOOLONG for a name that is too long or too deep. */
+ * "a/x/../b" become "a/b", the top directory itself becomes "". -EINVAL with a message if ".."
+ * leaves the top directory, -ENAMETOOLONG for a name that is too long or too deep. */
 int tar_name_clean(const char *raw, char **ret, Error *reterr);
 
-/* Splits "a/b/c" in place into "a/b" and "c"; "c" into "" and "c". Both point into one copy, which
- * starts at the first. */
+/* Splits "a/b/c" in place into "a/b" and "c"; "c" into "" and "c". Both point into one buffer,
+ * which starts at the first. */
 int tar_name_split(const char *clean, char **ret_parent, const char **ret_base);
 
 typedef enum TarNameKind {
         TAR_NAME_ORDINARY,
-        TAR_NAME_WHITEOUT, /* ".wh.x": hides x of the layers below */
-        TAR_NAME_OPAQUE,   /* ".wh..wh..opq": hides all of them in this directory */
+        TAR_NAME_WHITEOUT, /* ".wh.x": hides x of the lower layers */
+        TAR_NAME_OPAQUE,   /* ".wh..wh..opq": hides everything that lower layers have in this
+                            * directory */
         TAR_NAME_IGNORED,  /* ".wh..wh.plnk" and the like: metadata of aufs, which is ignored */
 } TarNameKind;
 
-/* The type of the last component; of a whiteout *ret_hidden is the name that it hides. -EINVAL for
- * a whiteout of nothing, of "." and of "..". */
+/* The kind of the last component; for a whiteout *ret_hidden is the name that it hides. -EINVAL for
+ * a whiteout of "", "." or "..". */
 int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_hidden,
                       Error *reterr);
 
-/* Whether it is in a directory of such metadata. */
+/* Whether it is in a directory of aufs metadata. */
 bool tar_name_is_aufs(const char *parent);
 
-/* Whether a parent directory looks like a whiteout: no valid layer has that. */
+/* Whether a parent directory looks like a whiteout, which never happens in a valid layer. */
 bool tar_name_is_below_whiteout(const char *parent);

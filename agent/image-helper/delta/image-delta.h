@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Deltas between images, as oci-delta (github.com/containers/oci-delta, README.md, "Delta file
- * format") makes them: an artifact of a registry, or the same as an OCI layout in a tar file. Its
+/* Deltas between images, in the format of oci-delta (github.com/containers/oci-delta, README.md,
+ * "Delta file format"): an artifact in a registry, or the same as an OCI layout in a tar file. Its
  * manifest has
  *
  *     artifactType   application/vnd.io.github.containers.oci-delta.v1
@@ -19,8 +19,8 @@
  *                    the old image, or the layer itself, packed in any way
  *                    others, such as cosign-signature, are ignored
  *
- * The old image is found by its configuration: unlike the manifest's, its digest stays the same
- * when the layers are compressed again. */
+ * The old image is found by its configuration: unlike the manifest's digest, the configuration's
+ * stays the same when the layers are recompressed. */
 
 #include "agent/image-helper/pull/image-manifest.h"
 #include "agent/image-helper/registry/registry-client.h"
@@ -33,25 +33,25 @@
 #define ANNOTATION_DELTA_CONTENT "io.github.containers.delta.content"
 #define ANNOTATION_DELTA_TO      "io.github.containers.delta.to"
 
-/* Reads an artifact that the descriptor refers to and that has all documents of the new image, into
- * 'image', which the caller frees also on failure. 1: it is not a delta. */
+/* Reads an artifact that the descriptor refers to, and that contains all documents of the new
+ * image, into 'image', which the caller frees, also on failure. 1: it is not a delta. */
 int image_delta_read(const ImageProvider *source, const OciDescriptor *descriptor,
                      CatalogImage *image, Error *reterr);
 
-/* Gives the image, which has been read already, the blobs of an artifact's manifest. 0, or -errno
- * with a message; then the image is without a delta. */
+/* Adds the blobs of an artifact's manifest to the image, which has been read already. 0, or -errno
+ * with a message; the image is then without a delta. */
 int image_delta_attach(const json_t *manifest, CatalogImage *image, Error *reterr);
 
-/* The layers of an image of the store, which a delta is applied to. */
+/* The layers of an image in the store to which a delta is applied. */
 typedef struct DeltaBase {
         int *layers; /* topmost first */
         size_t n;
 } DeltaBase;
 
-/* Opens those of the image whose configuration has that digest. 0; -ENOENT with a message if the
- * image or one of its layers is not in the store; or -errno. */
+/* Opens the layers of the image whose configuration has that digest. 0; -ENOENT with a message if
+ * the image or one of its layers is not in the store; or -errno. */
 int delta_base_open(const Store *store, const char *config_digest, DeltaBase *ret, Error *reterr);
 void delta_base_done(DeltaBase *base);
 
-/* Whether it can be opened. */
+/* Whether the base can be opened. */
 bool delta_base_is_present(const Store *store, const char *config_digest);

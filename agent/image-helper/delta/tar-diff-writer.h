@@ -13,20 +13,20 @@ typedef struct TarDiffWriter TarDiffWriter;
 /* Writes to 'fd', an empty file, which is borrowed. */
 int tar_diff_writer_new(int fd, TarDiffWriter **ret, Error *reterr);
 
-/* Operations. Bytes of 'data' must stay until the end: those that follow one another in memory
- * become one operation. All: 0 or -errno with a message. */
+/* Operations. The bytes of 'data' must remain valid until the end: data that is contiguous in
+ * memory becomes one operation. All functions return 0 or -errno with a message. */
 int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t size, Error *reterr);
 int tar_diff_writer_copy(TarDiffWriter *writer, const char *path, uint64_t position, uint64_t size,
                          Error *reterr);
 
-/* The difference between the source's bytes 'from', at 'position', and 'to'. */
+/* Writes the difference between the source's bytes 'from', at 'position', and 'to'. */
 int tar_diff_writer_add(TarDiffWriter *writer, const char *path, uint64_t position,
                         const uint8_t *from, const uint8_t *to, uint64_t size, Error *reterr);
 
 /* Writes pending data. */
 int tar_diff_writer_finish(TarDiffWriter *writer, Error *reterr);
 
-/* After that, and only once: the digest and the size of the output. */
+/* The digest and the size of the output; to be called after that, and only once. */
 void tar_diff_writer_result(TarDiffWriter *writer, char ret[DIGEST_SIZE], uint64_t *ret_size);
 
 TarDiffWriter *tar_diff_writer_free(TarDiffWriter *writer);

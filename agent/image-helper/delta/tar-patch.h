@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Applies a delta between tars, as tar-diff (github.com/containers/tar-diff, file-format.md) makes
- * them; its media type is application/vnd.tar-diff. The format:
+/* Applies a delta between tars in the format of tar-diff (github.com/containers/tar-diff,
+ * file-format.md); its media type is application/vnd.tar-diff. The format:
  *
  *     the eight bytes "tardf1\n\0", and behind them a zstd stream of operations:
  *
@@ -18,15 +18,15 @@
  * emits the sums, and advances in the source 4 Seek     the source is read from the position 'size'
  * on
  *
- * The output is the new tar, bit by bit: headers and padding are Data. Only regular files are
- * sources, by their contents; several old tars are represented by the directory into which they
- * were unpacked one after the other. Older versions of tar-diff ignore whiteouts, newer ones heed
- * them; so a file that a layer hides is a source if no visible file has its path. A hard
- * link is the file that it links to.
+ * The output is the new tar, bit for bit: headers and padding are Data. Only the contents of
+ * regular files are sources; several old tars are represented by the directory into which they were
+ * unpacked on top of one another. Older versions of tar-diff ignore whiteouts, newer ones apply
+ * them; so a file that a layer hides is a source if no visible file has its path. A hard link
+ * stands for the file that it links to.
  *
- * The delta is untrusted: paths are searched for in the layers' directories only, without following
- * a link of the host; numbers, paths and the output have limits. Only the DiffID of the output can
- * show whether it is right. */
+ * The delta is untrusted: paths are only looked up in the layers' directories, without following
+ * links on the host; numbers, paths and the output have limits. Only the DiffID of the output shows
+ * whether the delta is correct. */
 
 #include "common/error.h"
 #include "common/layer-view.h"
@@ -52,16 +52,16 @@ typedef enum TarPatchOperation {
 
 typedef struct TarPatch TarPatch;
 
-/* The next bytes of the operations, decompressed, valid until the next call; 0 at the end; -errno
- * with a message. */
+/* Returns the next bytes of the operations, decompressed, valid until the next call; 0 at the end;
+ * -errno with a message. */
 typedef ssize_t (*tar_patch_source_t)(void *userdata, const void **ret, Error *reterr);
 
-/* 'base' is the old image's layers, which are complete; borrowed. NULL without memory. */
+/* 'base' contains the old image's layers, which are complete; borrowed. NULL: out of memory. */
 TarPatch *tar_patch_new(const LayerView *base, tar_patch_source_t source, void *userdata);
 
 /* Fills 'block' with bytes of the new tar; fewer only at its end, 0 after it. -errno with a
  * message: -ENOENT if the base does not have a file, -EBADMSG if the delta is damaged, -E2BIG or
- * -EFBIG beyond a limit. */
+ * -EFBIG if it exceeds a limit. */
 ssize_t tar_patch_read(TarPatch *patch, void *block, size_t size, Error *reterr);
 
 TarPatch *tar_patch_free(TarPatch *patch);

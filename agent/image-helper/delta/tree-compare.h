@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Compares a layer in the store with the same layer as it was unpacked just now. */
+/* Compares a layer in the store with a freshly unpacked copy of the same layer. */
 
 #include "common/error.h"
 
 #include <sys/types.h>
 
 enum {
-        COMPARE_FAULTS_MAX = 100, /* limit of reported faults for one layer */
+        COMPARE_FAULTS_MAX = 100, /* maximum number of reported faults of one layer */
         COMPARE_LINKS = 1024
 };
 
@@ -19,15 +19,15 @@ typedef struct ComparedLink {
 } ComparedLink;
 
 typedef struct TreeComparison {
-        bool repairs;  /* faulty entries are replaced by sound ones */
-        char **faults; /* messages, at most COMPARE_FAULTS_MAX of them */
+        bool repairs;  /* replace faulty entries by sound ones */
+        char **faults; /* messages, at most COMPARE_FAULTS_MAX */
         unsigned n_faults;
-        ComparedLink links[COMPARE_LINKS]; /* by inode, as many as fit */
+        ComparedLink links[COMPARE_LINKS]; /* hashed by inode, as many as fit */
 } TreeComparison;
 
-/* Compares types, contents, owners, modes, times (not of directories) and attributes. A repair
- * moves entries out of the sound tree into place by renames, so that a container running on the
- * layer continues. Both are directories on one file system. 0 or -errno. */
+/* Compares types, contents, owners, modes, times (except of directories) and attributes. A repair
+ * renames entries from the sound tree into place, so that a container that uses the layer keeps
+ * running. Both are directories on one file system. 0 or -errno. */
 int compare_trees(TreeComparison *comparison, int sound_fd, int fd);
 
 void tree_comparison_done(TreeComparison *comparison);

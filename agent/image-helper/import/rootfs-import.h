@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Makes an image archive of a root file system. */
+/* Creates an image archive from a root file system. */
 
 #include "common/error.h"
 
 typedef struct RootfsImport {
         const char *name;     /* of the image, normalised */
-        char *const *changes; /* of its configuration: rootfs-config.h */
-        int from;             /* the tar, also compressed; may be a pipe */
+        char *const *changes; /* changes of its configuration: rootfs-config.h */
+        int from;             /* the tar, which may be compressed; may be a pipe */
         int to;               /* an empty regular file, open for reading and writing */
 } RootfsImport;
 
-/* Writes an OCI archive with one image of one layer. The same tar and changes give the same bytes.
- * 0, or -errno with a message; then 'to' has to be removed. */
+/* Writes an OCI archive with one image, which has one layer. The same tar and changes produce the
+ * same bytes. 0, or -errno with a message; the caller then has to remove 'to'. */
 int rootfs_import(const RootfsImport *import, Error *reterr);

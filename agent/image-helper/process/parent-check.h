@@ -8,20 +8,21 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* fork(2), and in the child: it is killed when its parent ends, and remembers it for
+/* fork(2); the child is killed when its parent ends, and remembers its parent for
  * parent_check_exit_if_orphaned(). */
 pid_t parent_check_fork(void);
 
-/* The same for a child that the parent may have to kill, with SIGKILL: a process that may signal
- * by descriptors only reaches no other process of its user. 'ret_pidfd' is O_CLOEXEC and the
- * caller's, in the parent. For a process with one thread. */
+/* The same for a child that the parent may have to kill with SIGKILL: a process that can signal
+ * only through descriptors cannot reach other processes of its user. In the parent, 'ret_pidfd' is
+ * O_CLOEXEC and owned by the caller. Only for single-threaded processes. */
 pid_t parent_check_fork_with_pidfd(int *ret_pidfd);
 void parent_check_kill(int pidfd);
 
-/* Whether this process was forked so. */
+/* Whether this process was forked by one of these functions. */
 bool parent_check_is_child(void);
 
-/* From the status of such a child: -ENOMEM if it has ended for lack of memory, -EIO else. */
+/* The error for the exit status of such a child: -ENOMEM if it ended because of insufficient
+ * memory, otherwise -EIO. */
 int parent_check_error_of_status(int status);
 
 /* Remembers the current parent. */

@@ -10,5 +10,5 @@ enum {
 };
 
 /* The message of error_message(), as one line of UTF-8: invalid bytes and control characters become
- * '?', and the middle of a long message is left out. Memory that the caller frees, or NULL. */
+ * '?', and the middle of a long message is omitted. The caller frees it; NULL: out of memory. */
 char *format_safe_message(const Error *error, int r);

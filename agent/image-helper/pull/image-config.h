@@ -23,8 +23,8 @@ typedef struct ImageConfig {
         char **env;        /* each "NAME=value", without duplicates */
         char *working_dir; /* absolute and plain, or NULL */
         char *user;        /* unparsed, or NULL */
-        char **volumes;    /* absolute and plain; without "/", which is writable anyway */
-        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; an unknown signal is dropped */
+        char **volumes;    /* absolute and plain; not "/", which is writable anyway */
+        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; unknown signals are ignored */
         char (*diff_ids)[DIGEST_SIZE]; /* lowest first */
         size_t n_diff_ids;
 } ImageConfig;
@@ -35,6 +35,6 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
 ImageConfig *image_config_free(ImageConfig *config);
 DEFINE_CLEANUP(ImageConfig *, image_config_free)
 
-/* Normalises "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in any case to "SIGTERM",
- * "SIGRTMIN+3". 0 with memory that the caller frees, or -EINVAL. */
+/* Normalises "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in upper or lower case to "SIGTERM",
+ * "SIGRTMIN+3". 0, and the caller frees the result; or -EINVAL. */
 int normalize_signal_name(const char *text, char **ret);

@@ -6,18 +6,18 @@
 
 #include "common/error.h"
 
-/* Selects images for that platform, "linux/arm64/v8", instead of this machine's, from now on.
+/* Selects images for this platform ("linux/arm64/v8") instead of this machine's from now on.
  * -EINVAL with a message. */
 int platform_choose(const char *name, Error *reterr);
 
-/* The platform that images are wanted for. Static. */
+/* The platform for which images are selected. Static. */
 const char *platform_name(void);
 const char *platform_architecture(void);
 
-/* Whether an image for that platform is wanted, and how well it fits: 0: not at all; more is
- * better. 'variant' may be NULL. */
+/* Whether an image for that platform is suitable, and how well: 0: not at all; more is better.
+ * 'variant' may be NULL. */
 unsigned platform_match_score(const char *os, const char *architecture, const char *variant);
 
-/* The error for one that is not. -ENOEXEC. */
+/* The error for an unsuitable one. -ENOEXEC. */
 int platform_set_mismatch_error(const char *os, const char *architecture, const char *variant,
                                 Error *reterr);

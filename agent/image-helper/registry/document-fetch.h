@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whole documents from a registry, by the fetchers, into memory. Their content is untrusted, and
- * its digest is not verified here. */
+/* Fetches whole documents from a registry into memory, by the fetchers. Their content is untrusted,
+ * and its digest is not verified here. */
 
 #include "agent/image-helper/process/fetcher-pool.h"
 
@@ -10,7 +10,7 @@ typedef struct FetchedDocument {
         char *text; /* with an additional NUL */
         size_t length;
         char media_type[128];
-        int secret; /* whose credentials it was given for; -1: any pod's, or the node's */
+        int secret; /* index of the Secret whose credentials were needed; -1: none, or the node's */
 } FetchedDocument;
 
 void fetched_document_done(FetchedDocument *document);
@@ -18,13 +18,14 @@ void fetched_document_done(FetchedDocument *document);
 /* 0, or -EBADMSG with a message if its digest differs. */
 int fetched_document_check(const FetchedDocument *document, const char *digest, Error *reterr);
 
-/* Fetches a document of at most 'max_bytes'; no layer may be under way. '*endpoint' is the one to
- * try first, and then the one that had it. 0, or an error of registry_client_get() with its
- * message; or of fetcher_pool_wait(): then the reply may still arrive, and is ignored. */
+/* Fetches a document of at most 'max_bytes'; no layer may be in transit. '*endpoint' is the
+ * endpoint to try first, and afterwards the one that had the document. 0; or an error of
+ * registry_client_get() with its message; or an error of fetcher_pool_wait(), and then the reply
+ * may still arrive and is ignored. */
 int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
                    size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr);
 
-/* Waits for the next reply, as long as all fetchers run. 0 or -errno with a message. */
+/* Waits for the next reply while all fetchers are running. 0 or -errno with a message. */
 int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr);
 
 /* -ENOMEM or -EIO with a message if one of them has died. */

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Endpoints of an image: its registry, preceded by the mirrors. Everything that takes privileges
- * (secret files, client keys, credential helpers) is done here, before they are dropped. */
+/* The endpoints of an image: its registry, preceded by the mirrors. Everything that needs
+ * privileges (secret files, client keys, credential helpers) is done here, before they are
+ * dropped. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "agent/image-helper/pull/pull-request.h"
 #include "agent/image-helper/registry/registry-credentials.h"
 #include "common/image-reference.h"
 
-/* Parses a reference of the agent's: normalised, with a tag or a digest. */
+/* Parses a reference from the agent: normalised, with a tag or a digest. */
 int pull_reference_parse(const char *text, ImageReference *ret, Error *reterr);
 
 typedef struct Endpoint {
         char *origin;       /* "https://registry-1.docker.io" */
-        char *host;         /* "registry-1.docker.io", with its port if it has one */
-        char *repository;   /* name of the repository there */
+        char *host;         /* "registry-1.docker.io", with a port if it has one */
+        char *repository;   /* name of the repository at this endpoint */
         char *display;      /* name in messages */
         bool may_be_plain;  /* http is permitted, also for redirects */
         bool is_unverified; /* its certificate is not verified */
-        bool is_second_try; /* the previous one without TLS: used only after a failure to connect */
-        bool is_loopback;   /* plain HTTP is permitted to this machine only, and no proxy is used */
+        bool is_second_try; /* the previous one without TLS: only used if connecting has failed */
+        bool is_loopback;   /* plain HTTP is permitted only to this machine, and without a proxy */
         Credentials credentials;
         int authorities_fd; /* memory files; negative: the system's, or none */
         int certificate_fd;
@@ -28,20 +29,20 @@ typedef struct Endpoint {
 } Endpoint;
 
 typedef struct Endpoints {
-        Endpoint *items; /* in the order in which they are tried */
+        Endpoint *items; /* in the order of attempts */
         size_t n;
         const char *proxy_http, *proxy_https, *proxy_none_for; /* borrowed from the settings */
-        const json_t *pull_secrets; /* whose credentials a fetcher adds; also borrowed */
+        const json_t *pull_secrets; /* credentials that a fetcher adds; also borrowed */
         unsigned stall_seconds;
 } Endpoints;
 
-/* The endpoints of an image, in the order in which they are tried. Borrows from the settings. 0, or
- * -errno with a message; the caller ends 'ret' with endpoints_done(). */
+/* The endpoints of an image, in the order of attempts. Borrows from the settings. 0, or -errno with
+ * a message; the caller ends 'ret' with endpoints_done(). */
 int endpoints_find(const ImageReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr);
 void endpoints_done(Endpoints *endpoints);
 
 /* certificates.c: fills in the memory files of an endpoint from <directory>/<host>/: *.crt are
- * authorities in addition to the system's, x.cert with x.key is the client certificate. 0 or -errno
+ * authorities in addition to the system's, x.cert and x.key are the client certificate. 0 or -errno
  * with a message. */
 int endpoint_load_certificates(const json_t *directories, Endpoint *endpoint, Error *reterr);

@@ -11,9 +11,9 @@
 
 typedef struct Credential {
         char *user, *password;
-        char *identity_token; /* identity token, to be exchanged for a token; NULL: none */
+        char *identity_token; /* identity token, to be exchanged for an access token; NULL: none */
         char *registry_token; /* token for the registry itself; NULL: none */
-        int secret;           /* the number of the Secret that it is from; -1: the node's own */
+        int secret;           /* number of the Secret that contains it; -1: the node's own */
 } Credential;
 
 typedef struct Credentials {
@@ -21,17 +21,17 @@ typedef struct Credentials {
         size_t n;
 } Credentials;
 
-/* Adds the credentials of a document for "<registry>/<repository>", the longest match first. A
+/* Adds the credentials for "<registry>/<repository>" from a document, the longest match first. A
  * document is a whole config.json or the object in its "auths". Helpers are run if 'with_helpers'.
  * Invalid entries are skipped. 0 or -ENOMEM. */
 int credentials_add(Credentials *credentials, const json_t *document, const char *registry,
                     const char *repository, bool with_helpers);
 
-/* Appends all of 'from', as far as there is room for them. 0 or -ENOMEM. */
+/* Appends all of 'from' that fit. 0 or -ENOMEM. */
 int credentials_append_take(Credentials *credentials, Credentials *from);
 
 /* Whether a key of such a document, "https://index.docker.io/v1/", "*.example.com",
- * "example.com:5000/team", matches the image. 0: no; more is a closer match. */
+ * "example.com:5000/team", matches the image. 0: no; a larger number is a closer match. */
 unsigned credentials_match(const char *key, const char *registry, const char *repository);
 
 /* Wipes and frees. */

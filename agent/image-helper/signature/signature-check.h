@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Compares the signatures of an image with the requirements of the policy. The agent has chosen the
- * rules of the policy that apply, and sends them with their keys (agent/image/signature-policy.h):
+/* Compares the signatures of an image with the requirements of the policy. The agent chooses the
+ * applicable rules of the policy, and sends them with their keys (agent/image/signature-policy.h):
  *
  *     {"fingerprint": "…", "reference": "example.com/app:1", "requirements":
  *      [{"rule": "…", "keys": [{"name": "/etc/app.pub", "pem": "…"}], "identity": {"type": "…"}}]}
@@ -12,8 +12,8 @@
 
 #include <jansson.h>
 
-/* Whether an image that has these digests (of its manifest and of an index that leads to it, NULL
- * at the end) meets every requirement. 0; -EKEYREJECTED with a message that names the rule;
+/* Whether an image with these digests (of its manifest and of an index that leads to it, terminated
+ * by NULL) meets every requirement. 0; -EKEYREJECTED with a message that names the rule;
  * -ENOMEM. */
 int signatures_check(const json_t *policy, const char *const *digests, const SignatureSet *set,
                      Error *reterr);

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The data of an image in the store in addition to its layers:
+/* The stored data of an image in addition to its layers:
  *
  *     signatures/<digest>.json   its signatures, to check them again without a network, and the
  *                                 index that some of them are of
  *     verified/<digest>.json     where it came from, by which index, which policies it has passed,
  *                                 and which pods may use it
  *
- * The agent reads the second one at each start of a container (agent/image/image-admission.c). */
+ * The agent reads the second file at each start of a container (agent/image/image-admission.c). */
 
 #include "agent/image-helper/signature/sigstore-signature.h"
 #include "agent/image-helper/store/store.h"
 
-/* Puts the signatures before those that are stored; the last ones are omitted if they are too many
- * to be read again. 'index_digest' is that of the index that led to the image; NULL: none is
+/* Puts the signatures before those that are stored; the last ones are dropped if there are too many
+ * to be read again. 'index_digest' is the digest of the index that led to the image; NULL: none is
  * known. 0 or -errno. */
 int signature_store_write(Store *store, const char *digest, const char *index_digest,
                           const SignatureSet *set, Error *reterr);
 
-/* Reads them. 0; -ENOENT if nothing is stored, or it is damaged; -ENOMEM. */
+/* Reads the signatures. 0; -ENOENT if nothing is stored, or it is damaged; -ENOMEM. */
 int signature_store_read(const Store *store, const char *digest, SignatureSet *ret);
 
-/* The index that led to the image, when it was last pulled by one. 0; -ENOENT if none is known;
+/* The digest of the index through which the image was last pulled. 0; -ENOENT if none is known;
  * -ENOMEM. */
 int signature_store_read_index(const Store *store, const char *digest, char ret[DIGEST_SIZE]);
 
-/* The additions to the record of an image. */
+/* The updates of an image's record. */
 typedef struct VerifiedUpdate {
-        const json_t *origin;     /* the archive that it came from; NULL: a registry */
-        const char *index_digest; /* of the index that led to it; NULL: the one that is recorded */
+        const json_t *origin;     /* the archive that contained it; NULL: a registry */
+        const char *index_digest; /* of the index that led to it; NULL: keep the recorded one */
         const char *fingerprint;  /* of a policy that it has passed; NULL: none */
-        const char *repository;   /* that it was pulled from; NULL: it was not pulled */
-        const char *secret_hash;  /* of the Secret with whose credentials; NULL: with the node's or
-                                     none, which every pod may use */
+        const char *repository;   /* from which it was pulled; NULL: it was not pulled */
+        const char *secret_hash;  /* of the Secret whose credentials were used; NULL: the node's
+                                     credentials or none, so that every pod may use the image */
 } VerifiedUpdate;
 
 /* 0 or -errno with a message. */

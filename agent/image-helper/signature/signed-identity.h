@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The "signedIdentity" of containers-policy.json(5): which name a signature must have been made
- * for. */
+/* The "signedIdentity" of containers-policy.json(5): the name for which a signature must have been
+ * made. */
 
 #include "common/error.h"
 
 #include <jansson.h>
 
-/* 'identity' is the object of the policy, valid as the agent has checked it; 'image' the complete
+/* 'identity' is the object in the policy, which the agent has validated; 'image' the complete
  * reference that the pod names; 'reference' the signed one, NULL if the signature names no image.
  * 0; -EKEYREJECTED with a message; -ENOMEM.
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Writes a report into a directory, such as one of a USB stick: a file for each node, which
- * replaces that of an earlier report only when it is complete and synced. The content of a stick is
- * not trusted: no link is followed, and existing files under the names of the report are replaced
+/* Writes a report to a directory, such as one on a USB stick: a file for each node, which replaces
+ * the file of an earlier report only when it is complete and synced. The content of a stick is
+ * untrusted: links are not followed, and existing files with the names of the report are replaced
  * or reported as an error. The process can only write to the directory and read logs. */
 
 #include "agent/image-helper/source/source-settings.h"
 
-/* 0; -ENOMEDIUM: the directory is not there; or -errno; with a message. */
+/* 0; -ENOMEDIUM: the directory does not exist; or -errno; with a message. */
 int write_report_file(const SourceSettings *settings, Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A process that talks to the server of a source of manifests. It has access to nothing but the
- * network, and writes into the descriptor that comes with a request. Its output is untrusted. */
+/* A process that talks to the server of a manifest source. It can access nothing but the network,
+ * and writes to the descriptor that comes with a request. Its output is untrusted. */
 
 #include "agent/image-helper/registry/http-transport.h"
 #include "agent/image-helper/source/source-settings.h"
@@ -13,32 +13,32 @@ enum {
 };
 
 typedef struct SourceFetcher {
-        int fd; /* for requests and replies; negative: none was started */
+        int fd; /* for requests and replies; negative: not started */
         pid_t pid;
-        void (*on_tick)(void *userdata); /* twice a second while bytes arrive; NULL: not called */
+        void (*on_tick)(void *userdata); /* twice a second while data arrives; NULL: not called */
         void *userdata;
 } SourceFetcher;
 
 typedef struct SourceRequest {
         char url[SOURCE_URL_SIZE];
-        char etag[TRANSPORT_ETAG_SIZE]; /* "": any response of the server is wanted */
-        uint64_t from;                  /* bytes that the descriptor has already */
+        char etag[TRANSPORT_ETAG_SIZE]; /* "": no ETag is known */
+        uint64_t from;                  /* bytes that the descriptor already contains */
         uint64_t size_max;
         uint64_t timeout_sec; /* 0: as long as bytes arrive */
 } SourceRequest;
 
 typedef struct SourceReply {
         int r;                /* 0, or -errno with 'message' */
-        bool is_unchanged;    /* the server has the content of the ETag */
-        bool was_interrupted; /* a part has arrived: another request may get the rest */
-        uint64_t received;    /* bytes that were written to the descriptor */
-        unsigned n_requests;  /* with those that redirects led to */
+        bool is_unchanged;    /* the server's content has not changed since that ETag */
+        bool was_interrupted; /* a part has arrived: another request may fetch the rest */
+        uint64_t received;    /* bytes written to the descriptor */
+        unsigned n_requests;  /* including those to which redirects led */
         char etag[TRANSPORT_ETAG_SIZE];
         char message[SOURCE_MESSAGE_SIZE];
 } SourceReply;
 
-/* Starts it, before privileges are dropped. 'close_in_fetcher' lists descriptors that it must not
- * have; a negative number ends the list. */
+/* Starts it; to be called before privileges are dropped. 'close_in_fetcher' lists descriptors that
+ * it must not have, terminated by a negative number. */
 int source_fetcher_start(const SourceSettings *settings, const int *close_in_fetcher,
                          SourceFetcher *ret, Error *reterr);
 
@@ -47,9 +47,9 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr);
 
-/* Copies the authorities of a file, if there is one, for a process that cannot read it: a memory
- * file in '*ret_fd', which is otherwise unchanged. 0 or -errno with the path. */
+/* Copies a file of certificate authorities, if there is one, for a process that cannot read it: to
+ * a memory file in '*ret_fd', which is otherwise unchanged. 0 or -errno with the path. */
 int copy_authorities(const char *path, int *ret_fd, Error *reterr);
 
-/* It ends with the socket. */
+/* Closes the socket, which ends the process. */
 void source_fetcher_done(SourceFetcher *fetcher);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A signed index of manifests, mainstay-source(5): all that it names is offered to the agent, or
- * nothing. */
+/* A signed index of manifests, see mainstay-source(5): either everything that it names is offered
+ * to the agent, or nothing. */
 
 #include "agent/image-helper/source/source-store.h"
 #include "agent/image-helper/source/source-transfer.h"
@@ -11,5 +11,5 @@
 int update_index_source(SourceTransfer *transfer, const SourceSettings *settings,
                         SourceStore *store, Error *reterr);
 
-/* The line on standard output: "new" or "unchanged". */
+/* Prints the result on standard output: "new" or "unchanged". */
 void print_source_result(const SourceTransfer *transfer, const char *result);

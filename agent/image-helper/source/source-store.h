@@ -14,12 +14,12 @@
 
 typedef struct SourceStore {
         int fd;
-        int next_fd, manifests_fd; /* of "next" while it is written; else negative */
+        int next_fd, manifests_fd; /* of "next" while it is being written; otherwise negative */
 } SourceStore;
 
 #define SOURCE_STORE_NULL ((SourceStore){ -EBADF, -EBADF, -EBADF })
 
-/* Creates it if it does not exist. 0, or -errno with a message. */
+/* Creates the directory if it does not exist. 0, or -errno with a message. */
 int source_store_open(const char *path, SourceStore *ret, Error *reterr);
 void source_store_done(SourceStore *store);
 
@@ -27,29 +27,29 @@ void source_store_done(SourceStore *store);
  */
 json_t *source_store_read_state(const SourceStore *store, const char *which);
 
-/* Replaces source.json of "current" or "next" at once. 0 or -errno. */
+/* Atomically replaces source.json of "current" or "next". 0 or -errno. */
 int source_store_write_state(const SourceStore *store, const char *which, const json_t *state);
 
 /* Starts an empty "next". 0 or -errno. */
 int source_store_begin(SourceStore *store, Error *reterr);
 
-/* Adds a file to "next", or, if 'is_manifest', to its manifests. It is synced. 0 or -errno. */
+/* Adds a file to "next" or, if 'is_manifest', to its manifests. The file is synced. 0 or -errno. */
 int source_store_add(const SourceStore *store, bool is_manifest, const char *name, const void *data,
                      size_t length, Error *reterr);
 
-/* Reads a file of at most 'size_max' bytes from "current", or, if 'is_manifest', from its
- * manifests. 0 or -errno; the caller frees it. */
+/* Reads a file of at most 'size_max' bytes from "current" or, if 'is_manifest', from its manifests.
+ * 0 or -errno; the caller frees the content. */
 int source_store_read(const SourceStore *store, bool is_manifest, const char *name,
                       uint64_t size_max, char **ret_data, size_t *ret_length);
 
-/* A download, some bytes of which may already exist: a descriptor, or -errno. */
+/* Opens a download, some bytes of which may already exist: a descriptor, or -errno. */
 int source_store_open_part(const SourceStore *store, const char *sha256, Error *reterr);
 void source_store_remove_part(const SourceStore *store, const char *sha256);
 
-/* Removes all downloads but those that 'is_wanted' is true of. */
+/* Removes all downloads for which 'is_wanted' is false. */
 void source_store_sweep_parts(const SourceStore *store,
                               bool (*is_wanted)(const char *sha256, const void *userdata),
                               const void *userdata);
 
-/* Completes "next": it is whole and synced. Takes no ownership. 0 or -errno. */
+/* Completes "next" and syncs it. 'state' is borrowed. 0 or -errno. */
 int source_store_finish(SourceStore *store, const json_t *state, Error *reterr);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Asks a source of manifests whether there is something new (the kubelet's http source, and signed
- * indexes), and if so leaves it, whole and verified, for the agent. Here no manifest is parsed, and
+/* Checks a manifest source for new content (the kubelet's http source, and signed indexes), and
+ * provides new content, complete and verified, to the agent. Manifests are not parsed here, and
  * nothing that the agent uses is changed. */
 
 #include "agent/image-helper/source/source-settings.h"
 
-/* 'directory' is that of source-store.h. A line of JSON on standard output contains the result:
- * {"result": "unchanged" or "new", "requests": …, "bytes": …}. 0; or -errno with a message, which
- * is -EAGAIN if the source cannot be reached or fails, and -ENOMEDIUM if there is no stick.
+/* 'directory' is the directory of source-store.h. Prints a line of JSON with the result on standard
+ * output: {"result": "unchanged" or "new", "requests": …, "bytes": …}. 0; or -errno with a message:
+ * -EAGAIN if the source cannot be reached or fails, -ENOMEDIUM if there is no stick.
  */
 int update_source(const char *directory, const SourceSettings *settings, Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Records that an earlier version has written do not have all that this one needs to run an image.
- * The store has the image's configuration, too. */
+/* Records written by an earlier version do not contain everything that this one needs to run an
+ * image. The missing data is in the image's configuration, which is also in the store. */
 
 #include "agent/image-helper/store/store.h"
 

@@ -11,11 +11,11 @@ struct Store {
         int tmp_fd;
         int work_fd; /* tmp/<work_name>, locked; or not created yet */
         char work_name[17];
-        char **staged; /* final paths of files that are in the work directory as "staged-0", … */
+        char **staged; /* final paths of the files "staged-0", … in the work directory */
 };
 
-/* The part of one blob, see store_sweep_downloads(), by its name in partial/. */
+/* Does the part of store_sweep_downloads() for one blob, by its name in partial/. */
 void store_sweep_partial_blob(const Store *store, const char *name);
 
-/* A rename is durable when its directory is synced. */
+/* Syncs a directory, which makes renames in it durable. */
 int store_sync_directory(const Store *store, const char *name);

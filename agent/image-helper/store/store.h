@@ -12,7 +12,7 @@
  *                                             pulls of one domain (store-view.h)
  *     tmp/                                    unfinished work; abandoned when it is unlocked
  *
- * Everything appears under its name by a rename, complete and synced. */
+ * Everything appears under its name by a rename, when it is complete and synced. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "agent/image-helper/store/store-view.h"
@@ -25,56 +25,56 @@
 
 typedef struct Store Store;
 
-/* Opens the directory, and creates missing parts of it. */
+/* Opens the directory, and creates missing parts of it. 0 or -errno with a message. */
 int store_open(const char *path, Store **ret, Error *reterr);
 
 /* The directory itself; the directory for unnamed files; and tmp/<random> for named ones, which is
- * locked while we run. */
+ * locked while this process runs. */
 int store_fd(const Store *store);
 int store_tmp_fd(Store *store);
 int store_work_fd(Store *store, Error *reterr);
 
-/* It, or a part of it, was removed since it was opened. */
+/* Whether it, or a part of it, was removed since it was opened. */
 bool store_is_removed(const Store *store);
 
-/* Removes the remains of dead processes in tmp/. */
+/* Removes what dead processes left in tmp/. */
 void store_remove_stale_work(Store *store);
 
-/* From now on the layers and blobs that the view does not have are missing for all functions that
- * open or read one. The view is borrowed. */
+/* From now on, layers and blobs that are not in the view count as missing for all functions that
+ * open or read them. The view is borrowed. */
 void store_restrict(Store *store, const StoreView *view);
 
 /* Opens an existing layer. A directory descriptor, or -ENOENT. */
 int store_open_layer(const Store *store, const char *chain_id);
 
-/* Writes a blob that is to be published under its digest, or the checksummed record of an image,
- * into the work directory: they are published with the layers, so that one sync suffices. */
+/* Writes a blob that will be published under its digest, or the checksummed record of an image, to
+ * the work directory: they are published together with the layers, so that one sync suffices. */
 int store_stage_blob(Store *store, const char *digest, const void *data, size_t length,
                      Error *reterr);
 int store_stage_record(Store *store, const char *digest, const char *text, Error *reterr);
 
-/* Before anything is published: syncs the file system if there are layers to publish, else the
- * staged files. chain_ids[i] NULL: no layer. */
+/* To be called before anything is published: syncs the file system if there are layers to publish,
+ * otherwise only the staged files. chain_ids[i] NULL: no layer. */
 int store_sync(const Store *store, const char *const *chain_ids, size_t n, Error *reterr);
 
-/* Publishes the staged blobs, then finished layers, which are in the work directory as "0", "1", …:
- * renames, and syncs the renames. If the target exists already, it is kept. */
+/* Publishes the staged blobs, then the complete layers, which are in the work directory as "0",
+ * "1", …: renames them, and syncs the renames. An existing target is kept. */
 int store_publish(const Store *store, const char *const *chain_ids, size_t n, Error *reterr);
 
-/* Publishes the record that was staged last, durably. To be called last: a record implies all the
- * rest. */
+/* Durably publishes the record that was staged last. To be called last: a record implies that
+ * everything else exists. */
 int store_publish_record(Store *store, Error *reterr);
 
-/* Writes a file with a checksum at once, whole and synced. 0 or -errno. */
+/* Atomically writes a file with a checksum, and syncs it. 0 or -errno. */
 int store_write_record(Store *store, const char *path, const char *text, Error *reterr);
 
-/* The blob of a layer that is arriving, under a name that the next attempt finds again: only one of
- * the same domain of the view. */
+/* The blob of a layer in transit, under a name by which only an attempt in the same domain of the
+ * view finds it again. */
 typedef struct StoreBlob {
         int fd;
-        uint64_t length; /* that we have */
-        bool is_whole;   /* all earlier content */
-        bool is_private; /* a different process fetches the same blob: this file is private */
+        uint64_t length; /* bytes that are present */
+        bool is_whole;   /* the complete blob existed already */
+        bool is_private; /* another process fetches the same blob: this file is private */
         size_t number;   /* of the private file */
 } StoreBlob;
 
@@ -82,21 +82,21 @@ typedef struct StoreBlobName {
         const char *digest;
         uint64_t size;
         size_t number;     /* distinguishes the blobs of this process */
-        bool is_temporary; /* it is never published, and a published one is not it */
+        bool is_temporary; /* it is never published, and never replaced by a published one */
 } StoreBlobName;
 
 /* Opens the blob, or its existing part. 0 or -errno. */
 int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Error *reterr);
 
-/* Publishes a complete and synced blob; or removes the part that has arrived, and a published one
- * only if its digest is wrong. The descriptor stays the caller's. */
+/* Publishes a complete and synced blob; or removes the part that has arrived, and a published blob
+ * only if its digest is wrong. The caller keeps the descriptor. */
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
 
-/* Removes the remains of a blob from an earlier pull of the same domain that is not needed. */
+/* Removes what an earlier pull in the same domain left of a blob that is not needed. */
 void store_discard_part(const Store *store, const char *digest);
 
-/* Opens a blob that was published. A descriptor or -errno. */
+/* Opens a published blob. A descriptor or -errno. */
 int store_open_blob_to_read(const Store *store, const char *digest);
 
 /* Reads a small blob. -ENOENT, or -EBADMSG if it is damaged. */
@@ -108,19 +108,19 @@ typedef struct StoreEntry {
         const char *media_type;
         const char *manifest_digest;
         size_t manifest_size;
-        const char *image_digest; /* the image's identity, the name of its record */
+        const char *image_digest; /* the image's identity, from which its record is named */
         char *const *names;
 } StoreEntry;
 
 /* Gives the image its names in index.json, and takes them from other images. */
 int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr);
 
-/* Removes all names from the images of those digests; returns the resulting index.json. */
+/* Removes all names from the images with those digests; returns the resulting index.json. */
 int store_untag_images(Store *store, char *const *digests, json_t **ret_index, Error *reterr);
 
 /* Removes the work directory with its content; the next use creates a new one. */
 void store_discard_work(Store *store);
 
-/* Likewise, and closes the store. */
+/* The same, and closes the store. */
 Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free)

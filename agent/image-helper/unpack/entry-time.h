@@ -4,7 +4,7 @@
 #include <archive_entry.h>
 #include <stdint.h>
 
-/* The time when an entry of an archive was modified, in seconds since 1970. libarchive returns it
- * in the time_t that it was built with, which differs from ours on a 32-bit distribution: times
- * until 2106 are read there, instead of those before 1970. */
+/* The modification time of an archive entry, in seconds since 1970. libarchive returns it in the
+ * time_t with which it was built, which differs from ours on a 32-bit distribution: there, values
+ * that would be before 1970 are interpreted as times until 2106. */
 int64_t archive_entry_read_mtime(struct archive_entry *entry);

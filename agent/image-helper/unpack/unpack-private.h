@@ -13,11 +13,12 @@ struct ImageUnpack {
         const LayerDownloadFeed *feed; /* NULL: everything is present */
         Store *store;
         size_t n;
-        char (*chain_ids)[DIGEST_SIZE]; /* lowest first */
-        uint64_t *sizes;                /* decompressed; 0 if the layer was not read */
-        const char **made;              /* layers that were missing and are in the work directory */
-        struct UnpackBudget *budget;    /* of all layers that are being unpacked */
-        DeltaBase base;                 /* of a delta, once a layer needs it */
+        char (*chain_ids)[DIGEST_SIZE];    /* lowest first */
+        uint64_t *sizes;                   /* decompressed sizes; 0 if the layer was not read */
+        const char **made;                 /* layers that were missing and are now in the work
+                                            * directory */
+        struct UnpackBudget *budget;       /* shared by all layers that are being unpacked */
+        DeltaBase base;                    /* base of a delta, once a layer needs it */
         char manifest_digest[DIGEST_SIZE]; /* of the manifest in index.json */
         uint64_t manifest_size;
         int *stack; /* open layers, topmost first, filled from the end */
@@ -25,16 +26,17 @@ struct ImageUnpack {
 
 typedef struct ImageUnpack ImageUnpack;
 
-/* unpack.c: allocates the arrays for the layers of 'image'. 0 or -ENOMEM; to be freed in any
+/* unpack.c: allocates the arrays for the layers of 'image'. 0 or -ENOMEM; must be freed in any
  * case. */
 int image_unpack_init(ImageUnpack *unpack);
 void image_unpack_done(ImageUnpack *unpack);
 
-/* Creates the directory in the work directory for a layer to be unpacked. */
+/* Creates the directory for a layer to be unpacked in the work directory. */
 int image_unpack_place_layer(ImageUnpack *unpack, size_t i, Error *reterr);
 
 /* layer-workers.c: unpacks the missing layers into the work directory, each in a separate process,
- * several at once. 0, or -errno with the message of the first that failed; then none is running. */
+ * several in parallel. 0; or -errno with the message of the first one that failed, and then none is
+ * running. */
 int unpack_missing_layers(ImageUnpack *unpack, Error *reterr);
 
 /* Reads one layer to its end, unpacks it into 'fd' unless that is negative, and verifies it. */
