@@ -2,7 +2,7 @@
 #pragma once
 
 /* The policy file, and its requirements for an image. The file is read again when it has changed;
- * the keys that it names are read each time. */
+ * the keys that it refers to are read each time. */
 
 #include "agent/image/signature-policy.h"
 
@@ -10,18 +10,19 @@
 
 typedef struct ImagePolicy {
         const char *path; /* borrowed */
-        bool is_required; /* a missing file is an error, not the permission of everything */
+        bool is_required; /* a missing file is an error, and does not mean that everything is
+                           * permitted */
         bool is_read;
-        FileStamp stamp;  /* of the file that was read */
+        FileStamp stamp;  /* of the file as it was read */
         json_t *document; /* NULL: invalid */
-        Error error;      /* why it is */
+        Error error;      /* the reason */
 } ImagePolicy;
 
 void image_policy_done(ImagePolicy *policy);
 
-/* The requirements for an image under the name that a pod gives it. 0 with a document for
- * mainstay-image (image-helper/signature/signature-check.h), which the caller frees, or with NULL
- * if any image is accepted; -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no
- * image is, or the policy cannot be read; -ENOMEM. */
+/* The requirements for an image with the name that a pod uses. 0 with a document for mainstay-image
+ * (image-helper/signature/signature-check.h), which the caller frees, or with NULL if any image is
+ * accepted; -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no image is accepted,
+ * or the policy cannot be read; -ENOMEM. */
 int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
                         json_t **ret, Error *reterr);

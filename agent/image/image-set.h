@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A set of images, each by its normalised reference or by its digest, for image garbage collection:
- * if memory is insufficient it is the set of all images. */
+/* A set of images, each by normalised reference or by digest, for image garbage collection. If
+ * memory is insufficient, it contains all images. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,11 +15,11 @@ typedef struct ImageSet {
 
 #define IMAGE_SET_NULL ((ImageSet){ 0 })
 
-/* Adds a digest, or an image by a reference as a manifest has it; an invalid or missing one names
- * no image. */
+/* Adds a digest, or an image by its reference in a manifest; an invalid or missing reference adds
+ * nothing. */
 void image_set_add(ImageSet *set, const char *reference);
 
-/* 'name' is normal, or a digest. */
+/* 'name' is a normalised reference or a digest. */
 bool image_set_contains(const ImageSet *set, const char *name);
 
 void image_set_done(ImageSet *set);

@@ -12,13 +12,14 @@ typedef struct ManualPulls {
         ManualPull *first; /* newest first */
 } ManualPulls;
 
-/* Pulls an image even if it is present. 0, or -EINVAL with a message. The store outlives the pull.
+/* Pulls an image even if it is present. 0, or -EINVAL with a message. The store must outlive the
+ * pull.
  */
 int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *reference, Error *reterr);
 
-/* Also the last few that have ended. */
+/* Visits all of them, including the last few that have ended. */
 void manual_pulls_foreach(const ManualPulls *pulls,
                           void (*each)(const ImagePull *pull, void *userdata), void *userdata);
 
-/* Cancels those that have not ended. */
+/* Cancels those that have not ended yet, and frees all. */
 void manual_pulls_done(ManualPulls *pulls);

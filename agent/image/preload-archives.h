@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The archives in the preload directory: which exist, the images in them, their errors. Starts no
+/* The archives in the preload directory: which ones exist, their images and their errors. Starts no
  * process. */
 
 #include "common/child.h"
@@ -11,18 +11,19 @@
 #include <sys/stat.h>
 
 typedef struct ArchivedImage {
-        char *digest;       /* "" if not even that is readable */
-        char *index_digest; /* of the index over several platforms, or NULL */
+        char *digest;       /* "" if not even the digest is readable */
+        char *index_digest; /* of the multi-platform index, or NULL */
         char *transport;    /* "oci-archive" or "docker-archive" */
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
-        int64_t size_bytes; /* of its layers as the archive has them; 0: not known */
+        int64_t size_bytes; /* of its layers in the archive; 0: unknown */
         bool is_delta;      /* the archive contains only the differences from another image */
-        char *failure;      /* why that could not be applied, or NULL: the image is elsewhere */
+        char *failure;      /* why the delta could not be applied, or NULL: the image is provided by
+                             * another source then */
 } ArchivedImage;
 
 typedef enum ArchiveState {
-        ARCHIVE_NEW,      /* to be indexed */
+        ARCHIVE_NEW,      /* not indexed yet */
         ARCHIVE_INDEXING, /* a child is reading it */
         ARCHIVE_INDEXED,
         ARCHIVE_BROKEN, /* .error has the reason */
@@ -36,7 +37,7 @@ typedef struct Archive {
         ArchivedImage *images;
         size_t n_images;
         char *error;
-        bool is_transient; /* the machine is the cause, not the archive */
+        bool is_transient; /* the error is caused by the machine, not by the archive */
         bool seen;         /* seen by the current scan */
         Child *child;
         void *store; /* for callbacks; borrowed */
@@ -47,45 +48,47 @@ typedef struct ArchiveSet {
         size_t n_archives;
 } ArchiveSet;
 
-/* Whether a file of that name is an archive: not hidden, and not a partial download. */
+/* Whether a file with that name is an archive: not hidden, and not a partial download. */
 bool archive_is_candidate_name(const char *file);
 
 /* Scans the directory and compares. New or changed archives become ARCHIVE_NEW, removed ones are
  * dropped; an unreadable directory changes nothing. 1 if anything changed, 0, or -errno. */
 int archive_set_scan(ArchiveSet *set, int dir_fd);
 
-/* A file of that name was written to: a broken archive is read again. */
+/* A file with that name was written to: a broken archive is read again. */
 void archive_set_reset_broken(ArchiveSet *set, const char *file);
 
-/* Archives that failed for lack of space or memory become ARCHIVE_NEW. True if there are any. */
+/* Archives that failed because of insufficient space or memory become ARCHIVE_NEW. True if there
+ * are any. */
 bool archive_set_retry_transient(ArchiveSet *set);
 
-/* The image of that name or digest, from the newest archive that has one for this machine; NULL if
- * there is none. A delta that could not be applied does not count. */
+/* The image with that name or digest, from the newest archive that contains one for this machine;
+ * NULL: none. Deltas that could not be applied are ignored. */
 const ArchivedImage *archive_set_find(const ArchiveSet *set, const char *reference,
                                       const Archive **ret_archive);
 
-/* The delta of that archive could not be applied. True if there is one, and it was usable. */
+/* Records that the delta in that archive could not be applied. True if there is one that was usable
+ * before. */
 bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest,
                                const char *failure);
 
-/* Why a delta of that image could not be applied; NULL if there is none. */
+/* Why a delta for that image could not be applied; NULL: there is none. */
 const char *archive_set_find_failure(const ArchiveSet *set, const char *reference);
 
-/* There are other images now: they may be the base of a delta. */
+/* The set of images has changed: a new one may be the base of a delta. */
 void archive_set_retry_deltas(const ArchiveSet *set);
 
-/* Whether some are not indexed yet. */
+/* Whether some archives are not indexed yet. */
 bool archive_set_is_pending(const ArchiveSet *set);
 
 /* Reads the output of "mainstay-image index". 0 or -EBADMSG. */
 int archive_parse_index(Archive *archive, const char *text);
 
-/* Sets its error message. */
+/* Marks it as broken with this message. */
 void archive_mark_broken(Archive *archive, const char *message);
 
-/* Loads and stores the index of valid archives. A damaged file is set aside; the archives are then
- * read again. */
+/* Loads and stores the index of valid archives. A damaged file is set aside, and then all archives
+ * are read again. */
 void archive_set_load(ArchiveSet *set, int images_fd);
 int archive_set_save(const ArchiveSet *set, int images_fd);
 

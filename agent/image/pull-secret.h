@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* imagePullSecrets as they are given to mainstay-image, which parses them: a user of the cluster
- * wrote them. */
+/* imagePullSecrets as they are passed to mainstay-image, which parses them, because a user of the
+ * cluster wrote them. */
 
 #include "common/json-text.h"
 
 typedef struct PullSecret {
-        char *name;     /* of the Secret */
-        char *document; /* its value; wiped when it is freed */
+        char *name;     /* name of the Secret */
+        char *document; /* its value; wiped when freed */
         bool has_auths; /* it is a .dockerconfigjson, not a .dockercfg */
 } PullSecret;
 
@@ -21,12 +21,12 @@ typedef struct PullSecretList {
 int pull_secret_list_add(PullSecretList *list, const PullSecret *secret);
 int pull_secret_list_extend(PullSecretList *list, const PullSecretList *from);
 
-/* Whether they have the same values, regardless of their names. */
+/* Whether both have the same values, regardless of their names. */
 bool pull_secret_list_equal(const PullSecretList *a, const PullSecretList *b);
 
 void pull_secret_list_done(PullSecretList *list);
 
-/* For mainstay-image: the values; and their hashes, as it records them. Lists that the caller
- * frees; NULL: no memory. */
+/* For mainstay-image: the values; and their hashes, in the form in which it records them. Lists
+ * that the caller frees; NULL: out of memory. */
 json_t *pull_secret_list_to_json(const PullSecretList *list);
 json_t *pull_secret_list_hashes(const PullSecretList *list);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The signature policy of the node, containers-policy.json(5): which images may run, and by which
- * keys they must be signed. The policy is the administrator's; signatures are untrusted and are
- * read only by mainstay-image. */
+/* The signature policy of the node, containers-policy.json(5): which images may run, and with which
+ * keys they must be signed. The policy belongs to the administrator; signatures are untrusted and
+ * are read only by mainstay-image. */
 
 #include "common/error.h"
 
@@ -17,18 +17,18 @@ int signature_policy_parse(const char *text, size_t length, json_t **ret, Error 
 typedef struct ImageOrigin {
         const char *transport; /* "docker", "docker-archive", "oci-archive" */
         const char *path;      /* of the archive; NULL for "docker" */
-        const char *fleet;     /* whose signed index names it; NULL: none */
+        const char *fleet;     /* fleet whose signed index names it; NULL: none */
 } ImageOrigin;
 
-/* The list of requirements that apply to an image, the most specific one: for its reference, a
- * prefix of that, a domain ("*.example.com"), its transport, or the default. 'ret_place' is the
- * name of the list in messages, memory of the caller's. 0 or -ENOMEM. Pure. */
+/* The list of requirements that applies to an image, which is the most specific one: for its
+ * reference, a prefix of the reference, a domain ("*.example.com"), its transport, or the default.
+ * 'ret_place' is the name of the list in messages, freed by the caller. 0 or -ENOMEM. Pure. */
 int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const char *reference,
                           const json_t **ret_requirements, char **ret_place);
 
-/* Scopes of the other names of an image's registry by which a client reaches the same server: the
- * port of plain HTTP written out or left out ("localhost:80"), and "localhost", "127.0.0.1" and
- * "[::1]" for an address of the loopback. Their requirements must be met as well. An object of
+/* The scopes for other names of an image's registry with which a client reaches the same server:
+ * with and without the port of plain HTTP ("localhost:80"), and "localhost", "127.0.0.1" and
+ * "[::1]" for a loopback address. Their requirements must be met as well. Returns an object of
  * lists by their names in messages, which the caller frees. 0 or -ENOMEM. Pure. */
 int signature_policy_find_aliases(const json_t *policy, const ImageOrigin *origin,
                                   const char *reference, json_t **ret);
