@@ -8,22 +8,23 @@
 #include "agent/model/status.h"
 
 enum {
-        ATTEMPT_CHECKPOINT_MAX = 1024 /* as the shim keeps it */
+        ATTEMPT_CHECKPOINT_MAX = 1024 /* limit of the shim */
 };
 
 typedef struct AttemptCheckpoint {
-        uint64_t next_delay_usec; /* of the crash back-off */
+        uint64_t next_delay_usec; /* for the crash back-off */
         int stop_signal;          /* 0: the default */
         char *image_id;           /* NULL: not known */
-        unsigned generation;      /* restarts of all containers before it */
-        bool has_post_started;    /* its postStart hook has ended */
-        bool has_started;         /* its startup probe has passed */
-        bool is_ready;            /* its readiness probe has passed */
-        bool is_killed;           /* for a failed probe or hook: its end is a failure */
+        unsigned generation;      /* number of earlier restarts of all containers */
+        bool has_post_started;    /* the postStart hook has ended */
+        bool has_started;         /* the startup probe has passed */
+        bool is_ready;            /* the readiness probe has passed */
+        bool is_killed;           /* killed because of a failed probe or hook: its end counts as a
+                                   * failure */
         ContainerUser user;
 } AttemptCheckpoint;
 
-/* A user with so many groups that they do not fit is left out. */
+/* A user with too many groups to fit is omitted. */
 void attempt_checkpoint_print(const AttemptCheckpoint *checkpoint,
                               char text[ATTEMPT_CHECKPOINT_MAX]);
 

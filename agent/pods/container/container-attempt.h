@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The data of the attempt of a container that runs or ran last, for its status: image, stop signal,
- * user. */
+/* The data about a container's current or last attempt for its status: image, stop signal, user. */
 
 #include "agent/image/image-set.h"
 #include "agent/pods/container/attempt-checkpoint.h"
@@ -10,11 +9,11 @@
 #include "agent/pods/container/terminated-containers.h"
 
 typedef struct ContainerAttempt {
-        bool has_run; /* in this sandbox, and since the last restart of all containers */
+        bool has_run; /* in this sandbox, since the last restart of all containers */
         char *image_id;
-        char *image_name;    /* as its spec had it; NULL: an earlier agent ran it */
+        char *image_name;    /* from its spec; NULL: an earlier agent ran it */
         int stop_signal;     /* 0: the default */
-        unsigned generation; /* restarts of all containers before it */
+        unsigned generation; /* number of earlier restarts of all containers */
         ContainerUser user;  /* of: */
         unsigned user_attempt;
 } ContainerAttempt;
@@ -27,11 +26,11 @@ int container_attempt_start(ContainerAttempt *attempt, const Container *spec, co
 void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
                                   unsigned number);
 
-/* Reads the user of an attempt whose bundle is there. */
+/* Reads the user of an attempt whose bundle exists. */
 void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
                                  unsigned number);
 
-/* The user of an attempt, empty if it is not known, and its stop signal. 0 or -ENOMEM.
+/* The user of an attempt, empty if unknown, and its stop signal. 0 or -ENOMEM.
  */
 int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInstance *container,
                                   unsigned number, ContainerStatus *ret);
@@ -40,18 +39,18 @@ int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInst
 int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret);
 
-/* Adds the images whose layers are mounted for the container's process; there may be none. Not
- * those of the spec: a name may mean another image by now. */
+/* Adds the images whose layers are mounted for the container's process, if any. They may differ
+ * from the spec, because a name may refer to another image by now. */
 void container_attempt_list_images(const ContainerAttempt *attempt,
                                    const ContainerInstance *container, ImageSet *ret);
 
-/* No shim has the container; its logs and the checkpoint of terminated containers show how it
- * ended. */
+/* No shim has the container: its logs and the checkpoint of terminated containers are used to
+ * determine how it ended. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated);
 
 /* How a container has ended, with the checkpoint of its attempt; messages are borrowed. False: it
- * has not. */
+ * has not ended. */
 bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
                             TerminatedContainer *ret);
 

@@ -9,26 +9,29 @@
 
 typedef struct ContainerImages {
         const ContainerInstance *container;
-        Image *image; /* of the next attempt */
+        Image *image; /* for the next attempt */
         ImageRequest *request;
-        unsigned n_failures;   /* in a row */
+        unsigned n_failures;   /* consecutive failures */
         bool is_pulling;       /* the request went to a registry */
         uint64_t asked_at;     /* boot time */
-        char *secret_problems; /* of imagePullSecrets that cannot be used, or NULL */
-        Image **volumes;       /* by the pod's volumes; NULL for those that it does not mount */
+        char *secret_problems; /* about imagePullSecrets that cannot be used, or NULL */
+        Image **volumes;       /* indexed by the pod's volumes; NULL for those that it does not
+                                * mount */
         size_t n_volumes;
-        size_t pending_volume; /* the one that is being requested */
-        bool awaits_secrets;   /* an imagePullSecret is being decrypted */
+        size_t pending_volume; /* index of the volume whose image is being requested */
+        bool awaits_secrets;   /* waits for an imagePullSecret to be decrypted */
 } ContainerImages;
 
-/* The result goes to the container's machine: container_machine_on_image_ready() or …_failed(). */
+/* The result is passed to the container's machine: container_machine_on_image_ready() or
+ * …_failed(). */
 void container_images_request(ContainerImages *images);
 
-/* Objects have changed: requests them again if a Secret was awaited. */
+/* Objects have changed: repeats the request if it waits for a Secret. */
 void container_images_on_objects_changed(ContainerImages *images);
 void container_images_cancel(ContainerImages *images);
 
-/* The message of a waiting container about its pull, which the caller frees; NULL: no pull. */
+/* The message about the pull of a waiting container, which the caller frees; NULL: no pull is in
+ * progress. */
 char *container_images_progress(const ContainerImages *images);
 
 void container_images_done(ContainerImages *images);

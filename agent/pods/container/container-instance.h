@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One container of a pod as each of its parts (images, probes, hooks, logs) sees it. Only
- * pod-container.c writes it. */
+/* One container of a pod, as its parts (images, probes, hooks, logs) see it. Only pod-container.c
+ * writes it. */
 
 #include "agent/pods/machine/container-machine.h"
 #include "agent/pods/pod/pod-instance.h"
@@ -18,18 +18,18 @@ typedef struct ContainerInstance {
         ContainerMachine *machine;
 } ContainerInstance;
 
-/* Prints the ID of the container's present attempt. */
+/* Prints the ID of the container's current attempt. */
 void container_instance_print_id(const ContainerInstance *container, char id[CONTAINER_ID_SIZE]);
 
-/* The container is not one on which the pod relies. */
+/* Whether it is an ephemeral container, on which the pod does not depend. */
 bool container_instance_is_ephemeral(const ContainerInstance *container);
 
 /* Prints the ID of the target of an ephemeral container: of 'target', the pod's container 'name',
- * or NULL. 0; -ENOENT with a message if it does not run. */
+ * or NULL. 0; -ENOENT with a message if it is not running. */
 int container_instance_print_target_id(const ContainerInstance *target, const char *name,
                                        char id[CONTAINER_ID_SIZE], Error *reterr);
 
-/* The container on which probes and hooks act. 'id' holds a string of the target. */
+/* The target of probes and hooks. 'id' holds a string of the target. */
 HandlerTarget container_instance_handler_target(const ContainerInstance *container,
                                                 char id[CONTAINER_ID_SIZE]);
 

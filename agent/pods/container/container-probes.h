@@ -2,10 +2,9 @@
 #pragma once
 
 /* The probes of one container (startupProbe, livenessProbe, readinessProbe; initialDelaySeconds,
- * periodSeconds; kubelet: prober): when each runs, the meaning of its results for the container,
- * and the part of that which survives a restart of the agent. Level-triggered:
- * container_probes_step() starts the probes that should run and stops the others. Without probes
- * there is no timer. */
+ * periodSeconds; kubelet: prober): when each one runs, what its results mean for the container, and
+ * which results survive a restart of the agent. Level-triggered: container_probes_step() starts the
+ * probes that should run and stops the others. Without probes there is no timer. */
 
 #include "agent/model/probe-sample.h"
 #include "agent/pods/container/attempt-checkpoint.h"
@@ -26,10 +25,11 @@ typedef struct ProbeWorker {
         ProbeKind kind;
         ProbeResultRun run;
         bool is_running;
-        bool is_due;      /* it became due while the previous one was in progress */
+        bool is_due;      /* it became due while the previous run was in progress */
         uint64_t next_at; /* boot time */
         uint64_t period_usec;
-        uint64_t n_errors;                     /* in a row: the probe could not be performed */
+        uint64_t n_errors;                     /* consecutive runs in which the probe could not be
+                                                * performed */
         uint64_t n_results[N_HANDLER_RESULTS]; /* of all attempts */
         sd_event_source *timer;
         HandlerRun *handler_run;
@@ -52,8 +52,8 @@ struct ContainerProbes {
 /* To be called when anything about the container may have changed. */
 void container_probes_step(ContainerProbes *probes);
 
-/* A restarted agent found the attempt, with the results in its checkpoint. One that is being killed
- * ends by the shim's clock: its failure is neither looked for nor reported again. */
+/* A restarted agent found the attempt, with the results in its checkpoint. If the attempt is being
+ * killed, the shim ends it in time: its failure is neither detected nor reported again. */
 void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *checkpoint);
 
 /* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
@@ -62,12 +62,12 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
 /* Stops all probes and forgets their results, and their counts. */
 void container_probes_done(ContainerProbes *probes);
 
-/* The startup probe has passed, or there is none; the same of the readiness probe. For an attempt
- * that does not run yet: as it will start. */
+/* Whether the startup probe has passed, or there is none; the same for the readiness probe. For an
+ * attempt that is not running yet, the initial values. */
 bool container_probes_have_started(const ContainerProbes *probes);
 bool container_probes_readiness_passed(const ContainerProbes *probes);
 
-/* Both: the API's "ready" of a running container. */
+/* Both conditions: the API's "ready" of a running container. */
 bool container_probes_are_ready(const ContainerProbes *probes);
 
 /* Reports the counts of the results (metric prober_probe_total). */

@@ -10,16 +10,17 @@
 /* How an attempt is stopped. */
 typedef struct ContainerStop {
         unsigned attempt;
-        bool for_good;           /* with the rest of the pod's grace period: */
-        uint64_t pod_grace_usec; /* from now on */
+        bool for_good;           /* together with the rest of the pod's grace period: */
+        uint64_t pod_grace_usec; /* remaining from now on */
         int signal;              /* 0: SIGTERM */
 } ContainerStop;
 
 typedef struct ContainerStopper {
         const ContainerInstance *container;
-        uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook was not run */
-        bool is_killing_reported;     /* the attempt's event */
-        OptionalInt kill_grace;       /* seconds, of a kill that a restart may follow */
+        uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook has not run */
+        bool is_killing_reported;     /* the event of the attempt */
+        OptionalInt kill_grace;       /* in seconds, for a kill after which the container may
+                                       * restart */
 } ContainerStopper;
 
 /* A new attempt starts. */
@@ -29,17 +30,18 @@ void container_stopper_reset(ContainerStopper *stopper);
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
 /* The preStop hook starts now. Returns the time that it has: the grace period. The shim sends the
- * stop signal at its end: should the agent be gone when the hook ends, the container is stopped all
- * the same. */
+ * stop signal at its end, so that the container is stopped even if the agent is gone when the hook
+ * ends. */
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* The container is being stopped already, and now has only the pod's grace period of 'stop'.
- * 'is_signal_held': its preStop hook runs, or it awaits its turn. The shim then sends the stop
- * signal at the end of the grace period, unless container_stop() is called before. */
+/* The container is already being stopped, and its remaining time is shortened to the pod's grace
+ * period in 'stop'. 'is_signal_held': its preStop hook is running, or it awaits its turn. The shim
+ * then sends the stop signal at the end of the grace period, unless container_stop() is called
+ * before. */
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool is_signal_held);
 
 /* Kills the current attempt (a failed liveness or startup probe, a restart on request), with its
- * own grace period; unset: the pod's. False: it is being stopped already. 'why' is the termination
- * message if the container leaves none. */
+ * own grace period; unset: the pod's. False: it is already being stopped. 'why' is the termination
+ * message if the container does not write one. */
 bool container_stop_kill(ContainerStopper *stopper, const OptionalInt *grace, const char *why);

@@ -9,17 +9,17 @@
 typedef struct LifecycleHooks {
         const ContainerInstance *container;
         ContainerStopper *stopper; /* of the same container */
-        /* A postStart hook ended: the attempt's checkpoint has changed. */
+        /* A postStart hook has ended: the attempt's checkpoint has changed. */
         void (*on_post_start_done)(void *userdata);
         void *userdata;
-        HandlerRun *run; /* the hook that runs */
+        HandlerRun *run; /* the running hook */
         LifecycleHook kind;
 } LifecycleHooks;
 
-/* Runs a hook; container_machine_on_hook_done() follows. 'stop' is used by preStop only. */
+/* Runs a hook; container_machine_on_hook_done() follows. Only preStop uses 'stop'. */
 void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop);
-/* The container has ended, or it is stopped before its postStart hook is over. A preStop hook that
- * still runs has failed, like in the kubelet. */
+/* The container has ended, or is stopped before its postStart hook has ended. A preStop hook that
+ * is still running has failed, like in the kubelet. */
 void lifecycle_hooks_abandon(LifecycleHooks *hooks);
-/* Without an event. */
+/* Like it, without an event. */
 void lifecycle_hooks_cancel(LifecycleHooks *hooks);

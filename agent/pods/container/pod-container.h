@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One container of a pod worker: its state machine (container/), driven with bundles, the shim,
- * images, probes, hooks and timers. Gets the state of the pod by callbacks only. */
+/* One container of a pod worker: its state machine (machine/), driven by bundles, the shim, images,
+ * probes, hooks and timers. Accesses the state of the pod only through callbacks. */
 
 #include "agent/model/edit-plan.h"
 #include "agent/model/probe-sample.h"
@@ -14,17 +14,19 @@ typedef struct PodContainer PodContainer;
 
 /* The requests of a container to its pod worker. */
 typedef struct PodContainerCallbacks {
-        /* The sandbox is ready, and the order of containers allows a start. */
+        /* Whether the sandbox is ready, and the order of containers allows a start. */
         bool (*may_start)(const PodContainer *container, void *userdata);
-        /* All containers are being stopped, so that none restarts. */
+        /* Whether all containers are being stopped, so that none restarts. */
         bool (*must_stop)(void *userdata);
-        /* All containers are being stopped to be restarted: preStop hooks are skipped. */
+        /* Whether all containers are being stopped to be restarted: preStop hooks are skipped. */
         bool (*is_restarting_all)(void *userdata);
-        unsigned (*generation)(void *userdata);           /* restarts of all containers so far */
-        uint64_t (*remaining_grace_usec)(void *userdata); /* of the pod's grace period */
-        void (*restore_slices)(void *userdata);           /* creates stopped systemd slices again */
+        unsigned (*generation)(void *userdata);           /* number of restarts of all containers so
+                                                           * far */
+        uint64_t (*remaining_grace_usec)(void *userdata); /* the rest of the pod's grace period */
+        void (*restore_slices)(void *userdata);           /* creates systemd slices again that were
+                                                           * stopped */
         void (*abandon_sandbox)(const char *why, void *userdata);
-        /* The container of the pod of that name, or NULL. */
+        /* The container of the pod with that name, or NULL. */
         const ContainerInstance *(*find_container)(const char *name, void *userdata);
 } PodContainerCallbacks;
 
@@ -38,14 +40,14 @@ PodContainer *pod_container_free(PodContainer *container);
 const ContainerInstance *pod_container_instance(const PodContainer *container);
 ContainerMachine *pod_container_machine(const PodContainer *container);
 
-/* The facts that the order of containers is decided by. */
+/* The facts about it on which the order of containers depends. */
 ContainerOrderEntry pod_container_order_entry(const PodContainer *container);
 
 /* Starts and stops probes. May be called at any time. */
 void pod_container_step(PodContainer *container);
 
-/* The machine waits to be started again, in the same sandbox; an ephemeral container does not if it
- * has run. */
+/* The machine waits to be started again in the same sandbox; except an ephemeral container that has
+ * run. */
 void pod_container_reset(PodContainer *container);
 
 /* The pod has a new sandbox, in which the container has not run. */
@@ -53,11 +55,11 @@ void pod_container_on_new_sandbox(PodContainer *container);
 
 /* ---- the shim ---- */
 
-/* An event of one of its attempts. */
+/* An event about one of its attempts. */
 void pod_container_on_event(PodContainer *container, const ShimEvent *event);
 
-/* The shim has replayed its complete state. 'is_found': to a restarted agent; else after a broken
- * connection. */
+/* The shim has replayed its complete state. 'is_found': to a restarted agent; otherwise after a
+ * lost connection. */
 void pod_container_on_synced(PodContainer *container, bool is_found,
                              const TerminatedContainers *terminated);
 bool pod_container_has_replayed(const PodContainer *container);
@@ -65,18 +67,19 @@ bool pod_container_has_replayed(const PodContainer *container);
 /* The shim is gone. May be called twice. */
 void pod_container_on_sandbox_lost(PodContainer *container, uint64_t now);
 
-/* No shim has the container, but it has logs: it ran, and its end was not seen unless 'terminated'
- * has it. */
+/* No shim has the container, but it has logs: it ran, and its end was not observed unless it is in
+ * 'terminated'. */
 void pod_container_recover(PodContainer *container, const TerminatedContainers *terminated);
 
-/* How it has ended, for the checkpoint; its reason and messages are borrowed. False: it has not. */
+/* How it has ended, for the checkpoint; its reason and messages are borrowed. False: it has not
+ * ended. */
 bool pod_container_describe_end(const PodContainer *container, TerminatedContainer *ret);
 
-/* The attempt ran before a restart of all containers: resets it if it has ended. */
+/* If the attempt started before a restart of all containers, resets it once it has ended. */
 void pod_container_reset_old_generation(PodContainer *container, unsigned generation);
 unsigned pod_container_generation(const PodContainer *container);
 
-/* The container is being stopped, and the pod's grace period is shorter now. */
+/* The container is being stopped, and the pod's grace period is now shorter. */
 void pod_container_shorten_grace(PodContainer *container);
 
 /* Objects to which the pod refers have changed. */
@@ -84,37 +87,38 @@ void pod_container_on_objects_changed(PodContainer *container, bool sandbox_is_r
 
 /* ---- edits ---- */
 
-/* The pod was edited: 'spec' is the container's place in it. The plan follows. */
+/* The pod was edited: 'spec' is the container's new spec. The effects of the edit plan follow. */
 void pod_container_set_spec(PodContainer *container, const Container *spec);
 void pod_container_apply_edit(PodContainer *container, const EditPlan *plan);
 
-/* The present attempt started, from the present spec. */
+/* Whether the current attempt was started, with the current spec. */
 bool pod_container_has_current_attempt(const PodContainer *container);
 
-/* The running attempt started from an older spec. */
+/* Whether the running attempt was started with an older spec. */
 bool pod_container_is_outdated(const PodContainer *container);
-/* The same, or no attempt by its present spec was started yet. */
+/* The same, or whether no attempt with its current spec has started yet. */
 bool pod_container_awaits_edit(const PodContainer *container);
 void pod_container_set_outdated(PodContainer *container, unsigned attempt);
 
 /* ---- status ---- */
 
 typedef struct PodContainerStatusInput {
-        const char *awaited_pods;   /* which pods the pod starts after; or NULL */
+        const char *awaited_pods;   /* the pods after which this pod starts, for a message; or
+                                     * NULL */
         const char *last_error;     /* why the sandbox is not ready; or NULL */
-        bool waits_for_restart_all; /* all containers wait for the back-off of their restart */
-        bool has_resize_error;      /* cgroups do not match the spec */
+        bool waits_for_restart_all; /* all containers wait for the back-off before their restart */
+        bool has_resize_error;      /* the cgroups do not match the spec */
 } PodContainerStatusInput;
 
-/* Fills in 'ret' (zeroed before). 0 or -ENOMEM. */
+/* Fills in 'ret', which must be zeroed. 0 or -ENOMEM. */
 int pod_container_status(PodContainer *container, const PodContainerStatusInput *input,
                          ContainerStatus *ret);
 
-/* Adds the images that its process runs from. */
+/* Adds the images that its process uses. */
 void pod_container_list_images(const PodContainer *container, ImageSet *ret);
 
-/* Prints its state, timers and probes for `mainstay debug dump`; and one line of the queue of the
- * start limiter, whose userdata is the container. */
+/* Prints its state, timers and probes for `mainstay debug dump`; and one line about it as an entry
+ * of the start limiter's queue, whose userdata is the container. */
 void pod_container_dump(const PodContainer *container, FILE *out);
 void pod_container_dump_queued(const void *container, FILE *out);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* All containers of a pod: the order in which they start and stop (container/container-order.h),
- * and the restart of all containers that a restart policy rule may request (RestartAllContainers).
+/* All containers of a pod: the order in which they start and stop (machine/container-order.h), and
+ * the restart of all containers that a restart policy rule may request (RestartAllContainers).
  *
- * A restart of all containers has three parts: all are stopped, each is reset, and the rest of the
- * back-off passes. The pod's generation counts such restarts; each attempt's checkpoint has the
- * generation that it started in. */
+ * A restart of all containers has three phases: all are stopped, each is reset, and the rest of the
+ * back-off passes. The pod's generation counts these restarts; each attempt's checkpoint contains
+ * the generation in which it started. */
 
 #include "agent/bundle/resize.h"
 #include "agent/pods/container/pod-container.h"
@@ -20,33 +20,34 @@ typedef enum RestartAllState {
 typedef struct PodContainers {
         const PodInstance *pod;
         const PodContainerCallbacks *callbacks;
-        void *userdata;       /* of the callbacks */
-        PodContainer **items; /* as pod_nth_container() numbers them */
+        void *userdata;       /* for the callbacks */
+        PodContainer **items; /* indexed like pod_nth_container() */
         size_t n;
-        ContainerOrderEntry *order; /* of each container, as it was observed last */
+        ContainerOrderEntry *order; /* of each container, as last observed */
         RestartAllState restart_all;
-        bool restarts_stopped_only; /* RESTART_ALL_STOPPING leaves those that had completed */
+        bool restarts_stopped_only; /* RESTART_ALL_STOPPING does not restart those that had
+                                     * completed */
         unsigned generation;
         sd_event_source *restart_all_timer; /* the end of RESTART_ALL_BACK_OFF */
 } PodContainers;
 
-/* 0 or -ENOMEM; to be ended in both cases. */
+/* 0 or -ENOMEM; must be ended in both cases. */
 int pod_containers_init(PodContainers *containers, const PodInstance *pod,
                         const PodContainerCallbacks *callbacks, void *userdata);
 void pod_containers_done(PodContainers *containers);
 
-/* The pod's spec has more ephemeral containers than before, after all others. 0; after -ENOMEM, a
- * new worker of the pod has them. */
+/* The pod's spec has more ephemeral containers than before, at the end. 0; after -ENOMEM they are
+ * missing until the pod has a new worker. */
 int pod_containers_add_new(PodContainers *containers);
 
 PodContainer *pod_containers_find(const PodContainers *containers, const char *name);
 
 /* ---- order ---- */
 
-/* There is something left to run, as far as the containers alone decide. */
+/* Whether anything is left to run, as far as the containers alone decide. */
 bool pod_containers_should_run(PodContainers *containers);
 
-/* The order of containers allows that this one starts. */
+/* Whether the order of containers allows this one to start. */
 bool pod_containers_allow_start(PodContainers *containers, const PodContainer *container);
 
 /* Starts and stops the containers that are due. May be called at any time. */
@@ -57,11 +58,11 @@ void pod_containers_on_new_sandbox(PodContainers *containers);
 
 /* ---- restart of all containers ---- */
 
-/* Starts or continues a restart of all; 'is_terminating' ends it. */
+/* Starts or continues a restart of all containers; 'is_terminating' ends it. */
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
 
-/* A stop of the pod was cancelled: restarts all containers that it has stopped, regardless of their
- * policy. */
+/* The stop of the pod was cancelled: restarts all containers that it has stopped, regardless of
+ * their policy. */
 void pod_containers_restart_stopped(PodContainers *containers);
 
 /* A restarted agent has adopted all containers: those of an older generation are reset. */
@@ -70,28 +71,29 @@ void pod_containers_adopt_generation(PodContainers *containers);
 /* ---- questions ---- */
 
 bool pod_containers_have_processes(const PodContainers *containers);
-bool pod_containers_have_started(const PodContainers *containers); /* any attempt of any */
+bool pod_containers_have_started(const PodContainers *containers); /* any attempt of any
+                                                                    * container */
 bool pod_containers_are_finished(const PodContainers *containers);
 
-/* The containers have completed or failed, the last of them (without sidecars) at *ret_finished_at
- * (realtime). */
+/* Whether the containers have completed or failed; *ret_finished_at is when the last of them
+ * (except sidecars) did (realtime). */
 bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_finished_at);
 
-/* The running containers that started from the present resources; the caller frees the array. NULL:
- * out of memory. */
+/* The running containers that were started with the current resources; the caller frees the array.
+ * NULL: out of memory. */
 RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n);
 
-/* The runtime starts one of them, with the resources at the time of the request. */
+/* Whether the runtime is starting one of them, with the resources at the time of the request. */
 bool pod_containers_has_creating(const PodContainers *containers);
 
 /* ---- edits ---- */
 
-/* One of them runs from an older spec. */
+/* Whether one of them runs with an older spec. */
 bool pod_containers_are_outdated(const PodContainers *containers);
 bool pod_containers_await_edit(const PodContainers *containers);
 
-/* For the record: "<container> <attempt> …" of attempts that started from an older spec; with a
- * plan, as it will be after it. The caller frees it. NULL: out of memory. */
+/* For the record: "<container> <attempt> …" of the attempts that were started with an older spec;
+ * with a plan, as it will be after the edit. The caller frees it. NULL: out of memory. */
 char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan);
 void pod_containers_parse_outdated(PodContainers *containers, const char *text);
 void pod_containers_restart_outdated(PodContainers *containers);

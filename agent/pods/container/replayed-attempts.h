@@ -2,7 +2,8 @@
 #pragma once
 
 /* The last two attempts of a container as its shim replays them after a connection. They are kept
- * until SHIM_EVENT_SYNCED: only the whole history gives the container's state. */
+ * until SHIM_EVENT_SYNCED, because the container's state can only be determined from the whole
+ * history. */
 
 #include "agent/pods/machine/container-machine.h"
 #include "agent/sandbox/sandbox.h"
@@ -11,7 +12,7 @@ typedef struct ReplayedAttempt {
         bool is_known;
         ShimEventType type;
         unsigned attempt;
-        bool is_deleted; /* its remains are removed already */
+        bool is_deleted; /* its remains have been removed already */
         bool runtime_failed;
         ContainerExit exit;
         char *message;

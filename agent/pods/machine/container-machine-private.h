@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The container state machine's own struct, shared by its files: container-machine.c has the states
- * and transitions, container-exit.c the consequences of the end of an attempt, container-adopt.c
- * the adoption after a restart of the agent, container-queries.c, container-status.c and
- * container-dump.c the queries. No other file includes this. */
+/* The container state machine's own struct, shared by its files: container-machine.c contains the
+ * states and transitions, container-exit.c handles the end of an attempt, container-adopt.c adopts
+ * attempts after a restart of the agent, container-queries.c, container-status.c and
+ * container-dump.c contain the queries. No other file includes this. */
 
 #include "agent/pods/machine/container-machine.h"
 #include "common/clock.h"
@@ -49,7 +49,7 @@ typedef enum ContainerMachineEvent {
 typedef struct MachineStateInfo {
         const char *name;
         ContainerStateKind api_state;
-        const char *reason; /* of waiting, if it is not the pod's */
+        const char *reason; /* reason of the waiting state, if it does not come from the pod */
         bool has_process;
         bool uses_image_request;
         bool uses_start_slot;
@@ -66,57 +66,60 @@ struct ContainerMachine {
         const ObjectMeta *pod;
         const Container *spec; /* the pod's */
         ContainerRestartPolicy terms;
-        const char *default_waiting_reason; /* if no more exact one is known */
+        const char *default_waiting_reason; /* used if no more specific one is known */
         const BackOffLimits *back_off;
         const ContainerDriver *driver;
         void *userdata;
 
         ContainerMachineState state;
         unsigned attempt;
-        unsigned oldest_remains; /* the first attempt of which there may be remains */
+        unsigned oldest_remains; /* the first attempt that may have left remains */
         bool attempt_is_used;
-        bool restarts_when_stopped; /* being stopped, to run again by a new spec */
+        bool restarts_when_stopped; /* being stopped, to run again with a new spec */
         bool is_restart_disabled;   /* it is not started again */
         bool wants_restart_all;     /* a restart rule requests all containers */
-        bool is_interrupted;        /* its end is that of a stop, or a restart was to follow */
+        bool is_interrupted;        /* it ended because of a stop, or a restart was to follow */
         uint64_t started_at;
-        SteadyStamp running_since; /* the same as boot time: setting the clock does not move it */
+        SteadyStamp running_since; /* boot time as well, which is not affected by setting the
+                                    * clock */
         bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
-        bool awaits_turn;         /* being stopped, but others have to end before its stop signal */
-        bool is_killed;           /* the current attempt, not permanently */
+        bool awaits_turn;         /* being stopped, but its stop signal waits for other containers
+                                   * to end */
+        bool is_killed;           /* the current attempt is being killed, not permanently */
         char *kill_message;       /* why */
-        char *post_start_failure; /* the status' message if it is killed for it */
+        char *post_start_failure; /* message for the status if it is killed because of this */
         uint64_t retry_delay_usec;
-        uint64_t next_delay_usec;  /* of the crash back-off */
-        uint64_t image_delay_usec; /* of the image back-off */
-        bool waits_for_reference;  /* for an object that its environment refers to */
-        char *waiting_reason;      /* overrides the state's */
+        uint64_t next_delay_usec;  /* for the crash back-off */
+        uint64_t image_delay_usec; /* for the image back-off */
+        bool waits_for_reference;  /* for an object to which its environment refers */
+        char *waiting_reason;      /* overrides the state's reason */
         char *waiting_message;
-        ContainerState terminated;      /* the present attempt, once it ended */
-        ContainerState last_terminated; /* the latest one before that has ended */
+        ContainerState terminated;      /* of the current attempt, once it has ended */
+        ContainerState last_terminated; /* of the latest earlier attempt that has ended */
         unsigned last_attempt;          /* its number */
 };
 
-/* 'terminated' describes an attempt before the current one. If that never ran, the last state
- * stays. */
+/* 'terminated' describes an attempt before the current one. If that attempt never ran, the last
+ * state is kept. */
 void container_machine_keep_as_last(ContainerMachine *c, unsigned attempt);
 
-/* The one writer of the state. */
+/* The only writer of the state. */
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state);
 
-/* Every change of state is made here: the table has the effect of each event. */
+/* All changes of state are made here: the table contains the effect of each event. */
 void container_machine_handle_event(ContainerMachine *c, ContainerMachineEvent event);
 
-/* Reason and message of waiting, in place of the state's; both may be NULL. */
+/* Sets reason and message of the waiting state, instead of the state's own; both may be NULL. */
 void container_machine_set_waiting(ContainerMachine *c, const char *reason, const char *message);
 
-/* A container that the runtime refuses never runs by itself: StartError and 128, like in container
- * engines. A failure before the runtime is tried again, regardless of the restart policy. */
+/* A container that the runtime cannot start will never run without a change: StartError and 128,
+ * like in container engines. A failure before the runtime is called is retried, regardless of the
+ * restart policy. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message);
 
-/* Records the end of the present attempt. The strings are copied; the message may be NULL. */
+/* Records the end of the current attempt. The strings are copied; the message may be NULL. */
 void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end,
                                    const char *reason, const char *message);
 
@@ -124,5 +127,5 @@ void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end
 void container_machine_on_unseen_exit(ContainerMachine *c, const ContainerExit *end,
                                       const char *message);
 
-/* The rest of a delay that counts from an end, even if that end is reported late. */
+/* The rest of a delay that starts at the end of an attempt, even if that end is reported late. */
 uint64_t container_remaining_back_off(uint64_t delay_usec, uint64_t finished_at);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The state machine of one container: events in, effects out through a ContainerDriver, which is
- * pod-container.c in the agent and a recorder in tests. Two tables have its states and its
+ * pod-container.c in the agent and a recorder in tests. Two tables contain its states and its
  * transitions. */
 
 #include "agent/bundle/bundle.h"
@@ -16,12 +16,12 @@
 
 typedef struct ContainerMachine ContainerMachine;
 
-/* Result of run() if the spec does not fit the node: the reason is CreateContainerConfigError, not
- * CreateContainerError. */
+/* Result of run() if the spec does not fit the node: the reason is CreateContainerConfigError
+ * instead of CreateContainerError. */
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 #define CONTAINER_AWAITED      BUNDLE_AWAITED /* likewise */
 
-/* CreateContainerError; a changed CDI specification may end it. */
+/* CreateContainerError; a changed CDI specification may resolve it. */
 #define CONTAINER_DEVICE_MISSING BUNDLE_DEVICE_MISSING
 
 typedef enum LifecycleHook {
@@ -30,22 +30,25 @@ typedef enum LifecycleHook {
         N_LIFECYCLE_HOOKS,
 } LifecycleHook;
 
-/* The requests of the machine. Each may answer at once, with one of the functions below. */
+/* The requests of the machine. Each may be answered immediately, with one of the functions
+ * below. */
 typedef struct ContainerDriver {
         void (*request_images)(void *userdata); /* → container_machine_on_image_ready / _failed */
-        void (*cancel_image_request)(void *userdata); /* the request is not needed any more */
+        void (*cancel_image_request)(void *userdata); /* the request is no longer needed */
         void (*acquire_start_slot)(void *userdata);   /* → container_machine_on_start_slot */
         void (*release_start_slot)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
                    Error *reterr); /* → container_machine_on_started / …; -CONTAINER_CONFIG_ERROR */
-        /* Runs a hook of the spec: → container_machine_on_hook_done. A second call starts over. */
+        /* Runs a hook of the spec: → container_machine_on_hook_done. A second call starts it
+         * again. */
         void (*run_hook)(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good);
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
                      bool for_good);           /* → container_machine_on_exited */
-        void (*shorten_grace)(void *userdata); /* the stop that is in progress is permanent now: the
-                                                * pod's grace period */
-        void (*remove_attempt)(void *userdata, unsigned attempt); /* its remains, asynchronously */
+        void (*shorten_grace)(void *userdata); /* the current stop has become permanent: the pod's
+                                                * grace period applies */
+        void (*remove_attempt)(void *userdata, unsigned attempt); /* removes its remains,
+                                                                   * asynchronously */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_machine_on_retry */
         void (*disarm_retry)(void *userdata);
         void (*status_changed)(void *userdata); /* the status has changed */
@@ -55,15 +58,15 @@ typedef struct ContainerDriver {
 typedef struct ContainerExit {
         int exit_code;
         bool oom_killed;
-        bool is_unknown;     /* not observed: reported as such, and a failure */
-        bool is_found;       /* by a restarted agent: the pod decides whether it continues */
+        bool is_unknown;     /* not observed: reported as unknown, and counted as a failure */
+        bool is_found;       /* found by a restarted agent: the pod decides whether it continues */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
         const char *message; /* the termination message, or NULL; copied */
 } ContainerExit;
 
-/* The metadata and the spec are the pod's, and outlive the container. 'waiting_reason'
- * (ContainerCreating, PodInitializing) is used while no more exact one is known; not copied.
+/* Metadata and spec belong to the pod, and outlive the container. 'waiting_reason'
+ * (ContainerCreating, PodInitializing) is used while no more specific one is known; not copied.
  */
 int container_machine_new(const ObjectMeta *pod, const Container *spec,
                           const ContainerRestartPolicy *terms, const char *waiting_reason,
@@ -74,46 +77,47 @@ DEFINE_CLEANUP(ContainerMachine *, container_machine_free)
 
 /* Requests of the pod. */
 void container_machine_start(
-        ContainerMachine *container); /* the sandbox is ready; from waiting only */
+        ContainerMachine *container); /* the sandbox is ready; only from waiting */
 void container_machine_stop(ContainerMachine *container); /* permanently */
 
-/* Also permanently, but the stop signal waits for container_machine_stop(): a preStop hook runs
+/* Also permanent, but the stop signal waits for container_machine_stop(): the preStop hook runs
  * now. */
 void container_machine_stop_in_turn(ContainerMachine *container);
 
-/* The spec has moved or changed, not its name. The running attempt may have started from the old
- * one. */
+/* The spec was moved or changed, except for its name. The running attempt may have been started
+ * with the old one. */
 void container_machine_set_spec(ContainerMachine *container, const Container *spec,
                                 const ContainerRestartPolicy *terms);
 
-/* Restarts it by its present spec: a running container is stopped and runs again as a new attempt;
- * one that waits or has ended waits for the sandbox only. Without effect on one that is being
- * stopped permanently. */
+/* Restarts it with its current spec: a running container is stopped and runs again as a new
+ * attempt; a waiting or ended one only waits for the sandbox. Does nothing if it is being stopped
+ * permanently. */
 void container_machine_restart_edited(ContainerMachine *container);
 
-/* The cause of its failures may be gone: its back-off ends. */
+/* The cause of its failures may have been removed: ends its back-off. */
 void container_machine_reset_back_off(ContainerMachine *container);
 
-/* Kills the current attempt, if it runs and is not being stopped; the restart policy decides the
- * next step, and exit code 0 counts as a failure. 'why' is the termination message if it leaves
- * none. */
+/* Kills the current attempt, if it is running and not being stopped; the restart policy decides
+ * about the next step, and exit code 0 counts as a failure. 'why' is the termination message if it
+ * does not write one. */
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
 
 /* It may continue to run, but is not started again. */
 void container_machine_disable_restart(ContainerMachine *container);
 
-/* It is finished, and waits to be started again. */
+/* It has finished, and waits to be started again. */
 void container_machine_reset(ContainerMachine *container);
 
-/* Ends a back-off for an image. */
+/* Ends the back-off for an image. */
 void container_machine_retry_now(ContainerMachine *container, bool sandbox_is_ready);
 
-/* Objects that its environment refers to may exist now: a container that waits for one tries again.
+/* Objects to which its environment refers may exist now: a container that waits for one tries
+ * again.
  */
 void container_machine_retry_references(ContainerMachine *container, bool sandbox_is_ready);
 
-/* Events. Those of other attempts than the present one are ignored. */
+/* Events. Those of other attempts than the current one are ignored. */
 void container_machine_on_image_ready(ContainerMachine *container);
 void container_machine_on_image_failed(ContainerMachine *container, const char *reason,
                                        const char *message);
@@ -125,27 +129,27 @@ void container_machine_on_start_failed(ContainerMachine *container, unsigned att
 void container_machine_on_exited(ContainerMachine *container, unsigned attempt,
                                  const ContainerExit *end);
 
-/* 'failure' is NULL after a success. A failed postStart hook kills the container. */
+/* 'failure' is NULL on success. A failed postStart hook kills the container. */
 void container_machine_on_hook_done(ContainerMachine *container, const char *failure);
 void container_machine_on_retry(ContainerMachine *container, bool sandbox_is_ready);
 void container_machine_on_sandbox_lost(ContainerMachine *container, uint64_t now);
 
-/* After a restart of the agent: sets the present attempt. Its further fate follows as an event.
- * Attempts before it have left nothing. */
+/* After a restart of the agent: sets the current attempt, whose events follow. Earlier attempts
+ * have left nothing. */
 void container_machine_adopt(ContainerMachine *container, unsigned attempt,
                              uint64_t next_delay_usec);
 
 /* After a restart of the agent: no shim has the container, but it has run up to 'attempt'. Its end
- * was not observed; the restart policy decides the next step. Without effect if an attempt is
+ * was not observed; the restart policy decides about the next step. Does nothing if an attempt is
  * already known. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* The same if the end of that attempt is known: no attempt follows it. False: an attempt was
+/* The same if the end of that attempt is known and no attempt follows it. False: an attempt was
  * known already. */
 bool container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);
 
-/* After container_machine_recover_exit(): how the attempt before that one ended. */
+/* To be called after container_machine_recover_exit(): how the previous attempt ended. */
 void container_machine_recover_last(ContainerMachine *container, const ContainerExit *end,
                                     const char *reason);
 
@@ -155,73 +159,78 @@ void container_machine_adopt_post_started(ContainerMachine *container);
 /* After a restart of the agent: the current attempt is being killed, not permanently. */
 void container_machine_adopt_killed(ContainerMachine *container);
 
-/* After a restart of the agent: the shim is creating the present attempt. */
+/* After a restart of the agent: the shim is creating the current attempt. */
 void container_machine_adopt_creating(ContainerMachine *container);
 
-/* After a restart of the agent: how the attempt before the present one ended. */
+/* After a restart of the agent: how the attempt before the current one ended. */
 void container_machine_adopt_last(ContainerMachine *container, unsigned attempt,
                                   const ContainerExit *end);
 
 /* Questions. */
 unsigned container_machine_attempt(const ContainerMachine *container);
-/* The present attempt was started, and is not later than this one. */
+/* Whether the current attempt was started, and is not later than this one. */
 bool container_machine_has_run(const ContainerMachine *container, unsigned attempt);
 bool container_machine_has_any_attempt(
-        const ContainerMachine *container); /* any attempt was started */
-uint64_t container_machine_next_delay(
-        const ContainerMachine *container); /* of the crash back-off */
+        const ContainerMachine *container); /* whether any attempt was started */
+uint64_t container_machine_next_delay(const ContainerMachine *container); /* in crash back-off */
 bool container_machine_has_process(const ContainerMachine *container);
 bool container_machine_is_creating(
-        const ContainerMachine *container); /* the runtime starts an attempt */
-bool container_machine_is_running(const ContainerMachine *container); /* it has started */
+        const ContainerMachine *container); /* the runtime is starting an attempt */
+bool container_machine_is_running(const ContainerMachine *container); /* it is running */
 bool container_machine_is_up(
-        const ContainerMachine *container); /* and its postStart hook is done */
+        const ContainerMachine *container); /* it is running, and its postStart hook is done */
 bool container_machine_is_stopping(const ContainerMachine *container);
-/* It is being stopped: its preStop hook runs, or it awaits its turn. */
+/* Whether it is being stopped without a stop signal so far: its preStop hook is running, or it
+ * awaits its turn. */
 bool container_machine_holds_stop_signal(const ContainerMachine *container);
 bool container_machine_is_killed(
         const ContainerMachine *container); /* see container_machine_kill() */
 bool container_machine_has_post_started(const ContainerMachine *container);
 
-/* How long the current attempt has run, independent of changes of the clock; 0 before it does. */
+/* How long the current attempt has been running, independent of changes of the clock; 0 before it
+ * runs. */
 uint64_t container_machine_running_usec(const ContainerMachine *container);
 bool container_machine_is_finished(const ContainerMachine *container);
 const char *container_machine_waiting_reason(
-        const ContainerMachine *container); /* of a waiting container */
-bool container_machine_has_succeeded(const ContainerMachine *container); /* finished, with 0 */
-/* How it ended, if it has finished; or NULL. */
+        const ContainerMachine *container);                              /* of the waiting state */
+bool container_machine_has_succeeded(const ContainerMachine *container); /* it has finished with
+                                                                          * exit code 0 */
+/* How it ended, if it has finished; otherwise NULL. */
 const ContainerState *container_machine_terminated_state(const ContainerMachine *container);
-/* How the attempt before the present one ended; NULL: not known. */
+/* How the attempt before the current one ended; NULL: unknown. */
 const ContainerState *container_machine_last_state(const ContainerMachine *container);
 
-/* The attempt that the status has as lastState. False: there is none. */
+/* The attempt that is the lastState in the status. False: there is none. */
 bool container_machine_last_attempt(const ContainerMachine *container, unsigned *ret_attempt);
 
-/* It has finished because it was stopped, or before a restart: without that it would run. */
+/* Whether it has finished because it was stopped, or was to be restarted: otherwise it would be
+ * running. */
 bool container_machine_was_interrupted(const ContainerMachine *container);
 
-/* No attempt follows the one that has finished, even if the machine is started again: it had
- * completed, or was stopped and its policy is Never. */
+/* Whether the attempt that has finished is the last one, even if the machine is started again: it
+ * had completed, or was stopped and its policy is Never. */
 bool container_machine_end_is_final(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
         const ContainerMachine *container); /* realtime; 0: it never ended */
 
-/* It runs, and the next container in the pod's order may start. */
+/* Whether it is running, and the next container in the pod's order may start. */
 bool container_machine_has_started(const ContainerMachine *container);
 
-/* Its postStart hook runs, or will once it has started; not while it waits after a failure. */
+/* Whether its postStart hook is running, or will run once it has started; false while it waits
+ * after a failure. */
 bool container_machine_awaits_post_start(const ContainerMachine *container);
 
-/* A restart rule requests a restart of all containers, after the rest of the delay. */
+/* Whether a restart rule requests a restart of all containers, after the rest of the delay. */
 bool container_machine_wants_restart_all(const ContainerMachine *container,
                                          uint64_t *ret_delay_usec);
 bool container_machine_waits_for_image(const ContainerMachine *container);
 bool container_machine_is_waiting(
         const ContainerMachine *container); /* for container_machine_start() */
 bool container_machine_is_in_back_off(
-        const ContainerMachine *container); /* after an end or a failure */
+        const ContainerMachine *container); /* after it has ended or failed */
 
-/* Fills in 'ret' (zeroed before); the pod adds details that only it has. 0 or -ENOMEM. */
+/* Fills in 'ret', which must be zeroed; the pod adds the details that only it knows. 0 or
+ * -ENOMEM. */
 int container_machine_status(const ContainerMachine *container, const char *uid,
                              ContainerStatus *ret);
 

@@ -10,7 +10,7 @@
 #include "agent/model/status.h"
 #include "common/back-off.h"
 
-/* When a container restarts: its own policy, or its pod's. */
+/* When a container restarts: by its own policy, or its pod's. */
 typedef struct ContainerRestartPolicy {
         RestartPolicy policy; /* if no rule applies */
         const RestartRule *rules;
@@ -19,11 +19,11 @@ typedef struct ContainerRestartPolicy {
 } ContainerRestartPolicy;
 
 /* A sidecar always restarts, an init container after a failure, unless its policy or its pod's is
- * Never; an ephemeral container never does. The container is one of the spec's, and outlives the
+ * Never; an ephemeral container never does. The container must belong to the spec, and outlive the
  * result. */
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container);
 
-/* Whether a rule of any container may restart all of them. */
+/* Whether a rule of any container can restart all of them. */
 bool pod_may_restart_all_containers(const PodSpec *spec);
 
 typedef enum RestartVerdict {
@@ -35,15 +35,15 @@ typedef enum RestartVerdict {
 
 typedef struct RestartDecision {
         RestartVerdict verdict;
-        uint64_t delay_usec;      /* from the exit on; RESTART_LATER, RESTART_ALL */
-        uint64_t next_delay_usec; /* after the next exit */
+        uint64_t delay_usec;      /* from the exit on; for RESTART_LATER and RESTART_ALL */
+        uint64_t next_delay_usec; /* for the next exit */
 } RestartDecision;
 
 /* An attempt that ran for ten minutes resets the back-off. */
 #define BACK_OFF_RESET_USEC (UINT64_C(600) * 1000 * 1000)
 
-/* The kubelet's CrashLoopBackOff: the first restart is immediate, then 10 s, doubling to 300 s;
- * a run of more than ten minutes resets it. 'next_delay_usec' is that of the last decision, 0 at
+/* The kubelet's CrashLoopBackOff: the first restart is immediate, then 10 s, doubling to 300 s; a
+ * run of more than ten minutes resets it. 'next_delay_usec' comes from the last decision, 0 at
  * first. An exit code that was not observed counts as a failure: the caller passes 137. */
 RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_code,
                                uint64_t ran_usec, uint64_t next_delay_usec,

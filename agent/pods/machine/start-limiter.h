@@ -14,7 +14,7 @@ typedef struct StartSlot StartSlot;
  * another slot. */
 typedef void (*start_slot_acquired_t)(void *userdata);
 
-/* Embedded in the owner; zeroed at first. */
+/* Embedded in its owner; zeroed at first. */
 struct StartSlot {
         start_slot_acquired_t on_acquired;
         void *userdata;
@@ -31,15 +31,16 @@ typedef struct StartLimiter {
         StartSlot **end;
 } StartLimiter;
 
-/* How many containers may be created at the same time: two for each CPU or four, unless the machine
- * has too little memory for so many runtimes. 'memory_bytes': of the machine; 0: unknown. */
+/* How many containers may be created at the same time: two per CPU or four, whichever is more,
+ * unless the machine has too little memory for so many runtimes. 'memory_bytes': of the machine; 0:
+ * unknown. */
 unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes);
 
 void start_limiter_init(StartLimiter *limiter, unsigned max);
 
-/* Without effect on a slot that waits or is held already. */
+/* Does nothing if the slot is waiting or held already. */
 void start_limiter_acquire(StartLimiter *limiter, StartSlot *slot);
 
-/* Releases the slot, or takes it out of the queue; the next one in the queue is acquired. Without
- * effect on a slot that is neither held nor waits. */
+/* Releases the slot, or removes it from the queue; the next slot in the queue is acquired. Does
+ * nothing if the slot is neither held nor waiting. */
 void start_limiter_release(StartLimiter *limiter, StartSlot *slot);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Graceful node shutdown (GracefulNodeShutdown), the kubelet's nodeshutdown manager: logind
- * announces a shutdown, or PID 1 stops the agent for one, and pods are stopped stage by stage
- * before the machine goes down. If only the agent is stopped, pods keep running. How a stage stops
- * its pods is decided in pod-manager.h. */
+ * announces a shutdown, or PID 1 stops the agent because of one, and pods are stopped stage by
+ * stage before the machine shuts down. If only the agent is stopped, pods keep running.
+ * pod-manager.h describes how the pods of a stage are stopped. */
 
 #include "agent/metrics/service-notifier.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -18,7 +18,7 @@ typedef struct NodeShutdownConfig {
         PodManager *pod_manager;
         SystemdClient *systemd; /* NULL: systemd is not PID 1 */
         ServiceNotifier *notifier;
-        const ShutdownStage *stages; /* sorted; none: pods are not stopped */
+        const ShutdownStage *stages; /* sorted; empty: pods are not stopped */
         size_t n_stages;
         /* SIGTERM or SIGINT arrived: the agent will exit. */
         void (*on_terminating)(void *userdata);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The interface of the module: pods to start, edit, keep or stop in; running pods and their status
- * out. A stop has a reason. A pod is known by namespace and name; a new spec (another UID) under
- * the same name is started when the old one is gone. */
+/* The interface of the module: receives the pods to start, edit, keep or stop, and provides running
+ * pods and their statuses. Each stop has a reason. A pod is identified by namespace and name; a new
+ * spec (another UID) with the same name is started when the old pod is gone. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
@@ -34,79 +34,83 @@ typedef struct PodManagerConfig {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const CniSettings *network;
-        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
+        const StringMap *runtimes; /* by the handler names of RuntimeClasses; or NULL */
         ImageStore *images;
         BackOffLimits back_off;
         uint64_t log_max_size;
         unsigned log_max_files;
         unsigned creating_max;   /* containers that are created at the same time */
-        const char *host_ips[2]; /* at most one of each family; NULL: none or unknown */
+        const char *host_ips[2]; /* at most one per family; NULL: none or unknown */
         const NodeLabelsTaints
-                *node; /* its labels; may change, see pod_manager_on_node_changed() */
-        const NodeConditions *conditions; /* as above; or NULL: there are none */
-        const NodeResources *allocatable; /* as above; or NULL: pods of an API server always fit */
-        DeviceManager *devices;           /* of extended resources; NULL: there are none */
+                *node; /* with its labels; may change, see pod_manager_on_node_changed() */
+        const NodeConditions *conditions; /* likewise; or NULL: there are none */
+        const NodeResources *allocatable; /* likewise; or NULL: pods of an API server always fit */
+        DeviceManager *devices;           /* for extended resources; NULL: there are none */
         CsiManager *csi;                  /* NULL while pods are drained */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
-        /* A pod's status may have changed, or the pod is gone; once a turn of the loop. */
+        /* A pod's status may have changed, or the pod is gone. Called at most once per turn of the
+         * loop for each pod. */
         void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
         /* The log of an attempt is complete. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
-        /* An event of a pod. Or NULL. */
+        /* An event of a pod. May be NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
 } PodManagerCallbacks;
 
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret);
 
-/* Forgets all; shims and containers continue. */
+/* Frees the manager; shims and containers keep running. */
 PodManager *pod_manager_free(PodManager *manager);
 
 /* Passes on on_pod_changed() of the device manager: the devices of one pod have changed or, if
  * 'uid' is NULL, pods that were rejected may be admitted now. */
 void pod_manager_on_devices_changed(PodManager *manager, const char *uid);
 
-/* The same of the CSI manager. */
+/* The same for the CSI manager. */
 void pod_manager_on_csi_changed(PodManager *manager, const char *uid);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
 /* Called for each valid record; 0 or -errno. */
 typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *userdata);
 
-/* Before the desired state is computed first: takes over the pods of an earlier agent by their
- * records. Damaged ones are set aside, unreadable ones are not changed; both are named in the log,
- * and so is a directory that cannot be listed. 0; if all must be listed, -errno if that fails. */
+/* To be called before the desired state is computed for the first time: takes over the pods of an
+ * earlier agent by their records. Damaged records are set aside, unreadable ones are not changed;
+ * both are logged, and so is a directory that cannot be listed. 0; or -errno if 'must_be_all' and
+ * a directory cannot be listed. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
                              bool must_be_all, Error *reterr);
 
 /* ---- the desired state: the input of diff_desired_pods(), and its requests ---- */
 
-/* All pods that are there or about to start, until the next step. 0 or -ENOMEM. */
+/* All pods that exist or are about to start, valid until the next step. 0 or -ENOMEM. */
 int pod_manager_list(const PodManager *manager, ActualPods *ret);
 
-/* Starts the pod, or edits the one of its name: in place, by restarting containers, or by replacing
- * it when the new one is pre-flighted. One that is terminating is followed by it. The pod is
- * copied. 0 or -ENOMEM. */
+/* Starts the pod, or edits the one with its name: in place, by restarting containers, or by
+ * replacing it once the preflight of the new one has passed. If the old pod is terminating, the new
+ * one follows it. The pod is copied. 0 or -ENOMEM. */
 int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, const Pod *pod);
 
-/* The running pod matches the desired one: no successor follows it, and its record names this
- * source. 0, or -errno if the record cannot be written. */
+/* The running pod matches the desired one: ensures that it has no successor, and that its record
+ * names this source. 0, or -errno if the record cannot be written. */
 int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
                          Error *reterr);
 
-/* The successor, or the pod that is about to start, is not desired any more. */
+/* The successor, or the pod that is about to start, is no longer desired. */
 void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata);
 
 /* Stops the pod with its own grace period; the reason is logged and recorded as an event. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason);
 
-/* When the desired state is complete: removes, once, everything that no known pod owns. */
+/* To be called when the desired state is complete: removes, once, everything that belongs to no
+ * known pod. */
 void pod_manager_remove_leftovers(PodManager *manager);
 
-/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, if that is -1,
- * its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a message.
+/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, if it is -1,
+ * its own. If the pod is still desired, it starts again after it has ended. 0; -ENOENT with a
+ * message.
  */
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
@@ -115,23 +119,23 @@ int pod_manager_delete_pod(PodManager *manager, const char *namespace, const cha
 int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
                           const char *uid, Error *reterr);
 
-/* A connection to a port of a pod; see pod_worker_connect_to_port(). */
+/* Connects to a port of a pod; see pod_worker_connect_to_port(). */
 int pod_manager_connect_to_port(PodManager *manager, const char *namespace, const char *pod,
                                 const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
-/* The traffic of the interfaces of the pod of that UID; see pod_worker_network_usage(). 0: none, or
- * there is no such pod. */
+/* The traffic on the interfaces of the pod with that UID; see pod_worker_network_usage(). 0: none,
+ * or there is no such pod. */
 int pod_manager_network_usage(const PodManager *manager, const char *uid,
                               NetworkInterfaceUsage *ret);
 
-/* Has all shims count the open descriptors of their containers; see sandbox_request_usage(). */
+/* Asks all shims to count the open descriptors of their containers; see sandbox_request_usage(). */
 void pod_manager_request_usage(PodManager *manager);
 
-/* The last answer for a container of that pod; see sandbox_container_usage(). */
+/* The last response about a container of that pod; see sandbox_container_usage(). */
 const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const char *uid,
                                                 const char *id, uint64_t *ret_taken_at);
 
-/* A session in a container of a pod; see pod_worker_open_session(). */
+/* Opens a session in a container of a pod; see pod_worker_open_session(). */
 int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
                              const char *container, const SandboxSession *session, int socket_fd,
                              Error *reterr);
@@ -141,15 +145,16 @@ int pod_manager_attach(PodManager *manager, const char *namespace, const char *p
                        const char *container, const SandboxAttach *attach, int socket_fd,
                        Error *reterr);
 
-/* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a running pod that is not of an
- * API server. It starts at once, is never restarted, and exists as long as the instance of the pod.
- * Without a name, one is generated. 0 with the name, which the caller frees; -ENOENT; -EAGAIN if
- * the pod does not run; -EINVAL; another -errno; with a message. */
+/* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a running pod that does not come
+ * from an API server. It starts at once, is never restarted, and exists as long as this instance of
+ * the pod. Without a name, one is generated. 0 with the name, which the caller frees; -ENOENT;
+ * -EAGAIN if the pod is not running; -EINVAL; another -errno; with a message. */
 int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespace, const char *pod,
                                         const char *json, char **ret_name, Error *reterr);
 
-/* ConfigMaps, Secrets or classes, found through the bundle's lookup, may have changed. 'concerns'
- * picks the pods that refer to one of them; NULL: all. After the desired state was applied. */
+/* ConfigMaps, Secrets or classes, as found through the bundle's lookup, may have changed.
+ * 'concerns' selects the pods that refer to one of them; NULL: all pods. To be called after the
+ * desired state has been applied. */
 void pod_manager_on_objects_changed(PodManager *manager,
                                     bool (*concerns)(const Pod *pod, void *userdata),
                                     void *userdata);
@@ -157,57 +162,57 @@ void pod_manager_on_objects_changed(PodManager *manager,
 /* The node's labels or conditions have changed: rejected pods may be admitted now. */
 void pod_manager_on_node_changed(PodManager *manager);
 
-/* 'not_ready' of the network settings has changed: pods that wait for a network may start. */
+/* 'not_ready' of the network settings has changed: pods that wait for the network may start. */
 void pod_manager_on_network_changed(PodManager *manager);
 
-/* A preflight (see successor-preflight.h) of a pod that is not desired yet, because another one has
- * to end first. The classes of the pod are resolved. Pod and userdata are borrowed. */
+/* A preflight (see successor-preflight.h) of a pod that is not desired yet, because another pod has
+ * to end first. The classes of the pod must be resolved. Pod and userdata are borrowed. */
 int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(void *userdata),
                               void *userdata, Preflight **ret);
 
 /* Images that were missing may be present now. */
 void pod_manager_on_images_changed(PodManager *manager);
 
-/* A status is that of the end of the pod's last step, and valid until the next one: no question
- * changes it, and pod_status_ref() keeps it.
+/* A status describes the end of the pod's last step, and is valid until the next one: queries do
+ * not change it, and pod_status_ref() keeps it alive.
  *
- * The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
- * status. False: there is none. */
+ * The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: the first of all),
+ * with its status. False: there is none. */
 bool pod_manager_next_pod(const PodManager *manager, const char *after, const Pod **ret_pod,
                           const PodStatus **ret_status);
 
 /* Calls 'each' with every pod that has a worker, in that order, until it returns less than 0. The
- * pods are borrowed until the next step. 0, or what 'each' returned. */
+ * pods are borrowed until the next step. 0, or the result of 'each'. */
 int pod_manager_for_each_pod(const PodManager *manager,
                              int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
                              void *userdata);
 
-/* The conditions that an API server has of the pod of that UID, which its readiness gates may name.
- * Copied if they have changed; without the pod nothing is done. */
+/* Sets the conditions that the pod with that UID has at the API server, which its readiness gates
+ * may name. They are copied if they have changed; does nothing if there is no such pod. */
 void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
                                          const StringMap *conditions);
 
-/* The pod of that UID, until the next step; NULL: none. */
+/* The pod with that UID, valid until the next step; NULL: none. */
 const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);
-/* A container that an edit restarts has not started by the edited spec. */
+/* Whether a container that an edit restarts has not started with the edited spec yet. */
 bool pod_manager_awaits_edit(const PodManager *manager, const char *uid);
 
-/* The status of one pod. NULL: there is none of that UID. */
+/* The status of one pod. NULL: there is none with that UID. */
 const PodStatus *pod_manager_pod_status(const PodManager *manager, const char *uid);
 
-/* The source of a pod. NULL if there is none of that UID. */
+/* The source of a pod. NULL if there is none with that UID. */
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);
 
-/* The pod as v1.Pod with its source as print_pod_source() has it. The caller frees it; NULL: out of
- * memory. */
+/* The pod as v1.Pod with its source in the form of print_pod_source(). The caller frees it; NULL:
+ * out of memory. */
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
 
-/* The log of a container (kubectl logs). 'pod' is the full name. */
+/* Finds the log of a container (kubectl logs). 'pod' is the full name. */
 int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
 
-/* Adds the images that the pods that are there name and run from. */
+/* Adds the images that existing pods name, and those that they use. */
 void pod_manager_list_images(const PodManager *manager, ImageSet *ret);
 
 /* True once all shims of an earlier agent have replayed their state. */
@@ -220,15 +225,15 @@ typedef struct PodManagerCounts {
         uint64_t containers_started;
         uint64_t containers_restarted;
         uint64_t containers_start_errors;
-        uint64_t preemptions[N_NODE_AMOUNTS]; /* by the first amount that was missing */
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* by the first resource that was missing */
 } PodManagerCounts;
 
 /* Graceful node shutdown: pods are stopped stage by stage, and none starts. 'done' is called from
- * the loop when no container runs or the time is over. 'stages' are sorted, and borrowed. */
+ * the loop when no container is running or the time is over. 'stages' are sorted and borrowed. */
 void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, size_t n_stages,
                            void (*done)(void *userdata), void *userdata);
 
-/* A node shutdown is under way. */
+/* Whether a node shutdown is in progress. */
 bool pod_manager_is_shutting_down(const PodManager *manager);
 
 /* The shutdown was cancelled: 'done' is not called, stopped pods start again, and rejected ones
@@ -247,28 +252,27 @@ bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition c
                            const char *message, int64_t max_grace_seconds,
                            uint64_t *ret_grace_usec);
 
-/* A pod that has failed, of which something still runs or is mounted. */
+/* Whether a pod has failed, but something of it is still running or mounted. */
 bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
 
-/* When the last of the pods was evicted (realtime) that are still failed for this condition; 0:
- * none.
+/* When (realtime) the last of the pods was evicted that are still failed because of this condition;
+ * 0: none.
  */
 uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
 
-/* Pods that were evicted for a condition that the node does not have any more are deleted, and
- * start again if they are desired. Not those with restart policy Never, nor those of an API server,
- * whose controllers replace them. To be called before the desired pods are computed. */
+/* Deletes pods that were evicted for a condition that the node no longer has; they start again if
+ * they are desired. Pods with restart policy Never stay, and so do those of an API server, whose
+ * controllers replace them. To be called before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
-/* There is a pod that may use the resource that is short. */
+/* Whether there is a pod that may be using the resource that is short. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
 /* No pod starts from now on: all are about to be stopped, one after another. */
 void pod_manager_set_draining(PodManager *manager);
 
-/* The progress of draining: 1 once no pod is left, and no cleanup is in progress; 0 before; -EBUSY,
- * with a line in the log for each, when all remaining pods have stopped, and their remains cannot
- * be removed. */
+/* The progress of draining: 1 once no pod is left, and no cleanup is in progress; 0 before; -EBUSY
+ * if all remaining pods have stopped but cannot be removed; each is logged. */
 int pod_manager_drained(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);
@@ -276,5 +280,5 @@ PodManagerCounts pod_manager_counts(const PodManager *manager);
 /* Prints all pod workers and the start limiter for `mainstay debug dump`. */
 void pod_manager_dump(const PodManager *manager, FILE *out);
 
-/* Reports the counts of all probes' results. */
+/* Reports how often each probe had which result. */
 void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata);

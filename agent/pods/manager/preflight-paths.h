@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether the hostPaths of the successor of a running pod are of their types. A separate process
- * looks: a file system that does not respond (NFS, FUSE) blocks that process and not the loop. */
+/* Whether the hostPaths of a running pod's successor have the required types. A separate process
+ * checks them: a file system that does not respond (NFS, FUSE) blocks that process and not the
+ * loop. */
 
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -11,12 +12,12 @@
 typedef struct PreflightPaths PreflightPaths;
 
 /* Starts the checks. The pod is borrowed. 'on_change' is called from the loop when the result is
- * known. */
+ * available. */
 int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
                         void *userdata, PreflightPaths **ret);
 
-/* 1: each has its type; 0: not known yet. With a message: -ENOENT, one is not; -ETIMEDOUT, its
- * file system has not answered for ten seconds. */
+/* 1: each path has its type; 0: not known yet. With a message: -ENOENT: a path does not;
+ * -ETIMEDOUT: its file system has not responded for ten seconds. */
 int preflight_paths_result(const PreflightPaths *paths, Error *reterr);
 
 PreflightPaths *preflight_paths_free(PreflightPaths *paths);

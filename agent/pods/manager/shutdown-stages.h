@@ -7,8 +7,8 @@
 #include "agent/model/config.h"
 
 /* The stage of a pod with this priority: the last whose priority is not higher; the first if all
- * are higher. 'stages' are sorted and at least one. */
+ * are higher. 'stages' are sorted, and there is at least one. */
 size_t shutdown_stage_of(const ShutdownStage *stages, size_t n_stages, int64_t priority);
 
-/* How long all of them may take. */
+/* The total time of all stages. */
 uint64_t shutdown_total_usec(const ShutdownStage *stages, size_t n_stages);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The preflight of the successor of a running pod: its images are pulled and held, and everything
- * that can be checked is checked, so that the running pod is stopped only for one that will run.
+/* The preflight of a running pod's successor: its images are pulled and held, and everything that
+ * can be checked is checked, so that the running pod is only stopped if the successor will run.
  * Writes nothing. */
 
 #include "agent/pods/pod/pod-context.h"
@@ -14,11 +14,11 @@ typedef struct Preflight Preflight;
 int preflight_new(PodContext *context, const Pod *pod, void (*on_change)(void *userdata),
                   void *userdata, Preflight **ret);
 
-/* Requests the images that are missing, once. 1: the pod could start; 0: images are being pulled,
- * or paths of the host are checked; -errno: it could not, with a message. */
+/* Requests missing images, once. 1: the pod could start; 0: images are being pulled, or host paths
+ * are being checked; -errno: it could not, with a message. */
 int preflight_step(Preflight *preflight, Error *reterr);
 
-/* The next step requests and looks again. */
+/* The next step repeats requests and checks. */
 void preflight_retry(Preflight *preflight);
 
 Preflight *preflight_free(Preflight *preflight);

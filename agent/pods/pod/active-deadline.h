@@ -3,8 +3,8 @@
 
 /* activeDeadlineSeconds: a pod that runs for longer has failed with DeadlineExceeded. The time
  * counts from the pod's start, which is on disk, so neither a restart of the agent nor a reboot
- * resets it. Setting the clock does not move it; of a pod that started before the clock was set, an
- * agent that finds it later counts from then.
+ * resets it. Setting the clock does not move it; for a pod that started before the clock was set, a
+ * later agent counts from the time when it was set.
  */
 
 #include "agent/pods/pod/pod-instance.h"
@@ -17,14 +17,15 @@ typedef struct ActiveDeadline {
         sd_event_source *timer;
 } ActiveDeadline;
 
-/* Before the others; the pod is borrowed. */
+/* To be called before the other functions; the pod is borrowed. */
 void active_deadline_init(ActiveDeadline *deadline, const PodInstance *pod);
 
-/* True once the deadline has passed; before that a timer marks the pod dirty when it does. */
+/* True once the deadline has passed; before that, sets a timer that marks the pod dirty at the
+ * deadline. */
 bool active_deadline_check(ActiveDeadline *deadline);
 
-/* A container that ended at 'finished_at' (realtime) ended in time. */
+/* Whether a container that ended at 'finished_at' (realtime) ended in time. */
 bool active_deadline_allows(const ActiveDeadline *deadline, uint64_t finished_at);
 
-/* The deadline has changed, or does not apply any more. */
+/* The deadline has changed, or no longer applies. */
 void active_deadline_stop(ActiveDeadline *deadline);

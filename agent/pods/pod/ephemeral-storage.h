@@ -7,19 +7,19 @@
 
 #include "agent/bundle/bundle.h"
 
-/* The output of 'mainstay-shim usage' if directories are nested too deeply: a container must not
- * hide there what it writes. */
+/* The output of 'mainstay-shim usage' if directories are nested too deeply: a container must not be
+ * able to hide its writes that way. */
 #define DISK_USAGE_UNKNOWN UINT64_MAX
 
 /* Whether the pod has any such limit. */
 bool pod_has_storage_limit(const PodSpec *spec);
 
-/* The directories that count, in an order that find_exceeded_storage_limit() expects: an emptyDir
- * each, the pod's files of /etc, then for each container its writable layers and its logs. 0 or
+/* The directories that count, in the order that find_exceeded_storage_limit() expects: each
+ * emptyDir, the pod's /etc files, then for each container its writable layers and its logs. 0 or
  * -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
-/* 'bytes' are the sizes of those directories, or DISK_USAGE_UNKNOWN. The kubelet's message about
- * the first limit that is exceeded, or a message that it may be, in memory that the caller frees,
- * or NULL. */
+/* 'bytes' are the sizes of those directories, or DISK_USAGE_UNKNOWN. Returns the kubelet's message
+ * about the first limit that is exceeded, or a message that it may be, which the caller frees; or
+ * NULL. */
 char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, size_t n);

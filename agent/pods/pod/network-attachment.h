@@ -2,14 +2,14 @@
 #pragma once
 
 /* The attachment of a pod to its network (CNI ADD, CHECK, DEL): cni/ determines the plugins, the
- * shim runs them. Their additions are on disk before they are used, in
+ * shim runs them. Additions are recorded on disk before they are used, in
  * <state-dir>/pods/<uid>/network, so that a later agent deletes them with the same configuration.
  *
  * Addresses do not leak: each step is recorded before it starts, and recorded additions are deleted
  * before a new attachment, after a failed plugin, and before the pod's last shim exits. After the
- * loss of a shim a new one runs the plugins, in the network namespace of the lost one while this
- * agent holds it, else without a namespace, which CNI allows; for plugins that look up the pod's
- * addresses in it there is a dummy interface. */
+ * loss of a shim, a new one runs the plugins: in the network namespace of the lost one if this
+ * agent still holds it, otherwise without a namespace, which CNI allows. Plugins that look up the
+ * pod's addresses in the namespace get a dummy interface. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
@@ -20,15 +20,15 @@
 typedef struct NetworkAttachment NetworkAttachment;
 
 /* The result of network_attachment_attach() or network_attachment_detach(), from the loop: 0, or
- * -errno with an error. A failed attach leaves nothing, unless the error reports otherwise; then
- * the attachment is still known, and the next call starts with its deletion. */
+ * -errno with an error. A failed attach leaves nothing behind, unless the error says so; then the
+ * attachment is still known, and the next call starts by deleting it. */
 typedef void (*network_attachment_done_t)(int r, const Error *error, void *userdata);
 
 /* 'uid' is borrowed, and so are the configurations. */
 int network_attachment_new(const BundleConfig *bundle, const CniSettings *settings, const char *uid,
                            network_attachment_done_t done, void *userdata, NetworkAttachment **ret);
 
-/* Forgets it; the record stays on disk. No callback follows. */
+/* Frees it; the record stays on disk. No callback follows. */
 NetworkAttachment *network_attachment_free(NetworkAttachment *attachment);
 
 /* Reads the record of an earlier agent. A damaged one is set aside and logged. 1: there is one; 0:
@@ -36,17 +36,18 @@ NetworkAttachment *network_attachment_free(NetworkAttachment *attachment);
  * it again. */
 int network_attachment_load(NetworkAttachment *attachment);
 
-/* There is something to delete; also if the record was damaged or cannot be read. */
+/* Whether there is something to delete; also true if the record was damaged or cannot be read. */
 bool network_attachment_is_known(const NetworkAttachment *attachment);
 
-/* A deletion was started, by this agent or an earlier one. False if the record was damaged. */
+/* Whether a deletion was started, by this agent or an earlier one. False if the record was
+ * damaged. */
 bool network_attachment_is_deleting(const NetworkAttachment *attachment);
 
-/* The pod has its addresses. */
+/* Whether the pod has its addresses. */
 bool network_attachment_is_attached(const NetworkAttachment *attachment);
 const char *network_attachment_address(const NetworkAttachment *attachment, size_t i);
 
-/* Deletes the known attachment, then adds, with the current configuration. */
+/* Deletes the known attachment, if any, then adds one with the current configuration. */
 void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod);
 
 /* Deletes the known attachment. */
@@ -57,23 +58,23 @@ void network_attachment_detach(NetworkAttachment *attachment, Sandbox *sandbox);
 void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
                               network_attachment_done_t checked);
 
-/* True if the sandbox has its own network namespace. */
+/* Whether the sandbox has its own network namespace. */
 bool sandbox_has_network(const Sandbox *sandbox);
 
-/* Holds the network namespace of the sandbox open, for a deletion after the loss of the shim.
- * Without effect if one is already held, and in the host network. */
+/* Keeps the network namespace of the sandbox open, for a deletion after the loss of the shim. Does
+ * nothing if one is already held, or in the host network. */
 void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox *sandbox);
 
-/* The connection to the shim was interrupted: the current request is cancelled, and is to be made
+/* The connection to the shim was interrupted: the current request is cancelled, and must be made
  * again.
  */
 void network_attachment_interrupt(NetworkAttachment *attachment);
 
-/* The shim is gone and its namespace with it: the known attachment must be deleted. */
+/* The shim is gone, and its namespace with it: the known attachment must be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
-/* The same, on disk: before another shim is started, which the next agent would take for the one
- * that was attached. 0, or -errno with a message. */
+/* Records the same on disk: before another shim is started, which the next agent would otherwise
+ * take for the one that was attached. 0, or -errno with a message. */
 int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr);
 
 /* Prints its state, addresses and errors for `mainstay debug dump`. */

@@ -20,20 +20,20 @@
 #include "agent/pods/pod/pod-classes.h"
 #include "agent/sandbox/sandbox.h"
 
-/* Which pod has a port of the host. */
+/* The pod that has a host port. */
 typedef struct HostPortHolder {
         const Pod *pod;            /* borrowed */
-        bool is_terminating;       /* the port becomes free */
-        bool is_outranked;         /* the requesting pod is of higher trust */
-        const ContainerPort *port; /* of the pod that requests it, borrowed */
-        char *path;                /* the field of that port, which the caller frees */
+        bool is_terminating;       /* it is terminating: the port becomes free */
+        bool is_outranked;         /* the requesting pod has higher trust */
+        const ContainerPort *port; /* of the requesting pod, borrowed */
+        char *path;                /* path of the field with that port, which the caller frees */
 } HostPortHolder;
 
-/* Whether the pods that a pod is to start after are ready. */
+/* Whether the pods after which a pod starts are ready. */
 typedef enum PodOrderState {
         POD_ORDER_MET,
-        POD_ORDER_AWAITED, /* they are there, and not all are ready */
-        POD_ORDER_BROKEN,  /* one is not there, or the pods wait for one another */
+        POD_ORDER_AWAITED, /* they exist, but not all are ready */
+        POD_ORDER_BROKEN,  /* one does not exist, or the pods wait for one another */
 } PodOrderState;
 
 /* Everything is borrowed and outlives the pods. */
@@ -52,36 +52,36 @@ typedef struct PodContext {
         const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
         const NodeConditions *conditions; /* node pressure, for admission; or NULL */
         const NodeResources *allocatable; /* likewise */
-        DeviceManager *devices;           /* of extended resources; NULL: there are none */
-        CsiManager *csi; /* of volumes of CSI drivers; NULL while pods are drained */
-        /* Adds up the pods that are admitted and have not terminated, without one. */
+        DeviceManager *devices;           /* for extended resources; NULL: there are none */
+        CsiManager *csi; /* for volumes of CSI drivers; NULL while pods are drained */
+        /* Sums up the requests of all admitted pods that have not terminated, except one. */
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
         /* Stops pods so that a critical one fits. 0; -ENOSPC with the resources that would still be
          * missing; or -ENOMEM. */
         int (*preempt)(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
                        void *userdata);
-        /* Pods that were stopped for others are still there. */
+        /* Whether pods that were stopped for others still exist. */
         bool (*is_preempting)(void *userdata);
-        /* Finds a pod that holds a host port that the other pod requests, one of lower trust last;
-         * false: none. */
+        /* Finds a pod that holds a host port that the other pod requests; pods of lower trust are
+         * found last; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
-        /* Fails all pods of lower trust that hold ports which the pod requests. */
+        /* Fails all pods of lower trust that hold host ports that the pod requests. */
         void (*displace_port_holders)(const Pod *pod, void *userdata);
-        /* Whether the pod may start by its order. If not, the message, which the caller frees,
-         * names the pods that it waits for; NULL: out of memory. */
+        /* Whether the order of pods allows the pod to start. If not, the message, which the caller
+         * frees, names the pods that it waits for; NULL: out of memory. */
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
         /* The log of a container's attempt is complete, for clients that follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
-        /* See record_pod_event(). Or NULL. */
+        /* See record_pod_event(). May be NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
-        struct FsyncQueue *state_sync; /* syncs the pods' state files to the disk; or NULL */
+        struct FsyncQueue *state_sync; /* syncs the pods' state files to disk; or NULL */
         struct HttpClient *http;       /* for probes and hooks; created at the first use */
         int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
-        unsigned n_awaiting;           /* pods that wait for others */
-        bool is_draining;              /* pods do not start any more */
+        unsigned n_awaiting;           /* pods that wait for other pods */
+        bool is_draining;              /* no pod starts any more */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;

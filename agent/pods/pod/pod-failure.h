@@ -2,8 +2,8 @@
 #pragma once
 
 /* The failure of a pod as a whole (Evicted, DeadlineExceeded, node shutdown): its containers are
- * stopped, and nothing of it starts again until its manifest changes, or, after an eviction for
- * node pressure, until the pressure is over. It is on disk next to the pod's record, in
+ * stopped, and none of them starts again until its manifest changes or, after an eviction for node
+ * pressure, until the pressure is over. The failure is on disk next to the pod's record, in
  * <state-dir>/pods/<uid>/failure, so that a restarted agent does not start the pod either. */
 
 #include "agent/pods/pod/pod-instance.h"
@@ -12,9 +12,9 @@ typedef struct PodFailure {
         char *reason; /* NULL: the pod has not failed */
         char *message;
         uint64_t grace_usec;     /* limit of its containers' grace period; 0: none */
-        bool is_until_reboot;    /* node shutdown: not on disk */
-        uint64_t evicted_at;     /* realtime, for node pressure; 0: it was not */
-        NodeCondition condition; /* of the node, if it was */
+        bool is_until_reboot;    /* after a node shutdown: not on disk */
+        uint64_t evicted_at;     /* realtime of the eviction for node pressure; 0: not evicted */
+        NodeCondition condition; /* the node's condition in that case */
 } PodFailure;
 
 /* 0 or -ENOMEM. */
@@ -26,5 +26,5 @@ void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
 /* Reads it; a damaged one is logged. 0, or -errno if it cannot be read. */
 int pod_failure_load(PodFailure *failure, const PodInstance *pod);
 
-/* The pod has not failed. */
+/* Resets it: the pod has not failed. */
 void pod_failure_done(PodFailure *failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One pod as each part of its worker sees it: its spec, its sandbox, the node's context. The parts
+/* One pod as the parts of its worker see it: its spec, its sandbox, the node's context. The parts
  * (probes, hooks, images, volumes, deadline, …) read it; only the pod worker writes it. */
 
 #include "agent/pods/pod/network-attachment.h"
@@ -12,20 +12,21 @@ typedef struct PodInstance {
         PodContext *context;
         void *owner; /* argument of on_dirty() */
         Pod *pod;
-        unsigned n_edits;              /* edits of the spec while the pod runs */
+        unsigned n_edits;              /* number of edits of the spec while the pod runs */
         char *description;             /* "default/web-node1" */
         uint64_t start_time;           /* realtime */
         bool is_desired;               /* false: it is being terminated */
         Sandbox *sandbox;              /* NULL: no shim is connected */
         NetworkAttachment *attachment; /* NULL: the pod is in the host network */
-        StringMap external_conditions; /* of an API server: the status of each by its type */
+        StringMap external_conditions; /* from an API server: the status of each condition by
+                                        * type */
 } PodInstance;
 
-/* Takes the pod; it stays the caller's if this fails. 0 or -ENOMEM. */
+/* Takes ownership of the pod, except on failure. 0 or -ENOMEM. */
 int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod, void *owner);
 void pod_instance_done(PodInstance *instance);
 
-/* The pod's step is due, and its status may have changed. */
+/* A step of the pod is due, and its status may have changed. */
 void pod_instance_mark_dirty(const PodInstance *instance);
 
 /* The fields of log lines about the pod; 'container' may be NULL. */
@@ -34,8 +35,8 @@ LogSubject pod_instance_log_subject(const PodInstance *instance, const char *con
 /* The pod's state directory, for its checksummed files. A descriptor or -errno. */
 int pod_instance_open_state_dir(const PodInstance *instance);
 
-/* Loads a checksummed file of it, see checksummed_try_load_at(); "Pod '<name>': <what> is damaged,
- * …". Without that directory there is no file. */
+/* Loads a checksummed file from that directory, see checksummed_try_load_at(); logs "Pod '<name>':
+ * <what> is damaged, …". If the directory does not exist, there is no file. */
 int pod_instance_load_file(const PodInstance *instance, const char *name, size_t max_bytes,
                            const char *what, const char *consequence, char **ret_text);
 

@@ -6,9 +6,9 @@
 #include "agent/model/csi-volume.h"
 #include "agent/pods/pod/pod-instance.h"
 
-/* A volume was mounted for a pod that starts. 0: it has its size, or keeps another one; -EAGAIN
- * with a message: that is awaited; or -EIO with the kubelet's message. */
+/* A volume was mounted for a pod that is about to start. 0: it has its size, or keeps its present
+ * one; -EAGAIN with a message: waits for the expansion; or -EIO with the kubelet's message. */
 int pod_expand_new_volume(const PodInstance *pod, CsiVolume *volume, Error *reterr);
 
-/* Does what is due for a volume of a pod that runs. Failures are events. */
+/* Does everything that is due for a volume of a running pod. Failures are reported as events. */
 void pod_expand_running_volume(const PodInstance *pod, CsiVolume *volume);

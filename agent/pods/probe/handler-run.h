@@ -2,7 +2,7 @@
 #pragma once
 
 /* One run of a handler of a probe or a lifecycle hook: exec, httpGet, tcpSocket, grpc or sleep.
- * Asynchronous. The user of the module decides the meaning of the result for the container. */
+ * Asynchronous. The caller decides what the result means for the container. */
 
 #include "agent/model/pod.h"
 #include "agent/sandbox/sandbox.h"
@@ -13,8 +13,8 @@ typedef struct HandlerRun HandlerRun;
 typedef enum HandlerResult {
         HANDLER_SUCCEEDED,
         HANDLER_FAILED,
-        HANDLER_ERROR,   /* could not be performed; not a result of the container */
-        HANDLER_WARNING, /* of a probe: it succeeded, with details for the user */
+        HANDLER_ERROR,   /* the handler could not be run; not a result of the container */
+        HANDLER_WARNING, /* for a probe: success, with details for the user */
         N_HANDLER_RESULTS,
 } HandlerResult;
 
@@ -22,21 +22,22 @@ typedef enum HandlerResult {
  * there or later. 'message' is the output or the error. */
 typedef void (*handler_done_t)(HandlerResult result, const char *message, void *userdata);
 
-/* The target. The container and the strings are borrowed for the call of handler_run_start(), the
- * rest as long as the run. */
+/* The target. The container and the strings are borrowed during the call of handler_run_start(),
+ * the other members as long as the run exists. */
 typedef struct HandlerTarget {
         sd_event *event;
-        HttpClient **http; /* created at the first use; shared by all */
+        HttpClient **http; /* created at first use; shared by all */
         Sandbox *sandbox;
         const Container *container;
-        const char *id;      /* of its present attempt */
+        const char *id;      /* of its current attempt */
         const char *address; /* of its pod */
 } HandlerTarget;
 
 typedef struct HandlerRunSpec {
         const Handler *handler; /* copied: the pod may be edited during the run */
-        uint64_t timeout_usec;  /* then it has failed; 0: never */
-        bool is_hook;           /* any HTTP response is a success, and $(…) in a command stays */
+        uint64_t timeout_usec;  /* the run fails after this time; 0: never */
+        bool is_hook;           /* any HTTP response is a success, and $(…) in a command is not
+                                 * expanded */
 } HandlerRunSpec;
 
 /* 0 or -ENOMEM; a handler that cannot be started is reported as HANDLER_ERROR. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Thresholds of probes (successThreshold, failureThreshold): the meaning of the results of a probe.
- * Pure. */
+/* Thresholds of probes (successThreshold, failureThreshold): decides what the results of a probe
+ * mean. Pure. */
 
 #include "agent/model/pod.h"
 
@@ -19,7 +19,7 @@ extern const char *const probe_kind_titles[N_PROBE_KINDS]; /* "Startup" */
 /* The container's probe of that kind, or NULL. */
 const Probe *container_probe(const Container *container, ProbeKind kind);
 
-/* The last results in a row of one probe of one attempt. Zeroed at first. */
+/* The latest consecutive equal results of one probe of one attempt. Zeroed at first. */
 typedef struct ProbeResultRun {
         bool has_result;
         bool last; /* success or not */
@@ -27,10 +27,10 @@ typedef struct ProbeResultRun {
 } ProbeResultRun;
 
 typedef enum ProbeVerdict {
-        PROBE_UNDECIDED, /* the former verdict stays */
+        PROBE_UNDECIDED, /* the previous verdict stays */
         PROBE_PASSED,
         PROBE_FAILED,
 } ProbeVerdict;
 
-/* Adds a result: as many equal ones in a row as the threshold give a verdict. */
+/* Adds a result: as many consecutive equal results as the threshold yield a verdict. */
 ProbeVerdict probe_apply_threshold(ProbeResultRun *run, const Probe *spec, bool success);

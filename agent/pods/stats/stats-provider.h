@@ -2,7 +2,7 @@
 #pragma once
 
 /* /stats/summary, /metrics/cadvisor and /runningpods/: collects the usage of the node, its pods and
- * their containers, and lets metrics/ print it. */
+ * their containers, which metrics/ prints. */
 
 #include "agent/metrics/cpu-rates.h"
 #include "agent/model/usage.h"
@@ -17,18 +17,18 @@ typedef struct StatsProvider {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const char *node_name;
-        uint64_t started_at; /* the agent; realtime */
+        uint64_t started_at; /* start of the agent; realtime */
 
         CpuRates *cpu_rates;         /* NULL before the first request of a summary */
         StorageUsage *storage_usage; /* NULL before the first request for storage */
         SystemContainers system;     /* of the last request */
-        uint64_t usage_asked_at;     /* the shims; boot time; 0: never */
+        uint64_t usage_asked_at;     /* last request to the shims; boot time; 0: never */
 } StatsProvider;
 
 void stats_provider_done(StatsProvider *stats);
 
-/* The summary as JSON; 'node' NULL: only CPU and memory. The text of this and the next two is the
- * caller's to free; NULL: out of memory. */
+/* The summary as JSON; if 'node' is NULL, only CPU and memory. The caller frees the result of this
+ * and the next two functions; NULL: out of memory. */
 char *stats_provider_summary(StatsProvider *stats, const NodeStats *node);
 
 /* Prometheus text under cAdvisor's names. */

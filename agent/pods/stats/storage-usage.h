@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many bytes and inodes the directories of pods take on disk, for /stats/summary and
+/* How many bytes and inodes the directories of pods use on disk, for /stats/summary and
  * /metrics/cadvisor. A child walks them, at most once a minute and only when a client requests it:
- * a request gets the known values, and the next one the values that it causes to be measured. */
+ * a request returns the known values, and starts the measurement for the next one. */
 
 #include "agent/model/usage.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -16,7 +16,7 @@ int storage_usage_new(sd_event *event, const BundleConfig *bundle, const char *s
 StorageUsage *storage_usage_free(StorageUsage *usage);
 DEFINE_CLEANUP(StorageUsage *, storage_usage_free)
 
-/* Starts a measurement, unless one is under way or the last one is new. */
+/* Starts a measurement, unless one is in progress or the last one is recent. */
 void storage_usage_refresh(StorageUsage *usage, PodManager *pods);
 
 /* The usage of a directory, and its time: sets 'is_measured' and the members after it. False: it

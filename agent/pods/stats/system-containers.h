@@ -2,8 +2,8 @@
 #pragma once
 
 /* The cgroups of the node that the kubelet reports as system containers: its own ("kubelet"), that
- * of the container runtime, here of the shims ("runtime"), and that of all pods ("pods"). There is
- * no "misc": no process is moved to a cgroup of that kind. */
+ * of the container runtime, which here is that of the shims ("runtime"), and that of all pods
+ * ("pods"). There is no "misc", because no process is moved to such a cgroup. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/sandbox/sandbox.h"
@@ -24,9 +24,9 @@ typedef struct SystemContainers {
         size_t n;
 } SystemContainers;
 
-/* Those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's start.
- * Results of an earlier call for the others stay: the kernel may forget when it created a
- * cgroup. */
+/* Finds those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's
+ * start. For the others, the results of an earlier call are kept, because the kernel may forget
+ * when it created a cgroup. */
 void system_containers_find(SystemContainers *containers, const BundleConfig *bundle,
                             const SandboxConfig *sandbox, uint64_t started_at);
 

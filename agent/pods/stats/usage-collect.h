@@ -2,7 +2,7 @@
 #pragma once
 
 /* Walks over the node, its pods and their running containers with the usage of each, for
- * /stats/summary and /metrics/cadvisor. Printing is metrics/'s. */
+ * /stats/summary and /metrics/cadvisor. metrics/ prints it. */
 
 #include "agent/model/usage.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -13,10 +13,11 @@
 typedef struct UsageVisitor {
         /* The node; its system containers; then each pod, followed by its containers. */
         void (*on_usage)(const UsageSample *sample, void *userdata);
-        /* Those of the container or the pod that was the last. NULL: storage is not requested. */
+        /* Storage of the container or pod that was reported last. NULL: storage is not
+         * requested. */
         void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,
                            void *userdata);
-        CsiManager *csi;             /* whose volumes are reported with on_storage; or NULL */
+        CsiManager *csi;             /* its volumes are reported with on_storage; or NULL */
         const StorageUsage *storage; /* NULL without on_storage */
         const SystemContainers *system;
         bool has_network;
@@ -24,11 +25,11 @@ typedef struct UsageVisitor {
         void *userdata;
 } UsageVisitor;
 
-/* Those of the file system that contains the directory; unchanged if it cannot be read. */
+/* The usage of the file system that contains the directory; unchanged if it cannot be read. */
 void read_filesystem_usage(const char *directory, FilesystemUsage *ret);
 
-/* The usage of a volume of a pod of which a CSI driver knows it; the claim is the caller's to free.
- * Whether it is known. */
+/* The usage of a pod's volume, if a CSI driver reports it; the caller frees the claim. Returns
+ * whether it is known. */
 bool read_csi_usage(CsiManager *csi, const BundleConfig *config, const Pod *pod,
                     const Volume *volume, StorageSample *ret, FilesystemUsage *ret_filesystem,
                     char **ret_claim);

@@ -7,20 +7,21 @@
 #include "agent/pods/pod/pod-admission.h"
 #include "agent/pods/pod/pod-failure.h"
 
-/* The facts that the status is computed from. */
+/* The facts from which the status is computed. */
 typedef struct PodStatusInput {
         const PodInstance *pod;
         const PodContainers *containers;
         const PodFailure *failure;
         const PodAdmission *admission;
-        const char *awaited_pods; /* the pods after which it starts; these may be NULL */
+        const char *awaited_pods; /* the pods after which it starts; this and the next three may be
+                                   * NULL */
         const char *last_error;   /* why the sandbox is not ready */
         const char *edit_error;   /* why the edited pod cannot start */
         const char *resize_error; /* why the cgroups do not match the spec */
-        uint64_t deletion_time;   /* 0: it is not being terminated */
+        uint64_t deletion_time;   /* 0: not being terminated */
         uint64_t now;             /* realtime */
-        bool is_syncing;          /* a restarted agent does not have the complete state yet … */
-        bool is_provisional;      /* … so that conditions may be wrong */
+        bool is_syncing;          /* a restarted agent does not know the complete state yet … */
+        bool is_provisional;      /* … so conditions may be wrong */
         bool has_sandbox;
         bool is_sandbox_ready;
 } PodStatusInput;
