@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The clients that are attached to a container (kubectl attach): each gets a copy of its output, by
- * pipes to the process of its session. Writing never waits. When a pipe is full, its client does
- * not read fast enough: on a terminal, output is skipped and the client is shown how much; other
- * output must be complete, so the client is dropped.
+/* The clients that are attached to a container (kubectl attach): each gets a copy of its output
+ * through pipes to the process of its session. Writing never waits. If a pipe is full, its client
+ * does not read fast enough: for a terminal, output is skipped and the client is told how much;
+ * other output must be complete, so the client is dropped.
  *
- * On request, output from before there was a client is kept for the first one: kubectl debug
- * attaches to a container that has started by itself, and may have written all its output by
- * then. */
+ * On request, the output before the first client is kept for that client: kubectl debug attaches to
+ * a container that has started already, and may have written all its output by then. */
 
 #include "common/buffer.h"
 #include "common/macros.h"
@@ -21,23 +20,24 @@ typedef struct Attachment Attachment;
 typedef struct Attachments {
         int epoll_fd;
         Attachment *first;
-        /* A client was dropped, and its number is unknown now. */
+        /* A client was dropped; its number is invalid now. */
         void (*on_dropped)(struct Attachments *attachments, unsigned id);
-        bool keeps_early; /* output is kept until there is a client, or too much of it */
-        Buffer early[2];  /* of the output and of the errors */
+        bool keeps_early; /* output is kept until there is a client, or until there is too much of
+                           * it */
+        Buffer early[2];  /* for output and errors */
 } Attachments;
 
 typedef struct AttachmentOptions {
         unsigned id;     /* its number, > 0 */
         bool has_output; /* the client reads standard output */
         bool has_error;
-        bool has_terminal; /* output is for a terminal */
-        int output_fd;     /* as AttachmentEnds has them */
+        bool has_terminal; /* the client has a terminal */
+        int output_fd;     /* as in AttachmentEnds */
         int error_fd;
         int resume_fd;
 } AttachmentOptions;
 
-/* Adds a client, and owns its descriptors from now on. 0 or -ENOMEM. */
+/* Adds a client, whose descriptors are owned from now on. 0 or -ENOMEM. */
 int attachments_add(Attachments *attachments, const AttachmentOptions *options);
 
 /* The session has ended. Unknown numbers are ignored. */
@@ -46,5 +46,5 @@ void attachments_remove(Attachments *attachments, unsigned id);
 /* Copies output (or errors) to all clients. */
 void attachments_write(Attachments *attachments, bool is_error, const char *data, size_t length);
 
-/* The container has ended: so do all attachments, and early output is dropped. */
+/* The container has ended: ends all attachments, and drops early output. */
 void attachments_end(Attachments *attachments);

@@ -9,8 +9,8 @@
 
 typedef enum AttemptState {
         ATTEMPT_STARTING, /* mounts are made and the runtime runs */
-        ATTEMPT_RUNNING,  /* 'pid' is our child */
-        ATTEMPT_ENDING,   /* it has been reaped; its output is being written */
+        ATTEMPT_RUNNING,  /* 'pid' is a child of the shim */
+        ATTEMPT_ENDING,   /* its process has been reaped; its output is being written */
         ATTEMPT_EXITED,
         ATTEMPT_FAILED, /* it never ran; everything has been undone */
 } AttemptState;
@@ -27,8 +27,8 @@ struct Attempt {
         unsigned number;
         pid_t pid;
         bool has_target;  /* it is in the PID namespace of another container */
-        bool shares_pids; /* it has no separate PID namespace: the first process does not represent
-                           * all */
+        bool shares_pids; /* it has no separate PID namespace: the end of the first process is not
+                           * the end of all */
         bool runtime_failed;
         bool oom_killed;
         bool deleting;
@@ -37,15 +37,15 @@ struct Attempt {
         int signal;
         uint64_t started_at;
         uint64_t finished_at;
-        int stop_signal;    /* 0: no stop was requested */
-        uint64_t signal_at; /* awake time when stop_signal is due; USEC_INFINITY: it was sent */
-        uint64_t kill_at;   /* awake time; USEC_INFINITY: no SIGKILL is due */
-        uint64_t
-                drained_by; /* awake time when the end is reported at the latest; if it is ending */
-        /* Freed once it is deleted: */
+        int stop_signal;     /* 0: no stop was requested */
+        uint64_t signal_at;  /* awake time when stop_signal is due; USEC_INFINITY: already sent */
+        uint64_t kill_at;    /* awake time; USEC_INFINITY: no SIGKILL is due */
+        uint64_t drained_by; /* while it is ending: awake time when the end is reported at the
+                              * latest */
+        /* Freed once it has been deleted: */
         char *bundle;
         char *events_file;
-        uint64_t oom_kills_before; /* of its pod, when it was started */
+        uint64_t oom_kills_before; /* of its pod, when it started */
         ContainerOutput *output;
 };
 
@@ -54,18 +54,19 @@ typedef struct AttemptList {
 } AttemptList;
 
 enum {
-        ATTEMPTS_MAX = 256,     /* that have left something: neither deleted nor failed */
-        ATTEMPTS_REMEMBERED = 2 /* per container name, of those that have left nothing */
+        ATTEMPTS_MAX = 256,     /* limit of attempts that have left something: neither deleted nor
+                                 * failed */
+        ATTEMPTS_REMEMBERED = 2 /* per container name, of attempts that have left nothing */
 };
 
 /* Appends an attempt in ATTEMPT_STARTING, and drops old records of the same container that have
- * left nothing. 0; -EEXIST when the ID is known (a record that only failed to start is replaced);
- * -ENOBUFS when there are too many; -EINVAL for an invalid ID; -ENOMEM. */
+ * left nothing. 0; -EEXIST if the ID is known (the record of a failed start is replaced); -ENOBUFS
+ * if there are too many; -EINVAL for an invalid ID; -ENOMEM. */
 int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret);
 
 Attempt *attempt_find(const AttemptList *list, const char *id);
 
-/* The attempt with the output of this number, or NULL. */
+/* The attempt whose output has this number, or NULL. */
 Attempt *attempt_find_output(const AttemptList *list, unsigned output_id);
 
 /* The running attempt with this first process, or NULL. */
@@ -74,13 +75,13 @@ Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);
 /* Replaces the checkpoint; at most SHIM_PROTOCOL_NOTE_MAX bytes are kept. */
 void attempt_set_checkpoint(Attempt *attempt, const char *note);
 
-/* Marks it deleted and frees the memory that only a container needs. */
+/* Marks it as deleted, and frees the memory that only a container needs. */
 void attempt_set_deleted(Attempt *attempt);
 
 /* The event that reports the attempt to an agent. Strings are borrowed. */
 ShimEvent attempt_event(const Attempt *attempt, ShimEventType type);
 
-/* The event of its last change of state, for a newly connected agent. */
+/* The event about its last change of state, for a newly connected agent. */
 ShimEvent attempt_last_event(const Attempt *attempt);
 
 void attempts_free(AttemptList *list);

@@ -3,10 +3,10 @@
 
 /* The lines of a container's log in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>".
  *
- * The file is rotated before it would exceed containerLogMaxSize; opening and renaming files is
- * another process's (rotated-log.h), which a LogOpener calls. Writing never fails for the caller:
- * bytes that the disk does not accept are dropped and counted, and the log reports the number once
- * it can be written again. */
+ * The file is rotated before it would exceed containerLogMaxSize; another process opens and renames
+ * files (rotated-log.h), and is called through a LogOpener. Writing never fails for the caller:
+ * bytes that cannot be written to the disk are dropped and counted, and the log reports their
+ * number once it can be written again. */
 
 #include "agent/shim/journal-log.h"
 #include "agent/shim/rotated-log.h"
@@ -16,12 +16,13 @@
 #include <stdint.h>
 
 enum {
-        LOG_LINE_MAX = 16 * 1024, /* of the text of one line; longer lines are split into parts */
+        LOG_LINE_MAX = 16 * 1024, /* limit for the text of one line; longer lines are split into
+                                   * parts */
 };
 
 typedef struct ContainerLog ContainerLog;
 
-/* The state of one of the two streams: the start of a line whose end has not been read. */
+/* The state of one of the two streams: the beginning of a line whose end has not been read yet. */
 typedef struct LogStreamBuffer {
         const char *name; /* "stdout" or "stderr" */
         Buffer carry;
@@ -42,14 +43,14 @@ typedef struct LogOpener {
 int container_log_new(int fd_consume, LogLimits limits, const LogOpener *opener,
                       ContainerLog **ret);
 
-/* Writes the lines of the stream that are complete with these bytes, and keeps the rest. */
+/* Writes the lines that these bytes complete, and keeps the rest. */
 void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
                          size_t length, uint64_t realtime_usec);
 
 /* The stream ends or pauses: writes the kept rest as a partial line. */
 void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t realtime_usec);
 
-/* From now on lines are written to the journal as well. */
+/* Lines are also written to the journal from now on. */
 void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 
 /* Sets new limits, from the next line on. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Messages between the shim and its copier (copier.h). Both are one program, so a message is a
- * structure; but the shim trusts nothing that the copier sends. */
+/* Messages between the shim and its copier (copier.h). Both run the same program, so a message is a
+ * struct; but the shim does not trust the copier's messages. */
 
 #include "common/macros.h"
 
@@ -11,19 +11,19 @@
 
 typedef enum CopierMessageType {
         /* To the copier. 'id' is of an output or a capture. */
-        COPIER_ADD,     /* an output, with all descriptors; data: the lines of
-                         * JournalLog, if has_journal */
+        COPIER_ADD,     /* an output, with all descriptors; data: the lines for JournalLog, if
+                         * has_journal */
         COPIER_LIMITS,  /* max_size, max_files */
         COPIER_DRAIN,   /* the container has ended: COPIER_DRAINED follows */
         COPIER_REMOVE,  /* the output */
-        COPIER_ATTACH,  /* attachment, its options; COPIER_FD_OUTPUT to COPIER_FD_RESUME */
+        COPIER_ATTACH,  /* attachment and its options; COPIER_FD_OUTPUT to COPIER_FD_RESUME */
         COPIER_DETACH,  /* attachment */
         COPIER_CAPTURE, /* keep the beginning of COPIER_FD_OUTPUT, at most max_size bytes */
         COPIER_FINISH,  /* the capture ends: COPIER_CAPTURED follows */
 
         /* From the copier. */
-        COPIER_DRAINED,  /* all that the container wrote is in its log */
-        COPIER_DROPPED,  /* attachment: its client did not read */
+        COPIER_DRAINED,  /* everything that the container wrote is in its log */
+        COPIER_DROPPED,  /* attachment: its client did not read its output */
         COPIER_CAPTURED, /* data: the captured output */
 
         /* On the second socket: the copier waits for each answer. */
@@ -32,11 +32,12 @@ typedef enum CopierMessageType {
         COPIER_JOURNAL, /* answer: result, COPIER_FD_OUTPUT: a socket of the journal */
         COPIER_ANSWER,
 
-        /* Between the process that has the command of a session and the one that copies for it. */
+        /* Between the process that starts the command of a session and the one that copies its
+         * streams. */
         SESSION_START,    /* from the copier: the command may start */
         SESSION_TERMINAL, /* COPIER_FD_TERMINAL */
-        SESSION_RUNS,     /* data in the pipes is the command's from now on */
-        SESSION_ENDED,    /* result: of waitpid(2); or data: why it has not started */
+        SESSION_RUNS,     /* data in the pipes comes from the command from now on */
+        SESSION_ENDED,    /* result: waitpid(2) status; or data: why it has not started */
 } CopierMessageType;
 
 enum {
@@ -71,17 +72,17 @@ typedef struct CopierMessage {
                 .type = (message_type), .id = (message_id), .fds = { -1, -1, -1, -1, -1, -1 } \
         }
 
-/* Sends without waiting. The descriptors stay the caller's. 0 or -errno. */
+/* Sends without blocking. The caller keeps the descriptors. 0 or -errno. */
 int copier_channel_send(int socket_fd, const CopierMessage *message, const void *data,
                         size_t length);
 
-/* The same without descriptors, and waits: for the copier, which may not call sendmsg(2). */
+/* The same without descriptors, but blocking: for the copier, which must not call sendmsg(2). */
 int copier_channel_write(int socket_fd, const CopierMessage *message, const void *data,
                          size_t length);
 
-/* Receives a message, and its data into 'data', a buffer of 'size' bytes. The descriptors are
- * O_CLOEXEC, and the caller's. Returns the length of the data; -EAGAIN if 'waits' is false and
- * there is no message; -EBADMSG, with no descriptor, for an invalid message; -ENOTCONN at the end;
+/* Receives a message, and its data into 'data', a buffer of 'size' bytes. The caller owns the
+ * descriptors, which are O_CLOEXEC. Returns the length of the data; -EAGAIN if 'waits' is false and
+ * there is no message; -EBADMSG, without descriptors, for an invalid message; -ENOTCONN at the end;
  * or another -errno. */
 ssize_t copier_channel_receive(int socket_fd, bool waits, CopierMessage *ret, void *data,
                                size_t size);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The copier's side of copier.h: reads the output of containers and of programs in them, and copies
- * it to logs, the journal and attached clients. It has no privilege and opens nothing: all that it
- * uses comes as a descriptor. */
+ * it to logs, the journal and attached clients. It has no privileges and opens nothing: it receives
+ * everything that it uses as descriptors. */
 
-/* Serves the shim until that closes the sockets, and exits. For a process that is confined. */
+/* Serves the shim until the shim closes the sockets, and exits. The process must be confined. */
 _Noreturn void copier_process_run(int socket_fd, int files_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rules of a container's device cgroup: those of its config.json, and those of devices that
- * come and go. The text of a device: see ShimRequest.devices. */
+/* The rules of a container's device cgroup: those of its config.json, and those for hot-plug
+ * devices. For the text form of a device, see ShimRequest.devices. */
 
 #include "common/error.h"
 
@@ -26,11 +26,11 @@ enum { /* as in the kernel's <linux/bpf.h> */
 };
 
 typedef struct DeviceRules {
-        DeviceRule *items; /* the last one that matches counts */
+        DeviceRule *items; /* the last matching rule applies */
         size_t n;
 } DeviceRules;
 
-/* A device that comes and goes. Paths are borrowed from its text. */
+/* A hot-plug device. Paths are borrowed from its text form. */
 typedef struct LiveDevice {
         char type;
         unsigned major, minor;
@@ -39,13 +39,13 @@ typedef struct LiveDevice {
         uid_t uid;
         gid_t gid;
         const char *host_path;
-        const char *path; /* in the container, below /dev */
+        const char *path; /* path in the container, below /dev */
 } LiveDevice;
 
-/* Cuts 'text' into pieces. 0 or -EBADMSG. */
+/* Splits 'text' in place. 0 or -EBADMSG. */
 int live_device_parse(char *text, LiveDevice *ret);
 
-/* The rules of config.json, with those that every runtime adds, and without those of the devices
+/* The rules of config.json, plus those that every runtime adds, minus those for the devices
  * 'first', with which the container started. 0 or -errno; the caller frees 'ret->items'. */
 int device_rules_load(const json_t *config, const LiveDevice *first, size_t n_first,
                       DeviceRules *ret);
@@ -53,8 +53,8 @@ int device_rules_load(const json_t *config, const LiveDevice *first, size_t n_fi
 /* 0 or -errno. */
 int device_rules_add(DeviceRules *rules, const LiveDevice *device);
 
-/* Everything is allowed, like in a privileged container. */
+/* Whether everything is allowed, like in a privileged container. */
 bool device_rules_allow_all(const DeviceRules *rules);
 
-/* Whether they allow the device without a rule for it. */
+/* Whether they allow the device without a specific rule. */
 bool device_rules_allow(const DeviceRules *rules, const LiveDevice *device);

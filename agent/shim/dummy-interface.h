@@ -2,17 +2,17 @@
 #pragma once
 
 /* A dummy interface for CNI DEL. A network plugin may inspect the pod's interface when it deletes:
- * bridge and ptp learn from it which addresses they have masqueraded. The interface may be missing,
- * because the shim died with its namespace or an earlier deletion was interrupted. Then the plugin
- * would leave its rules behind. So it runs with a dummy interface: a network namespace with an
- * interface of that name and one address, which exists as long as the plugin runs. */
+ * bridge and ptp read from it which addresses they have masqueraded. If the interface is missing,
+ * because the shim died with its namespace or an earlier deletion was interrupted, the plugin would
+ * leave its rules behind. So it runs with a dummy interface: a network namespace with an interface
+ * of that name and one address, which exists as long as the plugin runs. */
 
 #include "common/error.h"
 
 /* For a process that is about to become the plugin; it stays in its namespace. 0 if the namespace
  * in CNI_NETNS of 'environment' ("": none) has the interface; 1 if it is missing: CNI_NETNS then
- * names a namespace with the dummy, which the process holds by a descriptor that it passes on;
- * -errno with a message. If a node cannot create such an interface, a warning is logged and 0 is
- * returned. */
+ * names a namespace with the dummy interface, which is kept open by a descriptor that the plugin
+ * inherits; -errno with a message. If such an interface cannot be created, a warning is logged and
+ * 0 is returned. */
 int dummy_interface_create(const char *interface, const char *address, char **environment,
                            Error *reterr);

@@ -28,6 +28,6 @@ int epoll_source_add(int epoll_fd, EpollSource *source, uint32_t events);
 int epoll_source_change(int epoll_fd, EpollSource *source, uint32_t events);
 void epoll_source_remove(int epoll_fd, EpollSource *source);
 
-/* Waits until 'deadline' (awake time; USEC_INFINITY: no deadline) for one event and handles it. 0
+/* Waits for one event until 'deadline' (awake time; USEC_INFINITY: no deadline), and handles it. 0
  * or -errno. */
 int epoll_loop_run_once(int epoll_fd, uint64_t deadline);

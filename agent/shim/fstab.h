@@ -4,14 +4,14 @@
 /* The list of mounts that a pod or a container needs, in the format of getmntent(3). Pure: reads
  * text, mounts nothing (see mounts.h).
  *
- * Besides the options of mount(8), a line of kind "bind" or "rbind" may have
+ * In addition to the options of mount(8), a line of kind "bind" or "rbind" may have
  *   x-mainstay.hostpath=<Type>   the source is a hostPath volume of this Kubernetes type
  *   x-mainstay.volume=<name>     names the volume in error messages
  *   x-mainstay.mode=<octal>      the mode that the root of a new mount gets
  *   x-mainstay.idmap=<file>      owners are mapped as in this user namespace
  *   x-mainstay.beneath=<root>    the source must be beneath that directory after all links
  *
- * Values may be quoted, because of commas in them, as mount(8) does with "context=".
+ * Values may be quoted, because they may contain commas, like "context=" of mount(8).
  *
  * A line of kind "none", to the target "none", mounts nothing:
  *   x-mainstay.label=<label>     the source and everything in it get this SELinux label
@@ -39,8 +39,8 @@ typedef struct MountSpec {
         bool recursive;
         unsigned long flags;       /* MS_RDONLY, MS_NOSUID, … */
         unsigned long propagation; /* MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, or 0 */
-        bool propagate_all;        /* to the mounts below as well */
-        char *hostpath_type;       /* NULL: not a hostPath; "" is a type */
+        bool propagate_all;        /* also for the mounts below */
+        char *hostpath_type;       /* NULL: not a hostPath; "" is a valid type */
         char *volume;
         char *mode;
         char *idmap;
@@ -61,11 +61,11 @@ enum {
         FSTAB_SIZE_MAX = 4 * 1024 * 1024,
 };
 
-/* 'text' is changed. 0; -EINVAL with the number of the line; -ENOMEM. */
+/* Modifies 'text'. 0; -EINVAL with the line number; -ENOMEM. */
 int fstab_parse(char *text, size_t length, Fstab *ret, Error *reterr);
 
-/* Takes the next of the options that commas separate: like strsep(), except that commas between
- * quotes belong to the option. NULL at the end. */
+/* Takes the next comma-separated option: like strsep(), except that commas between quotes belong to
+ * the option. NULL at the end. */
 char *fstab_next_option(char **rest);
 
 /* 0, -ENOENT, another -errno. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container's lines in the system's journal, in addition to its log file, with fields to find
- * them by: "journalctl CONTAINER_NAME=web".
+/* A container's lines in the system's journal, in addition to its log file, with searchable fields:
+ * "journalctl CONTAINER_NAME=web".
  *
  * A journal that does not read delays a container's output for at most a tenth of the time. Lines
- * that it has not taken by then are dropped and counted, and the number is written to the journal.
+ * that it has not accepted by then are dropped and counted, and the number is written to the
+ * journal.
  */
 
 #include "agent/sandbox/protocol.h"
@@ -15,11 +16,11 @@
 
 typedef struct JournalLog JournalLog;
 
-/* The lines "NAME=value" that are part of every entry, in memory that the caller frees; invalid
- * ones are left out. NULL: out of memory. */
+/* The lines "NAME=value" that are part of every entry; the caller frees them; invalid ones are
+ * omitted. NULL: out of memory. */
 char *journal_fields_format(const StringList *fields);
 
-/* 'fields' are such lines, and copied; the socket is used later. 0 or -ENOMEM. */
+/* 'fields' are these lines, and are copied; the socket is opened later. 0 or -ENOMEM. */
 int journal_log_new(const JournalSocket *socket, const char *fields, JournalLog **ret);
 
 typedef struct JournalLine {

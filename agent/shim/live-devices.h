@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Devices that come and go while a container runs: the device cgroup and the nodes in its /dev. The
- * request has all that the container shall have now; those that it has are in the file "devices" of
- * its bundle, or at first in config.json. Changes are made one after the other, in a task. */
+/* Hot-plug devices of a running container: the device cgroup and the nodes in its /dev. A request
+ * contains all devices that the container shall have now; the devices that it has are in the file
+ * "devices" of its bundle, or initially in config.json. Changes are made one after the other, in a
+ * task. */
 
 #include "agent/shim/sandbox-state.h"
 
-/* The request is ignored if the container does not run. A failure is logged and reported. */
+/* The request is ignored if the container is not running. A failure is logged and reported. */
 void live_devices_set(Shim *shim, const ShimRequest *request);
 
-/* Forgets those that wait. */
+/* Drops waiting requests. */
 void live_devices_done(Shim *shim);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The mounts of our mount namespace, from /proc/self/mountinfo. */
+/* The mounts of this process's mount namespace, from /proc/self/mountinfo. */
 
 #include "common/macros.h"
 

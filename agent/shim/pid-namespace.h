@@ -2,24 +2,26 @@
 #pragma once
 
 /* The PID namespace that all containers of a pod share (shareProcessNamespace). Its first process
- * is ours and only reaps orphans. The containers see it: it has nothing of the node, neither
- * privileges nor files nor variables, and its program (agent/pause/) is not a file of the node. */
+ * belongs to the shim and only reaps orphans. Because it is visible to the containers, it has
+ * nothing of the node, neither privileges nor files nor variables, and its program (agent/pause/)
+ * is not a file of the node. */
 
 #include "common/error.h"
 
 #include <sys/types.h>
 
-/* Creates the namespace if <pod_dir>/pid-namespace exists; pid_namespace_bind() mounts it there.
+/* Creates the namespace if <pod_dir>/pid-namespace exists, where pid_namespace_bind() mounts it.
  * The first process dies with the caller. The namespace belongs to the user namespace 'users_fd',
- * or to ours if that is < 0. 1 and its pid, once it is confined; 0 if it is not requested; -errno.
+ * or to the caller's if that is < 0. 1 and its pid, once it is confined; 0 if it is not requested;
+ * -errno.
  */
 int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 
-/* Binds the namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
+/* Binds the PID namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
 int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr);
 
-/* Binds the namespace of a descriptor to <bundle>/pid-namespace in the same way: that of the target
- * of an ephemeral container. */
+/* Binds the namespace of a descriptor to <bundle>/pid-namespace, likewise: that of the target of an
+ * ephemeral container. */
 int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr);
 
 /* Kills the first process, and with it everything in the namespace. 0 means no process. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The list of programs that container-exec.c runs, as a member of the sandbox state. */
+/* The list of programs that container-exec.c runs, a member of the sandbox state. */
 
 typedef struct Program Program;
 

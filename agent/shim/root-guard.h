@@ -6,15 +6,16 @@
 
 #include "common/error.h"
 
-/* For a hook (createRuntime) of the OCI runtime, whose state is in 'state_fd'. Enters the mount
+/* For a createRuntime hook of the OCI runtime, whose state is in 'state_fd'. Enters the mount
  * namespace of the container, in which everything is looked up by descriptor below its root:
  *
  * - mounts over mainstay.maskedPaths, which the runtime does not interpret: runc would mount the
- * container's /dev/null there, which may be a link in a volume, or be missing;
+ * container's /dev/null there, which may be a link in a volume, or missing;
  * - makes linux.readonlyPaths read-only, before the runtime mounts a terminal;
- * - makes the working directory, and refuses one that a link leads into /proc, whose links lead out
- *   of the container;
- * - refuses a terminal if a volume covers the runtime's /dev: runc opens and mounts it by name.
+ * - creates the working directory, and refuses one that a link leads into /proc, whose links lead
+ *   out of the container;
+ * - refuses a terminal if a volume covers the runtime's /dev, because runc opens and mounts it by
+ *   name.
  *
  * 0 or -errno: the container must not start. */
 int root_guard(int state_fd, Error *reterr);

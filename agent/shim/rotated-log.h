@@ -2,7 +2,7 @@
 #pragma once
 
 /* The file of a container's log, and its rotation: the operations that need access to the
- * directory. The lines are written elsewhere (container-log.h), in a process that gets no more than
+ * directory. Lines are written elsewhere (container-log.h), in a process that only receives
  * descriptors.
  *
  * The file is renamed to "<file>.<YYYYMMDD-HHMMSS>"; the oldest files beyond containerLogMaxFiles
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 typedef struct LogLimits {
-        uint64_t max_size;  /* bytes; 0: no limit */
+        uint64_t max_size;  /* in bytes; 0: no limit */
         unsigned max_files; /* including the current one; 0 and 1 both mean only that one */
 } LogLimits;
 
@@ -21,8 +21,8 @@ typedef struct RotatedLog RotatedLog;
 
 /* A file that was opened for appending. */
 typedef struct OpenedLog {
-        int fd;          /* O_CLOEXEC, for the caller to close; or -EBADF */
-        bool is_rotated; /* the earlier file has its new name, also if the next one has no 'fd' */
+        int fd;          /* O_CLOEXEC, the caller closes it; or -EBADF */
+        bool is_rotated; /* the earlier file was renamed, even if opening the next one failed */
 } OpenedLog;
 
 /* Finds the directory of 'path', which must exist. 0 or -errno. */
@@ -31,12 +31,12 @@ int rotated_log_new(const char *path, RotatedLog **ret, Error *reterr);
 /* Creates the file if necessary. 0 or -errno. */
 int rotated_log_open(RotatedLog *file, OpenedLog *ret);
 
-/* Gives the file a name that sorts after all earlier ones, and opens the next one. 0 or -errno. */
+/* Renames the file so that it sorts after all earlier ones, and opens the next one. 0 or -errno. */
 int rotated_log_rotate(RotatedLog *file, unsigned max_files, uint64_t realtime_usec,
                        OpenedLog *ret);
 
-/* A disk that takes no file is not an error of the container: the file is created when that is
- * possible. */
+/* Whether the error is not one of the container, such as a full disk: the file is created later,
+ * when that is possible. */
 bool rotated_log_may_open_later(int r);
 
 /* Removes the file of a container that has written nothing. */

@@ -16,36 +16,36 @@ typedef struct Runtime {
         bool has_systemd_cgroup; /* systemd creates the cgroups of new containers */
 } Runtime;
 
-/* The exit status of runtime_exec_run() when the program does not exist; no other failure has
- * it. */
+/* The exit status of runtime_exec_run() if the program does not exist; no other failure has it. */
 enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
-/* Becomes the runtime. Unlike execvp(3) it never has a shell read a program that is damaged or for
- * another machine. Returns only on failure: -errno. */
+/* Becomes the runtime. Unlike execvp(3), it never makes a shell interpret a program that is damaged
+ * or for another machine. Returns only on failure: -errno. */
 int runtime_execute(char **argv);
 
-/* Makes standard input a pipe that is at its end. /dev/null is the node's, and root in a container
- * could change its mode through a descriptor. 0 or -errno. */
+/* Makes standard input a pipe at end of file. /dev/null belongs to the node, and root in a
+ * container could change its mode through a descriptor. 0 or -errno. */
 int runtime_set_closed_input(void);
 
-/* Descriptors 0, 1 and 2 of the runtime; without a terminal they are also the container's. */
+/* Descriptors 0, 1 and 2 of the runtime; without a terminal they also become the container's. */
 typedef struct RuntimeStreams {
-        int input_fd; /* < 0: at its end, and never a device of the node */
+        int input_fd; /* < 0: at end of file; never a device of the node */
         int output_fd;
         int error_fd;
-        const char *terminal; /* socket at which a terminal is handed over; NULL: no terminal */
+        const char *terminal; /* socket through which a terminal is handed over; NULL: no
+                               * terminal */
 } RuntimeStreams;
 
-/* Becomes "run --detach", which leaves the container's process to the shim and its PID in
- * <bundle>/pid. Returns only on failure. */
+/* Becomes "run --detach", after which the container's process is a child of the shim, and its PID
+ * is in <bundle>/pid. Returns only on failure. */
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr);
 
-/* Becomes "exec --detach", which leaves the program's process to the shim and its PID in
- * 'pid_file'. User and environment are those of the container's bundle. Errors of the runtime are
- * in 'log'. Returns only on failure. */
+/* Becomes "exec --detach", after which the program's process is a child of the shim, and its PID is
+ * in 'pid_file'. User and environment are those of the container's bundle. Errors of the runtime
+ * are in 'log'. Returns only on failure. */
 typedef struct RuntimeExec {
         const char *id;
         const char *pid_file;
@@ -57,21 +57,20 @@ int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *rete
 /* The PID in a pid file of the runtime. 0 or -errno. */
 int runtime_read_pid(const char *file, pid_t *ret);
 
-/* Also the one that a killed runc has left: it writes ".<name>", which it renames. */
+/* Also removes the one that a killed runc has left: it writes ".<name>", which it renames. */
 void runtime_remove_pid_file(const char *file);
 
-/* "delete --force", if the container is known to the runtime. 0, or -errno and why. */
+/* "delete --force", if the runtime knows the container. 0, or -errno and the reason. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 
-/* The last error in <bundle>/runtime.log, or in a similar log, in memory that the caller frees, or
- * NULL. */
+/* The last error in <bundle>/runtime.log, or in a similar log; the caller frees it, or NULL. */
 char *runtime_log_last_error(const char *bundle);
 char *runtime_log_last_error_at(const char *path);
 
-/* Describes the end of a call of the runtime that failed without a message. The caller frees the
+/* Describes how a call of the runtime ended that failed without a message. The caller frees the
  * text; NULL: out of memory. */
 char *runtime_describe_end(const char *program, const char *verb, int status);
 
-/* Writes into <bundle>/runtime.log that the program cannot be run, in the format of the runtime's
+/* Records in <bundle>/runtime.log that the program cannot be run, in the format of the runtime's
  * errors. */
 void runtime_log_missing(const Runtime *runtime, const char *bundle, int error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Turns this process into a pod sandbox: drops everything that it inherited from the agent, enters
- * its own namespaces and cgroup. */
+/* Turns this process into a pod sandbox: drops everything that it inherited from the agent, and
+ * enters its own namespaces and cgroup. */
 
 #include "common/error.h"
 
@@ -18,14 +18,14 @@ typedef struct ShimOptions {
         bool host_network;
         bool host_ipc;
         bool has_systemd_cgroup;       /* systemd creates the containers' cgroups */
-        uint64_t runtime_timeout_usec; /* of one runtime call */
+        uint64_t runtime_timeout_usec; /* limit of one runtime call */
 } ShimOptions;
 
 /* The namespaces of the node, if the pod has its own; else -EBADF. */
 typedef struct HostNamespaces {
         int network_fd;
         int uts_fd;
-        int users_fd; /* the pod's own, not the node's */
+        int users_fd; /* the pod's own one, not the node's */
 } HostNamespaces;
 
 #define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF, -EBADF })
@@ -35,7 +35,7 @@ typedef struct HostNamespaces {
 int sandbox_process_take_socket(void);
 
 /* Sets session, signals, priorities, cgroup and namespaces (hostNetwork, hostIPC, hostUsers), and
- * brings up the loopback interface of its own network namespace. 'ret_host' are descriptors of
- * those namespaces of the node that were left. 0 or -errno: without its namespaces it is not a
- * sandbox; other failures are only logged. */
+ * brings up the loopback interface of its own network namespace. 'ret_host' receives descriptors of
+ * the node's namespaces that were left. 0; or -errno if a namespace fails, without which it is not
+ * a sandbox; other failures are only logged. */
 int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr);

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The state of a pod sandbox, which the loop (shim.c) and the operations on it share: containers
- * (container.c), programs (container-exec.c) and sessions (shim-session.c). Nothing is done here.
+ * (container.c), programs (container-exec.c) and sessions (shim-session.c). This header only
+ * declares it.
  */
 
 #include "agent/shim/agent-connection.h"
@@ -13,7 +14,7 @@
 #include "agent/shim/sandbox-process.h"
 #include "agent/shim/task.h"
 
-/* A process that ended before it was known whether it is a container's. */
+/* A process that ended before it was known whether it belonged to a container. */
 typedef struct UnclaimedExit {
         pid_t pid;
         int status;
@@ -33,11 +34,11 @@ struct Shim {
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;
-        struct DeviceUpdate *device_updates; /* changes of devices, in order */
+        struct DeviceUpdate *device_updates; /* device updates in order */
         unsigned n_sessions;
         LogLimits log_limits;
         pid_t pause_pid;                /* first process of the shared PID namespace; 0: none */
-        UnclaimedExit *unclaimed_exits; /* only while a runtime call is under way */
+        UnclaimedExit *unclaimed_exits; /* only while a runtime call is in progress */
         size_t n_unclaimed_exits;
         bool setting_up;
         bool ready; /* the pod's mounts have been made */
@@ -48,13 +49,13 @@ struct Shim {
 /* The runtime's settings for this pod. */
 Runtime shim_runtime(const Shim *shim);
 
-/* Checks that a process that the runtime left us is our child: 1 if it runs or waits to be reaped;
- * 0 if it has been reaped, with this status; -ECHILD if it is not ours. */
+/* Checks that a process that the runtime has left is a child of the shim: 1 if it is running or
+ * waits to be reaped; 0 if it has been reaped, with this status; -ECHILD if it is not a child. */
 int shim_claim_process(Shim *shim, pid_t pid, int *ret_status);
 
-/* Remembers that an unknown process has ended, for shim_claim_process(). The oldest records are
+/* Records that an unknown process has ended, for shim_claim_process(). The oldest records are
  * dropped first. */
 void shim_add_unclaimed_exit(Shim *shim, pid_t pid, int status);
 
-/* Drops them all, once no runtime call is under way. */
+/* Drops all of them, once no runtime call is in progress. */
 void shim_drop_unclaimed_exits(Shim *shim);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Starts the command of a session: "exec --detach" of the runtime, as our child. */
+/* Starts the command of a session: "exec --detach" of the runtime, so that it becomes a child. */
 
 #include "agent/shim/attachment-streams.h"
 #include "agent/shim/runtime.h"
@@ -15,14 +15,15 @@ typedef struct SessionSpec {
         char *container; /* its ID */
         char **argv;
         int socket_fd;
-        const char
-                *refusal; /* why the session is impossible, or NULL; if set, nothing else matters */
+        const char *refusal; /* why the session is impossible, or NULL; if set, the other members
+                              * are ignored */
         bool has_input;
         bool has_output;
         bool has_error;
-        bool has_terminal; /* standard error is part of it */
-        bool is_held;      /* the command waits for the client's message of CHANNEL_START */
-        bool attaches;     /* to the container itself: no command is run, and the streams are: */
+        bool has_terminal; /* standard error is merged into it */
+        bool is_held;      /* the command waits for the client's message CHANNEL_START */
+        bool attaches;     /* attached to the container itself: no command is run, and the streams
+                            * are: */
         AttachmentStreams streams;
 } SessionSpec;
 
@@ -32,5 +33,5 @@ typedef struct SessionSpec {
 int session_start_runtime(const SessionSpec *spec, const char *terminal, const int fds[3],
                           pid_t *ret_pid);
 
-/* The PID of the command, when the runtime has ended well. 0 or -errno. */
+/* The PID of the command, after the runtime has succeeded. 0 or -errno. */
 int session_read_pid(const SessionSpec *spec, pid_t *ret);

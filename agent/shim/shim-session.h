@@ -3,8 +3,8 @@
 
 /* A session in a container (CRI: Exec, Attach; kubectl exec): a command whose streams use a
  * WebSocket that the agent has accepted and handed over; or the container's own streams (kubectl
- * attach). It runs in a separate process (a task), so that it costs the shim's loop little and does
- * not end with the agent. */
+ * attach). It runs in a separate process (a task), so that it does not slow down the shim's loop
+ * and does not end with the agent. */
 
 #include "agent/sandbox/protocol.h"
 
@@ -15,6 +15,6 @@ enum {
 };
 
 /* Starts the session of the request on the socket, which it owns from now on. Errors are reported
- * on the socket. */
+ * through the socket. */
 /* The request is SHIM_REQUEST_SESSION or SHIM_REQUEST_ATTACH. */
 void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume);

@@ -14,8 +14,8 @@ typedef struct Task Task;
 
 typedef struct TaskResult {
         int status;          /* of waitpid(2) */
-        int code;            /* result of the task's function, if it did not become a program */
-        bool timed_out;      /* it was killed by us */
+        int code;            /* result of the task's function, unless it has executed a program */
+        bool timed_out;      /* it was killed because of its deadline */
         const char *message; /* the function's error message, "" without one */
 } TaskResult;
 
@@ -30,7 +30,7 @@ typedef struct TaskSpec {
         task_main_t main;
         task_done_t done;
         void *userdata;
-        uint64_t deadline; /* awake time; USEC_INFINITY: none. The process group is killed then */
+        uint64_t deadline; /* awake time when the process group is killed; USEC_INFINITY: none */
         bool outlives_shim;
 } TaskSpec;
 
@@ -38,22 +38,22 @@ typedef struct TaskList {
         Task *first;
 } TaskList;
 
-/* 0 or -errno (fork, pipe, memory); after an error 'done' is not called. */
+/* 0 or -errno (fork, pipe, memory); 'done' is not called after an error. */
 int task_start(TaskList *tasks, const TaskSpec *spec);
 
 /* True if 'pid' was a task: 'done' has been called. */
 bool task_reap(TaskList *tasks, pid_t pid, int status);
 
-/* Limits the deadline of all tasks to this. */
+/* Limits the deadlines of all tasks to this one. */
 void tasks_limit_deadline(TaskList *tasks, uint64_t deadline);
 
-/* The next deadline by the awake clock, USEC_INFINITY: none; and kills the tasks whose deadline has
- * passed, with their process groups. Their results follow as usual. */
+/* Kills the tasks whose deadline has passed, with their process groups; their results follow as
+ * usual. Returns the next deadline by the awake clock; USEC_INFINITY: none. */
 uint64_t tasks_next_deadline(const TaskList *tasks);
 void tasks_expire(TaskList *tasks, uint64_t now_awake);
 
-/* Everything went well. */
+/* Whether everything succeeded. */
 bool task_succeeded(const TaskResult *result);
 
-/* The reason of a failure, as long as the result exists. */
+/* The reason of a failure, valid as long as the result exists. */
 const char *task_explanation(const TaskResult *result);

@@ -16,9 +16,9 @@ typedef void (*terminal_master_t)(int master_fd, void *userdata);
 int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, void *userdata,
                  Terminal **ret, Error *reterr);
 
-/* Takes the master side if it has been sent. The loop does this by itself; call it only when the
+/* Takes the master side if it has been sent. The loop does this itself; only call it if the
  * descriptor must have been sent since the last turn of the loop. Never waits. */
 void terminal_receive_master(Terminal *terminal);
 
-/* Removes the socket as well. NULL is fine. */
+/* Also removes the socket. NULL is allowed. */
 Terminal *terminal_free(Terminal *terminal);
