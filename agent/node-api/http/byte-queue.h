@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bytes that wait to be written, in order. They are appended by protocols, which do not depend on a
- * socket, and consumed by the connection that writes them. */
+/* Bytes that wait to be written, in order. Protocols, which do not depend on a socket, append them;
+ * the connection consumes and writes them. */
 
 #include "common/macros.h"
 

@@ -6,6 +6,6 @@
 
 #include "common/error.h"
 
-/* 'address' is numeric; NULL, "0.0.0.0" and "::" are all addresses. 0; -EINVAL with a message if
- * the two differ; -errno. */
+/* 'address' is numeric; NULL, "0.0.0.0" and "::" mean all addresses. 0; -EINVAL with a message if
+ * they differ; -errno. */
 int check_listen_address(int fd, const char *address, unsigned port, Error *reterr);

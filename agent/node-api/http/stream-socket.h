@@ -17,8 +17,9 @@ enum {
 
 typedef struct StreamSocket StreamSocket;
 
-/* The functions that replace recv(), send() and shutdown(): TLS. Results as of these,
- * but with -errno. After -EAGAIN send() is called with the same bytes again, and maybe more. */
+/* The functions that replace recv(), send() and shutdown(): TLS. They return the same results, but
+ * -errno for errors. After -EAGAIN, send() is called again with the same bytes, possibly followed
+ * by more. */
 typedef struct StreamTransport {
         ssize_t (*receive)(void *userdata, void *buffer, size_t size);
         ssize_t (*send)(void *userdata, const void *data, size_t length);
@@ -30,17 +31,17 @@ typedef struct ClientStream {
         int fd; /* borrowed, non-blocking */
         const StreamTransport *transport;
         void *transport_userdata;
-        const char *early; /* data that was already read from it */
+        const char *early; /* data that has already been read from it */
         size_t early_length;
-        uint64_t idle_usec; /* without a byte, then it ends; 0: never */
+        uint64_t idle_usec; /* idle time after which it ends; 0: never */
 } ClientStream;
 
-/* They may call all functions below but stream_socket_free(). */
+/* They may call all functions below except stream_socket_free(). */
 typedef struct StreamSocketHandlers {
         void (*on_data)(const char *data, size_t length, void *userdata);
-        void (*on_end)(void *userdata);     /* the peer writes no more */
-        void (*on_written)(void *userdata); /* the loop has written some of the queue, so that
-                                               there may be space */
+        void (*on_end)(void *userdata);     /* the peer writes nothing more */
+        void (*on_written)(void *userdata); /* the loop has written a part of the queue, so there
+                                               may be room */
         void (*on_error)(int error, void *userdata); /* nothing more can be read or written;
                                                       * unwritten data is still in the queue */
 } StreamSocketHandlers;
@@ -50,7 +51,7 @@ int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handl
                       StreamSocket **ret);
 
 /* For a client: stream_socket_update() writes what the client accepts, and the loop only the rest.
- * on_written() is also called after a queue that was full. 'early' is left to the caller. */
+ * on_written() is also called after the queue was full. The caller handles 'early'. */
 int stream_socket_new_client(sd_event *event, const ClientStream *client,
                              const StreamSocketHandlers *handlers, void *userdata,
                              StreamSocket **ret);
@@ -67,14 +68,15 @@ static inline bool stream_queue_is_full(const ByteQueue *queue) {
 
 void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
 
-/* Once no byte was read or written for so long, on_error() gets -ETIMEDOUT; 0: never. 0 or -errno.
+/* After this time without any byte read or written, on_error() gets -ETIMEDOUT; 0: never. 0 or
+ * -errno.
  */
 int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
 
-/* Data that the peer sent before it closed the connection is read first, if a write notices the
- * close: the queue is dropped, and on_error() is called after the peer's last byte. For a socket
+/* If a write detects that the peer has closed the connection, data that it sent before is still
+ * read: the queue is dropped, and on_error() is called after the peer's last byte. For a socket
  * whose reading is not paused permanently. */
 void stream_socket_read_to_the_end(StreamSocket *socket);
 
-/* Nothing more is written once the queue is empty. */
+/* Shuts the socket down for writing once the queue is empty. */
 void stream_socket_shut_when_written(StreamSocket *socket);

@@ -17,9 +17,9 @@ typedef struct FieldTerms {
         size_t n;
 } FieldTerms;
 
-/* 'fields' are the paths that this kind of object can be selected by, in addition to metadata.name
- * and metadata.namespace; they end with NULL. NULL and "" match everything. 0; -EINVAL with a
- * message, -ENOMEM. */
+/* 'fields' are the field paths by which this kind of object can be selected, in addition to
+ * metadata.name and metadata.namespace, terminated by NULL. NULL and "" match everything. 0;
+ * -EINVAL with a message, -ENOMEM. */
 int field_terms_parse(const char *text, const char *const *fields, FieldTerms *ret, Error *reterr);
 void field_terms_done(FieldTerms *terms);
 

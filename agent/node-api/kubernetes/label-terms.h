@@ -20,8 +20,8 @@ typedef enum LabelOperator {
 typedef struct LabelTerm {
         char *key;
         LabelOperator operator;
-        char **values;  /* of LABEL_IN and LABEL_NOT_IN */
-        int64_t number; /* of LABEL_GREATER and LABEL_LESS */
+        char **values;  /* for LABEL_IN and LABEL_NOT_IN */
+        int64_t number; /* for LABEL_GREATER and LABEL_LESS */
 } LabelTerm;
 
 typedef struct LabelTerms {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* metrics.k8s.io, as of metrics-server (kubectl top), from the kubelet's summary. Pure. */
+/* metrics.k8s.io like from metrics-server (kubectl top), computed from the kubelet's summary.
+ * Pure. */
 
 #include <jansson.h>
 
@@ -15,5 +16,5 @@ json_t *node_metrics_of_summary(const json_t *summary);
 /* The labels of objects by "<namespace>/<name>": a new object. */
 json_t *list_labels(const json_t *objects);
 
-/* Sets the labels of each of the metrics. */
+/* Sets the labels of each metrics object. */
 void set_labels(const json_t *metrics, const json_t *labels);

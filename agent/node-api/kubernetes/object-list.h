@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parameters of a list of objects, and the reply created from the agent's. Pure. */
+/* The parameters of a list of objects, and the reply created from the agent's data. Pure. */
 
 #include "agent/model/system-class.h"
 #include "agent/node-api/kubernetes/field-terms.h"
@@ -11,7 +11,7 @@
 typedef struct ListQuery {
         const char *namespace; /* NULL: all; borrowed, like the following */
         const char *name;      /* NULL: all */
-        const char *after;     /* "<namespace>/<name>" at which the last part ended, or NULL */
+        const char *after;     /* "<namespace>/<name>" where the previous chunk ended, or NULL */
         size_t limit;          /* 0: none */
         LabelTerms labels;
         FieldTerms fields;
@@ -19,9 +19,9 @@ typedef struct ListQuery {
 
 void list_query_done(ListQuery *query);
 
-/* The form of a reply, by the Accept header. */
+/* The form of a reply, from the Accept header. */
 typedef struct ObjectForm {
-        const char *table_version; /* "v1" or "v1beta1"; NULL: no table */
+        const char *table_version; /* "v1" or "v1beta1"; NULL: not a table */
         TableObject included;
 } ObjectForm;
 
@@ -36,30 +36,31 @@ ObjectForm object_form_negotiate(const char *accept, const char *include_object)
  * apiVersion. 0; -EBADMSG, -ENOMEM. */
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret);
 
-/* A namespace, which is without kind and apiVersion yet. NULL: out of memory. */
+/* A namespace, still without kind and apiVersion. NULL: out of memory. */
 json_t *make_namespace_object(const char *name);
 
-/* Those that always exist; the list ends with NULL. */
+/* Those that always exist, terminated by NULL. */
 extern const char *const permanent_namespaces[];
 
-/* One of the PriorityClasses that no manifest defines, in the same way. */
+/* A PriorityClass that no manifest defines, likewise. */
 json_t *make_system_class_object(const SystemClass *class);
 
-/* An object without a time of creation is as old as the node: an RFC 3339 time, or NULL. */
+/* Sets the creation time of an object that has none to that of the node: an RFC 3339 time, or
+ * NULL. */
 void set_creation_time(json_t *object, const char *node_created);
 void set_creation_times(json_t *objects, const char *node_created);
 
-/* Adds to an object of the agent the fields of an API server's: kind, apiVersion, a UID and a
- * default; the hidden values of a Secret become base64. */
+/* Adds the fields that an API server would have to an object of the agent: kind, apiVersion, a UID
+ * and a default; the hidden values of a Secret become base64. */
 void complete_served_object(const ServedResource *resource, json_t *object);
 
 bool list_query_matches(const ListQuery *query, const json_t *object);
 
-/* The same, if only the metadata is known. */
+/* The same if only the metadata is known. */
 bool list_query_may_match(const ListQuery *query, const json_t *object);
 
-/* A list, or a table, of the objects that match; 'list_version' is its resourceVersion. NULL: out
- * of memory. */
+/* A list, or a table, of the matching objects; 'list_version' is its resourceVersion. NULL: out of
+ * memory. */
 json_t *object_list_format(const ServedResource *resource, const json_t *objects,
                            const ListQuery *query, const ObjectForm *form, uint64_t list_version,
                            uint64_t now_usec);

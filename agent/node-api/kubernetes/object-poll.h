@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects of a resource that the agent cannot watch, because it measures them on request:
- * listed immediately, and again every fifteen seconds, which is the resolution of
- * metrics-server. */
+/* The objects of a resource that the agent cannot watch, because it measures them on request: they
+ * are listed immediately, and again every fifteen seconds, like metrics-server does. */
 
 #include "agent/node-api/kubernetes/served-resources.h"
 
@@ -11,16 +10,16 @@
 
 typedef struct ObjectPoll ObjectPoll;
 
-/* A list, as of served_objects_parse() and with labels; borrowed. NULL: the agent has failed, and
- * there is no further call. It may free the poll. */
+/* Called with a list, from served_objects_parse() and with labels; borrowed. NULL: the agent has
+ * failed, and no further call follows. It may free the poll. */
 typedef void (*object_poll_t)(const json_t *objects, void *userdata);
 
 typedef struct ObjectPollSpec {
         sd_event *event;
-        const char *agent_socket; /* borrowed, as 'resource' */
-        const char *credential;   /* of the client, in the same way */
+        const char *agent_socket; /* borrowed, like 'resource' */
+        const char *credential;   /* of the client, likewise */
         const ServedResource *resource;
-        size_t body_max; /* bytes of a reply of the agent */
+        size_t body_max; /* limit of a reply from the agent, in bytes */
         object_poll_t on_objects;
         void *userdata;
 } ObjectPollSpec;

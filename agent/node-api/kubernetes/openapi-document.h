@@ -7,13 +7,13 @@
 
 #include <jansson.h>
 
-/* /openapi/v3: the documents that there are, one for each group and version. */
+/* /openapi/v3: the available documents, one per group and version. */
 json_t *openapi_index(void);
 
-/* The path of such a document. 0; -EINVAL: the path is another one; -ENOMEM. The caller ends *ret.
+/* Parses the path of such a document. 0; -EINVAL: another path; -ENOMEM. The caller ends *ret.
  */
 int openapi_path_parse(const char *path, ResourcePath *ret);
 
-/* The document of a group and version, of the schemas that the agent has (/schemas). NULL: there is
- * none, or no memory. */
+/* The document for a group and version, from the agent's schemas (/schemas). NULL: there is none,
+ * or out of memory. */
 json_t *openapi_document(const ResourcePath *path, json_t *schemas);

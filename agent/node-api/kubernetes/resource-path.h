@@ -6,7 +6,7 @@
 #include "common/macros.h"
 
 typedef struct ResourcePath {
-        char *text; /* memory to which the rest points */
+        char *text; /* owns the strings of the other members */
         const char *group;
         const char *version;
         const char *namespace;   /* NULL: all of them, or none */
@@ -15,6 +15,6 @@ typedef struct ResourcePath {
         const char *subresource; /* NULL: none */
 } ResourcePath;
 
-/* The path without its query, decoded. 0; -EINVAL: it is none, -ENOMEM. */
+/* The path without its query, decoded. 0; -EINVAL: not such a path; -ENOMEM. */
 int resource_path_parse(const char *path, ResourcePath *ret);
 void resource_path_done(ResourcePath *path);

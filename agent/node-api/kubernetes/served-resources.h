@@ -9,15 +9,16 @@
 typedef struct ServedResource {
         const char *group, *version; /* "" is the core group */
         const char *plural, *singular, *kind;
-        const char *const *short_names;  /* end with NULL */
+        const char *const *short_names;  /* terminated by NULL */
         const char *const *categories;   /* likewise */
-        const char *const *fields;       /* that it can be selected by, as above, or NULL */
+        const char *const *fields;       /* fields by which it can be selected, as above, or NULL */
         const char *const *subresources; /* as above, or NULL */
         bool is_namespaced;
-        const char *agent_path; /* of a list, or of the one object; NULL: there are none */
-        bool has_agent_watch;   /* the same path with ?watch=1 */
+        const char *agent_path; /* of a list, or of the only object; NULL: there are none */
+        bool has_agent_watch;   /* the agent supports ?watch=1 on that path */
         const TableKind *table;
-        const char *labels_path; /* the agent's path of the labels; NULL: in the objects */
+        const char *labels_path; /* the agent's path for the labels; NULL: labels are in the
+                                  * objects */
 } ServedResource;
 
 enum {
@@ -30,7 +31,7 @@ extern const size_t n_served_resources; /* at most SERVED_RESOURCES_MAX */
 /* NULL: it is not served. */
 const ServedResource *find_served_resource(const ResourcePath *path);
 
-/* The verbs of the resource, or of one of its subresources; they end with NULL. */
+/* The verbs of the resource, or of one of its subresources, terminated by NULL. */
 const char *const *served_verbs(const ServedResource *resource, const char *subresource);
 
 /* "v1", "apps/v1". Returns the buffer. */

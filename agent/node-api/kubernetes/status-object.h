@@ -3,7 +3,7 @@
 
 /* v1.Status: the Kubernetes API's description of a failure. Pure. */
 
-/* The reason that goes with a status of HTTP, such as "NotFound". */
+/* The reason that corresponds to an HTTP status, such as "NotFound". */
 const char *status_reason(unsigned code);
 
 /* Its JSON, which the caller frees; NULL: out of memory, or the message is not UTF-8. */

@@ -6,14 +6,15 @@
 
 #include "common/error.h"
 
-/* If started as root, becomes 'user'; drops all capabilities and gains none; no core dump holds
- * keys. 0 or -errno with a message. */
+/* If started as root, becomes 'user'; drops all capabilities and can gain none; disables core
+ * dumps, which would contain keys. 0 or -errno with a message. */
 int confine_api_process(const char *user, Error *reterr);
 
-/* From now on system calls outside of a list fail: none opens a file, starts a program or makes a
- * socket other than to the agent. 0 or -errno with a message. */
+/* From now on only listed system calls succeed: none opens a file, starts a program or creates a
+ * socket except to the agent. 0 or -errno with a message. */
 int confine_api_system_calls(Error *reterr);
 
-/* The same for the signer: the user need not exist, nobody is another one. Then a shorter list. */
+/* The same for the signer: if its user does not exist, it becomes nobody. Then with a shorter
+ * list. */
 int confine_signer_process(const char *user, Error *reterr);
 int confine_signer_calls(Error *reterr);

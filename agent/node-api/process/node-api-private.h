@@ -25,8 +25,8 @@
 
 enum {
         API_CONNECTIONS_MAX = 256,
-        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server has one for each session */
-        API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server uses one per session */
+        API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* for the agent's objects of one kind */
 };
 
 typedef struct ApiConnection ApiConnection;
@@ -40,29 +40,29 @@ struct NodeApi {
 
         ApiSettings settings;
         SignerClient signer;
-        sd_event_source *signer_source; /* it is gone */
+        sd_event_source *signer_source; /* fires when the signer is gone */
         TlsCredentials *credentials;    /* NULL: there are no settings yet */
-        char *material;                 /* that the credentials were made of */
+        char *material;                 /* the material from which the credentials were created */
         AgentRequest *settings_request, *signer_request;
         uint64_t settings_at; /* when they were last requested */
         sd_event_source *settings_retry_timer;
 
         int listen_fd; /* -EBADF: no more clients are accepted */
         bool is_by_systemd;
-        sd_event_source *listen_source; /* a client connects; off while there are too many */
+        sd_event_source *listen_source; /* a client connects; disabled while there are too many */
         sd_event_source *accept_retry_timer;
         uint64_t idle_usec;
         sd_event_source *idle_timer;
         ApiConnection *connections;
         unsigned n_connections;
-        unsigned n_forwarded; /* connections to ports of pods, of all clients */
+        unsigned n_forwarded; /* connections to ports of pods, for all clients */
 
         MhdLoop http;
 
-        ReviewCache *granted;      /* ApiUser: requests that the agent has granted and that need no
-                                    * further review before an action, about which it decides
+        ReviewCache *granted;      /* ApiUser: requests that the agent has granted, which need no
+                                    * further review before an action that the agent decides about
                                     * again */
-        ReviewCache *known_tokens; /* "": of users, so that they have separate turns */
+        ReviewCache *known_tokens; /* "": tokens of known users, who have separate turns */
         ReviewTurns reviews;       /* of ApiRequests */
 
         ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not requested yet */
@@ -78,7 +78,7 @@ void node_api_connection_ended(NodeApi *server);
 int api_http_start(NodeApi *server);
 void api_http_stop(NodeApi *server);
 
-/* Runs in the next turn of the loop. */
+/* Schedules a run of libmicrohttpd in the next turn of the loop. */
 void api_http_schedule_run(NodeApi *server);
 
 /* ---- api-connection.c: TLS and, after its handshake, HTTP ---- */
@@ -86,14 +86,16 @@ void api_http_schedule_run(NodeApi *server);
 struct ApiConnection {
         NodeApi *server;
         ApiConnection *previous, *next;
-        struct in6_addr address; /* of the client; of IPv6 its network */
-        TlsStream *tls;          /* NULL: it has ended */
-        int http_fd;             /* the number of libmicrohttpd's descriptor; -EBADF: it has none */
-        sd_event_source *deadline;        /* for the client to send a request */
+        struct in6_addr address;          /* address of the client; for IPv6, its network */
+        TlsStream *tls;                   /* NULL: it has ended */
+        int http_fd;                      /* number of libmicrohttpd's descriptor; -EBADF: none */
+        sd_event_source *deadline;        /* limits the time for sending a request */
         ApiUpgrade *upgrade;              /* NULL: it speaks HTTP */
         struct MHD_Connection *suspended; /* NULL: it is not */
-        bool is_gone;                     /* the client has disconnected while it was suspended */
-        sd_event_source *hangup; /* while it is suspended libmicrohttpd does not watch its socket */
+        bool is_gone;                     /* the client disconnected while the connection was
+                                           * suspended */
+        sd_event_source *hangup;          /* while it is suspended, libmicrohttpd does not watch its
+                                           * socket */
 };
 
 void api_connection_new(NodeApi *server, int fd_consume, const struct in6_addr *address);
@@ -104,13 +106,13 @@ ApiConnection *api_connection_find(const NodeApi *server, int http_fd);
 void api_connection_http_ended(ApiConnection *connection);
 void api_connection_set_deadline(ApiConnection *connection, uint64_t usec);
 
-/* The connection waits until it is resumed, or the client is gone. */
+/* Suspends the connection until it is resumed, or the client is gone. */
 void api_connection_suspend(ApiConnection *connection, struct MHD_Connection *http);
 void api_connection_resume(ApiConnection *connection);
 
-/* For the reader of a streamed body at its end, as the result for libmicrohttpd. The chunk that
- * terminates the body gets a separate TLS record: the API server's WebSockets drop bytes that they
- * receive together with the end (Go's io.Reader returns both at once). */
+/* For the reader of a streamed body at its end: the result for libmicrohttpd. The chunk that
+ * terminates the body gets a separate TLS record, because the API server's WebSockets drop bytes
+ * that they receive together with the end (Go's io.Reader returns both at once). */
 ssize_t api_connection_end_body(ApiConnection *connection);
 
 void api_connection_clear_deadline(ApiConnection *connection);
@@ -119,10 +121,10 @@ ApiConnection *api_connection_of(struct MHD_Connection *http);
 /* ---- api-request.c ---- */
 
 typedef enum ApiStepResult {
-        API_STEP_NEXT,  /* done, without a reply yet */
-        API_STEP_WAIT,  /* for the agent; the step runs again */
+        API_STEP_NEXT,  /* done, but without a reply so far */
+        API_STEP_WAIT,  /* waits for the agent; the step runs again */
         API_STEP_REPLY, /* a reply was queued */
-        API_STEP_ABORT, /* it cannot even be replied to */
+        API_STEP_ABORT, /* not even a reply is possible */
 } ApiStepResult;
 
 struct ApiRequest {
@@ -133,25 +135,25 @@ struct ApiRequest {
         bool is_upgrade;
         bool is_http_1_0;
         unsigned step;
-        char *body;    /* of the Kubernetes API; NULL: there is none, or it is ignored */
-        size_t n_body; /* bytes of it */
+        char *body;    /* for the Kubernetes API; NULL: none, or ignored */
+        size_t n_body; /* size of the body */
         bool is_body_too_large;
-        bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
-        char *container;    /* of a session or log, if the API has chosen it; NULL: not yet */
+        bool is_kubernetes; /* for the Kubernetes API: errors are v1.Status */
+        char *container;    /* of a session or log, once the API has chosen it; NULL: not yet */
 
-        bool has_looked;      /* the object of the request was looked up */
+        bool has_looked;      /* the object of the request has been looked up */
         json_t *object;       /* that object; NULL: not yet, or there is none */
-        json_t *manifest_pod; /* without one: the pod whose manifest has the name; or NULL */
-        json_t *labels;       /* of the objects of metrics, by namespace and name; NULL: not yet */
-        bool is_acting;       /* a request to the agent changes something */
+        json_t *manifest_pod; /* if there is none: the pod whose manifest has the name; or NULL */
+        json_t *labels;       /* of metrics objects, by namespace and name; NULL: not yet */
+        bool is_acting;       /* a request that changes something has been sent to the agent */
         bool is_written;      /* the agent has changed it */
 
-        char *credential; /* the proof of the client, as headers for the agent */
-        char *token;      /* of it; NULL: none */
+        char *credential; /* the client's credential, as headers for the agent */
+        char *token;      /* token in it; NULL: none */
         ApiUser user;
         enum {
                 API_REVIEW_NONE,
-                API_REVIEW_WAITING, /* for its turn */
+                API_REVIEW_WAITING, /* waits for its turn */
                 API_REVIEW_TURN,    /* it may send requests, or has sent one */
         } review;
         ReviewKind review_kind;
@@ -161,11 +163,11 @@ struct ApiRequest {
         bool has_reply;
         int reply_error;
         unsigned reply_status;
-        char *reply_type, *reply_body; /* the body is terminated by a NUL, and may have some inside
+        char *reply_type, *reply_body; /* the body is NUL-terminated, and may contain NULs
                                         */
         size_t reply_length;
         int reply_fd;
-        ApiRun *run; /* of /run/; NULL: none */
+        ApiRun *run; /* for /run/; NULL: none */
 };
 
 enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, const char *url,
@@ -173,13 +175,14 @@ enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, 
                                    size_t *upload_size, void **context);
 void api_request_free(ApiRequest *request);
 
-/* Asks the agent; the step returns API_STEP_WAIT and finds the reply when it runs again. */
+/* Sends a request to the agent; the step returns API_STEP_WAIT, and finds the reply when it runs
+ * again. */
 ApiStepResult api_request_ask_agent(ApiRequest *request, const AgentRequestSpec *spec);
 
 /* Discards the reply, so that a step can send another request. */
 void api_request_clear_reply(ApiRequest *request);
 
-/* Queue a reply: a text with the status; the agent's own, with its status. */
+/* Queue a reply: a text with a status; or the agent's own reply, with its status. */
 ApiStepResult api_reply_text(ApiRequest *request, unsigned status, const char *text);
 ApiStepResult api_replyf(ApiRequest *request, unsigned status, const char *format, ...)
         printf_like(3, 4);
@@ -189,14 +192,14 @@ ApiStepResult api_reply_typed(ApiRequest *request, unsigned status, const char *
 ApiStepResult api_queue_reply(ApiRequest *request, unsigned status,
                               struct MHD_Response *response_consume);
 
-/* All values of a header, with commas in between; NULL: there is none, or no memory. */
+/* All values of a header, separated by commas; NULL: none, or out of memory. */
 char *api_header_list(struct MHD_Connection *http, const char *name);
 const char *api_header(struct MHD_Connection *http, const char *name);
 
-/* A parameter of the query; NULL: there is none. */
+/* A parameter of the query; NULL: none. */
 const char *api_parameter(struct MHD_Connection *http, const char *name);
 
-/* Also one without a value. */
+/* Also true for a parameter without a value. */
 bool api_has_parameter(struct MHD_Connection *http, const char *name);
 
 /* ---- the steps of a request ---- */
@@ -205,11 +208,11 @@ ApiStepResult api_authorize(ApiRequest *request);
 
 /* ---- api-reviews.c ---- */
 
-/* Asks the agent for a decision at 'path', or waits until fewer are under way: then the step runs
- * again without a reply. Replies 429 if too many wait. */
+/* Asks the agent for a decision at 'path', or waits until fewer requests are in progress: then the
+ * step runs again without a reply. Replies 429 if too many are waiting. */
 ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path);
 
-/* The request needs no review (any more): the next one has its turn. */
+/* The request needs no review any more: the next request gets its turn. */
 void api_review_end(ApiRequest *request);
 
 /* ---- api-routes.c ---- */
@@ -220,21 +223,21 @@ ApiStepResult api_route(ApiRequest *request);
 
 bool api_is_kubernetes_path(const char *path);
 
-/* The path of the kubelet behind /api/v1/nodes/<node>/proxy, which the caller frees. NULL: it is no
- * such path, or out of memory. */
+/* The kubelet's path behind /api/v1/nodes/<node>/proxy, which the caller frees. NULL: not such a
+ * path, or out of memory. */
 char *api_node_proxy_path(const char *path, const char *node);
 ApiStepResult api_route_kubernetes(ApiRequest *request);
 
 /* "true" and "1" are true. */
 bool api_is_flag_true(const ApiRequest *request, const char *name);
 
-/* The selectors of the query. 0; -EINVAL with a message, -ENOMEM. */
+/* Reads the selectors from the query. 0; -EINVAL with a message, -ENOMEM. */
 int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
                        Error *reterr);
 
-/* The object that the path names, which belongs to the request. NULL with the result of the step
- * until the agent has replied, and if there is none: then it is API_STEP_NEXT, or, for the second,
- * a reply with 404. */
+/* The object that the path names, owned by the request. NULL, with the result of the step, until
+ * the agent has replied, or if there is no such object: then API_STEP_NEXT or, for the second
+ * function, a reply with 404. */
 json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
                         const ResourcePath *path, ApiStepResult *ret);
 json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
@@ -251,22 +254,22 @@ ApiStepResult api_handle_write(ApiRequest *request, const ServedResource *resour
 ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *pods,
                                    const ResourcePath *path);
 
-/* The body as an object, an empty one if there is none. NULL: it is no object in JSON or protobuf,
- * or too large. The caller frees it. */
+/* Parses the body as an object, which is empty if there is no body. NULL: not an object in JSON or
+ * protobuf, or too large. The caller frees it. */
 json_t *api_parse_body(const ApiRequest *request);
 
-/* API_STEP_NEXT: the path is not that of such a review. */
+/* API_STEP_NEXT: the path does not belong to such a review. */
 ApiStepResult api_handle_self_review(ApiRequest *request, const ResourcePath *path);
 
 /* ---- api-refusals.c ---- */
 
-/* 405 with the file or other source of the object that api_find_object() has found, or else with
- * where to save it. 'resource' may be NULL: it is not known. */
+/* Replies 405 with the file or other source of the object that api_find_object() has found, or else
+ * with the place to save it. 'resource' may be NULL: unknown. */
 ApiStepResult api_refuse_write(ApiRequest *request, const ServedResource *resource,
                                const ResourcePath *path);
 ApiStepResult api_refuse_eviction(ApiRequest *request);
 
-/* Finds the object first: that of the path, or of the body. */
+/* Finds the object first: that of the path or of the body. */
 ApiStepResult api_refuse_any_write(ApiRequest *request, const ServedResource *resource,
                                    const ResourcePath *path);
 
@@ -283,14 +286,13 @@ ApiStepResult api_handle_exec(ApiRequest *request, const char *rest);
 ApiStepResult api_handle_attach(ApiRequest *request, const char *rest);
 ApiStepResult api_handle_port_forward(ApiRequest *request, const char *rest);
 
-/* Over a WebSocket; the events are the connection's from now on. */
+/* Sends events over a WebSocket; the connection owns them from now on. */
 ApiStepResult api_upgrade_watch(ApiRequest *request, const WatchEvents *events_take);
 void api_upgrade_free(ApiUpgrade *upgrade);
 
 /* ---- api-stream.c ---- */
 
-/* Passes on the data that the agent sends on the request's descriptor, as a reply with status
- * 200. */
+/* Replies with status 200 and the data that the agent sends on the request's descriptor. */
 ApiStepResult api_reply_agent_stream(ApiRequest *request);
 
 /* The same with a descriptor that the agent has passed. */

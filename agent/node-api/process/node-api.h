@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's API over TLS. Connections are accepted once the agent has given its settings, and
- * the loop ends when there has been none for some time. */
+/* The kubelet's API over TLS. Connections are accepted once the agent has sent its settings, and
+ * the loop ends after some time without a connection. */
 
 #include "common/error.h"
 
@@ -15,9 +15,10 @@ typedef struct NodeApi NodeApi;
 typedef struct NodeApiConfig {
         sd_event *event;
         int listen_fd_consume;
-        bool is_by_systemd;       /* its address is that of a unit */
+        bool is_by_systemd;       /* its address is determined by a systemd unit */
         const char *agent_socket; /* the agent's local socket */
-        uint64_t idle_usec;       /* without a connection, before the loop ends; 0: never */
+        uint64_t idle_usec;       /* time without a connection after which the loop ends; 0:
+                                   * never */
 } NodeApiConfig;
 
 /* 0 or -errno with a message. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* One exec or attach session: a client's connection, and the shim's, which runs the command. The
- * shim is connected when the client's streams are open, or holds the command until then. A side
- * that does not read stops the other, and no other session. */
+ * shim is connected when the client's streams are open, or holds the command until then. If one
+ * side does not read, the other side is paused, but no other session. */
 
 #include "agent/node-api/http/stream-socket.h"
 #include "agent/node-api/wire/session-wire.h"
@@ -16,11 +16,11 @@ typedef struct ClientSessionSpec {
         SessionOptions options;
         const char *agent_socket;
         const char *credential; /* of the client, for the agent */
-        const char *agent_path; /* of the request for the session, with its query */
-        int shim_fd; /* the shim's, which holds the command; the session's from now on. -EBADF: one
-                      * is requested from the agent */
+        const char *agent_path; /* path for requesting the session, with its query */
+        int shim_fd; /* connection to the shim, which holds the command; owned by the session from
+                      * now on. -EBADF: one is requested from the agent */
         ClientStream client;
-        void (*on_over)(void *userdata); /* once, from the loop; frees the session */
+        void (*on_over)(void *userdata); /* called once, from the loop; frees the session */
         void *userdata;
 } ClientSessionSpec;
 

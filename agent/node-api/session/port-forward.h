@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Connections to ports of a pod over one connection of a client, which speaks SPDY, plain or in the
- * messages of a WebSocket. Each connection has two streams: one for its data, one for an error. */
+/* Connections to ports of a pod over one connection of a client, which speaks SPDY, directly or in
+ * messages of a WebSocket. Each connection has two streams: one for data, one for errors. */
 
 #include "agent/node-api/http/stream-socket.h"
 
@@ -14,10 +14,10 @@ typedef struct PortForwardSpec {
         const char *pod; /* "name_namespace", for messages */
         const char *agent_socket;
         const char *credential; /* of the client, for the agent */
-        const char *agent_path; /* of the request for a connection, up to the number of the port */
-        unsigned *n_of_all;     /* borrowed: the connections of all clients are counted there */
+        const char *agent_path; /* path for requesting a connection, up to the port number */
+        unsigned *n_of_all;     /* borrowed: counts the connections of all clients */
         ClientStream client;
-        void (*on_over)(void *userdata); /* once, from the loop; frees it */
+        void (*on_over)(void *userdata); /* called once, from the loop; frees it */
         void *userdata;
 } PortForwardSpec;
 
@@ -28,6 +28,6 @@ int port_forward_new(const PortForwardSpec *spec, PortForward **ret);
 PortForward *port_forward_free(PortForward *forward);
 DEFINE_CLEANUP(PortForward *, port_forward_free)
 
-/* Part of the path that a client may upgrade to; the names in the handshakes. */
+/* The last part of the path that a client may upgrade; the names in the handshakes. */
 #define PORT_FORWARD_PROTOCOL        "portforward.k8s.io"
 #define PORT_FORWARD_TUNNEL_PROTOCOL "SPDY/3.1+portforward.k8s.io"

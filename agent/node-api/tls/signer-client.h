@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The connection to the signer. An answer takes the time of one signature, and is waited for:
- * GnuTLS signs while it handles a handshake. */
+/* The connection to the signer. A response takes as long as one signature, and is waited for,
+ * because GnuTLS signs during a handshake. */
 
 #include "common/error.h"
 
@@ -10,11 +10,11 @@ typedef struct SignerClient {
         int fd; /* -EBADF: there is none */
 } SignerClient;
 
-/* 'fd' is owned from the call on. */
+/* 'fd' is owned from now on. */
 void signer_client_connect(SignerClient *client, int fd_consume);
 void signer_client_disconnect(SignerClient *client);
 
-/* A TlsSigner's function: 'userdata' is a SignerClient. -EACCES with the signer's message; another
- * -errno: the connection cannot be used any more. */
+/* The function for a TlsSigner: 'userdata' is a SignerClient. -EACCES with the signer's message;
+ * another -errno: the connection is no longer usable. */
 int signer_client_ask(void *userdata, const void *request, size_t length, char **ret,
                       size_t *ret_length, Error *reterr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate that the server shows and the certificate authorities whose clients it trusts.
- * The key, and the decision whether a client has proved its certificate, are the signer's. A set of
- * them does not change: a new one replaces it, and connections keep theirs. */
+/* The certificate that the server presents, and the certificate authorities whose clients it
+ * trusts. The signer has the key and decides whether a client has proved its certificate.
+ * Credentials are immutable: new ones replace them, and existing connections keep theirs. */
 
 #include "common/error.h"
 
@@ -11,8 +11,8 @@
 
 typedef struct TlsCredentials TlsCredentials;
 
-/* Asks the signer: see agent/model/signer-protocol.h. It waits for the reply, which the caller
- * frees, with a NUL at the end. 0, or -errno with a message. */
+/* Sends a request to the signer: see agent/model/signer-protocol.h. Blocks until the reply arrives,
+ * which the caller frees, with a NUL at the end. 0, or -errno with a message. */
 typedef struct TlsSigner {
         int (*ask)(void *userdata, const void *request, size_t length, char **ret,
                    size_t *ret_length, Error *reterr);
@@ -23,8 +23,8 @@ typedef struct TlsMaterial {
         TlsSigner signer;        /* it has the key */
         const char *certificate; /* PEM */
         const char *client_ca;   /* as above; NULL: no client needs a certificate */
-        const char *priorities;  /* GnuTLS's priority string; NULL: that of GnuTLS itself */
-        /* of connections of TLS 1.2, by the certificate's key; NULL: the same, "": none */
+        const char *priorities;  /* GnuTLS priority string; NULL: GnuTLS' default */
+        /* for TLS 1.2 connections, by the certificate's key; NULL: the same, "": none */
         const char *tls12_ecdsa_priorities, *tls12_rsa_priorities;
 } TlsMaterial;
 
@@ -34,14 +34,15 @@ TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
 TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
 DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
 
-/* The server's end of a connection that never blocks, without its transport. It has a reference. 0
- * or -ENOMEM. */
+/* The server's end of a connection that never blocks, without its transport. It holds a reference.
+ * 0 or -ENOMEM. */
 int tls_credentials_start_session(TlsCredentials *credentials, gnutls_session_t *ret);
 void tls_session_end(gnutls_session_t session);
 
 /* gnutls_handshake(), with the signer. */
 int tls_session_handshake(gnutls_session_t session);
 
-/* After the handshake, once: has the signer verify the client's certificate and its signature. 1
- * with a ticket, which the caller frees; 0: the client has shown none; -EACCES with a message. */
+/* To be called once after the handshake: makes the signer verify the client's certificate and its
+ * signature. 1 with a ticket, which the caller frees; 0: the client has not sent a certificate;
+ * -EACCES with a message. */
 int tls_session_prove_client(gnutls_session_t session, char **ret_ticket, Error *reterr);

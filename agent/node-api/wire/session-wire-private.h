@@ -5,7 +5,7 @@
 
 #include "agent/node-api/wire/session-wire.h"
 
-/* A kind of wire; each function is that of session_wire_…(). */
+/* A kind of wire; each function implements session_wire_…(). */
 typedef struct SessionWireType {
         int (*new)(SessionWire *wire, void **ret_state);
         void (*free)(void *state);
@@ -17,7 +17,7 @@ typedef struct SessionWireType {
 
 extern const SessionWireType session_wire_spdy, session_wire_websocket;
 
-/* JSON values of sizes, one after another, in pieces. */
+/* JSON values of terminal sizes, one after the other, in pieces. */
 typedef struct ResizeText {
         char text[SESSION_RESIZE_MAX];
         size_t length;
@@ -36,7 +36,8 @@ struct SessionWire {
 };
 
 void session_wire_report_input(SessionWire *wire, const char *data, size_t length);
-void session_wire_report_input_end(SessionWire *wire); /* once, however often it is called */
+void session_wire_report_input_end(SessionWire *wire); /* reports it once, however often it is
+                                                        * called */
 
 /* Reports each complete size; anything else is dropped. */
 void session_wire_report_resize(SessionWire *wire, const char *data, size_t length);

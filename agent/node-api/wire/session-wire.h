@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The streams of one exec or attach session, whichever protocol the client speaks. Pure: bytes of
- * the client in, streams out; calls in, bytes for the client out. */
+/* The streams of one exec or attach session, for each protocol that a client may speak. Pure: bytes
+ * of the client in, streams out; calls in, bytes for the client out. */
 
 #include "agent/node-api/http/byte-queue.h"
 #include "agent/node-api/session/session-protocol.h"
@@ -23,28 +23,30 @@ typedef enum SessionOutput {
 
 typedef struct SessionWire SessionWire;
 
-/* Called from session_wire_receive(). They may call the functions below, but not free the wire. */
+/* Called from session_wire_receive(). They may call the functions below, but must not free the
+ * wire. */
 typedef struct SessionWireHandlers {
-        /* All streams that the query promises are open: the command can start. */
+        /* All streams announced in the query are open: the command can start. */
         void (*on_ready)(void *userdata);
         void (*on_input)(const char *data, size_t length, void *userdata);
         void (*on_input_end)(void *userdata);
         void (*on_resize)(unsigned width, unsigned height, void *userdata);
 } SessionWireHandlers;
 
-/* 'output' gets the data to be written; it, 'protocol', 'handlers' and 'userdata' are borrowed. 0
- * or -ENOMEM. */
+/* 'output' receives the data to be written; it, 'protocol', 'handlers' and 'userdata' are borrowed.
+ * 0 or -ENOMEM. */
 int session_wire_new(const SessionProtocol *protocol, const SessionOptions *options,
                      const SessionWireHandlers *handlers, void *userdata, ByteQueue *output,
                      SessionWire **ret);
 SessionWire *session_wire_free(SessionWire *wire);
 DEFINE_CLEANUP(SessionWire *, session_wire_free)
 
-/* Starts: a WebSocket is ready at once. Called after the reply to the handshake. */
+/* Starts the session: a WebSocket is ready at once. To be called after the reply to the
+ * handshake. */
 int session_wire_start(SessionWire *wire);
 
-/* Takes bytes of the client. 0; 1: it has gone away in order, and sends nothing more; -errno: the
- * connection must be closed. */
+/* Takes bytes from the client. 0; 1: it has closed the connection properly, and sends nothing more;
+ * -errno: the connection must be closed. */
 int session_wire_receive(SessionWire *wire, const void *data, size_t length);
 
 /* Sends output of the command; dropped if the client did not request it. 0 or -errno. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Header blocks of SPDY/3: names and values, compressed by one zlib stream for each direction of a
- * connection, with a dictionary that both sides have. Every block of a direction passes through its
- * stream, in order, also those of streams that are refused. */
+/* Header blocks of SPDY/3: names and values, compressed by one zlib stream per direction of a
+ * connection, with a dictionary known to both sides. Every block of a direction passes through its
+ * stream in order, including those of refused SPDY streams. */
 
 #include "common/macros.h"
 
@@ -11,12 +11,12 @@
 
 enum {
         SPDY_HEADER_BLOCK_MAX = 16 * 1024, /* bytes, decompressed */
-        SPDY_HEADERS_MAX = 32,             /* names in a block */
+        SPDY_HEADERS_MAX = 32,             /* maximum number of names in a block */
 };
 
 typedef struct SpdyHeader {
         const char *name;  /* lower case */
-        const char *value; /* the first one, if there are several */
+        const char *value; /* the first value, if there are several */
 } SpdyHeader;
 
 typedef struct SpdyHeaders {
@@ -33,8 +33,8 @@ typedef struct SpdyHeaderReader SpdyHeaderReader;
 int spdy_header_reader_new(SpdyHeaderReader **ret);
 SpdyHeaderReader *spdy_header_reader_free(SpdyHeaderReader *reader);
 
-/* Decompresses and parses a block. The strings are valid until the next one. 0; -EPROTO for
- * anything that is not a block, or exceeds a limit: the connection cannot continue. */
+/* Decompresses and parses a block. The strings are valid until the next one. 0; -EPROTO for an
+ * invalid block, or one that exceeds a limit: the connection cannot continue. */
 int spdy_header_reader_read(SpdyHeaderReader *reader, const void *block, size_t length,
                             SpdyHeaders *ret);
 
@@ -48,10 +48,10 @@ enum {
 int spdy_header_writer_new(SpdyHeaderWriter **ret);
 SpdyHeaderWriter *spdy_header_writer_free(SpdyHeaderWriter *writer);
 
-/* Compresses a block without headers, the only one that a server of Kubernetes sends. Returns its
+/* Compresses a block without headers, the only one that a Kubernetes server sends. Returns its
  * length; 0 if zlib fails. */
 size_t spdy_header_writer_write_empty(SpdyHeaderWriter *writer,
                                       unsigned char ret[SPDY_EMPTY_BLOCK_MAX]);
 
-/* Fills in the dictionary and returns its length; for tests, which play a client. */
+/* Fills in the dictionary and returns its length; for tests that simulate a client. */
 size_t spdy_dictionary(unsigned char *ret, size_t size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The server's end of a SPDY/3.1 connection, as clients of Kubernetes use it: they open streams, we
- * accept them, both sides send data. Pure: bytes in, events out; calls in, bytes out.
+/* The server's end of a SPDY/3.1 connection, as used by Kubernetes clients: they open streams, the
+ * server accepts them, and both sides send data. Pure: bytes in, events out; calls in, bytes out.
  *
- * As in the library that the clients use, there is no flow control: neither side sends or awaits
- * WINDOW_UPDATE, and a side that cannot take more data stops to read. */
+ * Like in the library that the clients use, there is no flow control: neither side sends or awaits
+ * WINDOW_UPDATE, and a side that cannot accept more data stops reading. */
 
 #include "agent/node-api/http/byte-queue.h"
 #include "agent/node-api/wire/spdy-headers.h"
@@ -14,8 +14,9 @@
 #include <sys/types.h>
 
 enum {
-        SPDY_STREAMS_MAX = 512,             /* open at the same time; further ones are refused */
-        SPDY_CONTROL_FRAME_MAX = 16 * 1024, /* bytes; data frames are not kept, so not limited */
+        SPDY_STREAMS_MAX = 512,             /* limit of open streams; further ones are refused */
+        SPDY_CONTROL_FRAME_MAX = 16 * 1024, /* in bytes; data frames are not kept, so they are not
+                                             * limited */
         SPDY_OUTPUT_MAX = 1024 * 1024,      /* bytes waiting to be written */
 };
 
@@ -27,23 +28,24 @@ typedef enum SpdyResetStatus {
 
 typedef struct Spdy Spdy;
 
-/* Called from spdy_receive(). They may call the functions below, but not free the connection. */
+/* Called from spdy_receive(). They may call the functions below, but must not free the
+ * connection. */
 typedef struct SpdyHandlers {
-        /* A stream was opened. 0: it is accepted, and the reply is sent afterwards, so that nothing
-         * may be sent on it yet. Negative: it is reset. */
+        /* A stream was opened. 0: it is accepted, and the reply is sent afterwards, so nothing must
+         * be sent on it yet. Negative: it is reset. */
         int (*on_stream)(uint32_t stream, const SpdyHeaders *headers, void *userdata);
 
-        /* A piece of data of an open stream; frames are not kept together. */
+        /* A piece of data on an open stream; frames are not reassembled. */
         void (*on_data)(uint32_t stream, const char *data, size_t length, void *userdata);
 
-        /* The client sends nothing more on the stream; we still can. */
+        /* The client sends nothing more on the stream; the server still can. */
         void (*on_end)(uint32_t stream, void *userdata);
 
         /* The client has reset the stream, which is gone. */
         void (*on_reset)(uint32_t stream, void *userdata);
 } SpdyHandlers;
 
-/* 'output' gets the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
+/* 'output' receives the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
  * -ENOMEM. */
 int spdy_new(const SpdyHandlers *handlers, void *userdata, ByteQueue *output, Spdy **ret);
 Spdy *spdy_free(Spdy *spdy);
@@ -56,12 +58,13 @@ int spdy_receive(Spdy *spdy, const void *data, size_t length);
 /* The client has announced that it goes away: nothing more is read from it. */
 bool spdy_is_gone(const Spdy *spdy);
 
-/* Sends data on a stream and, if 'is_last', ends our half of it. Without effect if the stream is
- * gone or ended. 0; -ENOBUFS, -ENOMEM. */
+/* Sends data on a stream and, if 'is_last', ends the server's half of it. Does nothing if the
+ * stream is gone or has ended. 0; -ENOBUFS, -ENOMEM. */
 int spdy_send(Spdy *spdy, uint32_t id, const void *data, size_t length, bool is_last);
 
 /* Resets a stream, which is gone then; an unknown one is ignored. 0; -ENOBUFS, -ENOMEM. */
 int spdy_reset(Spdy *spdy, uint32_t id, SpdyResetStatus status);
 
-/* Resets all streams and announces that we go away: the last frame. 0; -ENOBUFS, -ENOMEM. */
+/* Resets all streams and announces that the server goes away: the last frame. 0; -ENOBUFS,
+ * -ENOMEM. */
 int spdy_go_away(Spdy *spdy);

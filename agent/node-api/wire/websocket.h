@@ -2,7 +2,7 @@
 #pragma once
 
 /* The server's end of a WebSocket, after the opening handshake. Pure: bytes in, messages out; calls
- * in, bytes out. Pings are answered, and the client's close frame is. */
+ * in, bytes out. Pings and the client's close frame are answered. */
 
 #include "agent/node-api/http/byte-queue.h"
 
@@ -15,14 +15,14 @@ enum {
 typedef struct WebSocket WebSocket;
 
 /* Called from websocket_receive(). Messages are passed on in pieces, as they arrive, so that none
- * is kept. They may call the functions below, but not free the WebSocket. */
+ * is kept. They may call the functions below, but must not free the WebSocket. */
 typedef struct WebSocketHandlers {
         void (*on_start)(bool is_text, void *userdata);
         void (*on_piece)(const char *data, size_t length, void *userdata);
         void (*on_end)(void *userdata);
 } WebSocketHandlers;
 
-/* 'output' gets the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
+/* 'output' receives the data to be written; it, 'handlers' and 'userdata' are borrowed. 0 or
  * -ENOMEM. */
 int websocket_new(const WebSocketHandlers *handlers, void *userdata, ByteQueue *output,
                   WebSocket **ret);
@@ -36,7 +36,7 @@ int websocket_receive(WebSocket *socket, const void *data, size_t length);
 /* The client has sent its close frame. */
 bool websocket_is_gone(const WebSocket *socket);
 
-/* Sends a message. Without effect after a close frame. 0; -ENOBUFS, -ENOMEM. */
+/* Sends a message. Does nothing after a close frame. 0; -ENOBUFS, -ENOMEM. */
 int websocket_send(WebSocket *socket, bool is_text, const void *data, size_t length);
 
 /* Sends the close frame of a normal end. 0; -ENOBUFS, -ENOMEM. */
