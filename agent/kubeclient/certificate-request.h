@@ -3,10 +3,10 @@
 
 /* Obtains a certificate for this node (kubelet: pkg/kubelet/certificate): creates a key and a
  * CertificateSigningRequest (csr.h), waits for its approval, and tries the new pair before it
- * replaces the old one. The certificate is that of a client or of the server on port 10250. TLS
- * bootstrap requests the first one (tls-bootstrap.h); the rotation requests each later one with the
- * current certificate (certificate-manager.h). The key is on disk, so that a restarted agent
- * continues with it. */
+ * replaces the old one. The certificate is a client certificate or the serving certificate for port
+ * 10250. TLS bootstrap requests the first one (tls-bootstrap.h); rotation requests each later one,
+ * authenticated with the current one (certificate-manager.h). The key is on disk, so that a
+ * restarted agent can continue with it. */
 
 #include "agent/kubeclient/csr.h"
 #include "agent/kubeclient/kube-client.h"
@@ -19,20 +19,22 @@ typedef struct CertificateRequest CertificateRequest;
 
 typedef struct CertificateRequestSpec {
         sd_event *event;
-        const Kubeconfig *kubeconfig; /* the server, and the credentials for the request */
-        /* A connection with them, borrowed, which reports when the server is reachable again; NULL:
-         * a separate one, which polls more often. */
+        const Kubeconfig *kubeconfig; /* server and credentials for the request */
+        /* A connection with these credentials, borrowed, which reports when the server is reachable
+         * again; NULL: a separate connection, which polls more often. */
         KubeClient *client;
         const char *node_name;
-        const char *directory;   /* of the pair: "<state>/pki" */
+        const char *directory;   /* directory of the pair: "<state>/pki" */
         const CsrServer *server; /* the names of a serving certificate; NULL: a client
                                   * certificate */
-        /* A file that refers to the pair, to be written once that is installed; NULL: none. */
+        /* A file that refers to the pair, and its text, to be written once the pair is installed;
+         * NULL: none. */
         const char *referring_path, *referring_text;
 
-        /* The event that it waits for, or the reason why it retries; NULL: neither. */
+        /* The reason why it waits or retries; NULL: neither. */
         void (*on_error)(const char *error, void *userdata);
-        /* Once: the pair was used with success (of a server: its key is right), and is in its file.
+        /* Called once: the pair was used successfully (a serving certificate: its key matches), and
+         * is in its file.
          */
         void (*on_done)(void *userdata);
         void *userdata;
@@ -42,6 +44,6 @@ typedef struct CertificateRequestSpec {
 int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
                             Error *reterr);
 
-/* May be called from within its callbacks. */
+/* May be called from its own callbacks. */
 CertificateRequest *certificate_request_free(CertificateRequest *c);
 DEFINE_CLEANUP(CertificateRequest *, certificate_request_free)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sends events to the API server with the lowest priority: each is created once, and patched with
- * its count when it happens again. Events that happen too often, or while the server is unreachable
- * for too long, are dropped. */
+/* Sends events to the API server with the lowest priority: each event is created once, and its
+ * count is patched when it happens again. Events are dropped if they happen too often, or if the
+ * server is unreachable for too long. */
 
 #include "agent/kubeclient/kube-client.h"
 
 #include <stdio.h>
 
 enum {
-        EVENTS_PENDING_MAX = 256,  /* more drop the oldest */
+        EVENTS_PENDING_MAX = 256,  /* if there are more, the oldest are dropped */
         EVENTS_AGE_MAX_SEC = 3600, /* the server's own retention time */
-        EVENTS_BURST = 25,         /* of one pod, then one per */
+        EVENTS_BURST = 25,         /* of one pod; after that, one per */
         EVENTS_REFILL_SEC = 300,
 };
 
@@ -20,7 +20,8 @@ typedef struct KubeEventSink KubeEventSink;
 
 typedef struct KubeEventSinkSpec {
         KubeClient *client;
-        /* 'error' is valid until it is NULL; 'status' is that of HTTP. May be NULL. */
+        /* 'error' is valid until the next call with NULL; 'status' is the HTTP status. May be
+         * NULL. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;
 } KubeEventSinkSpec;
@@ -31,7 +32,7 @@ KubeEventSink *kube_event_sink_free(KubeEventSink *sink);
 DEFINE_CLEANUP(KubeEventSink *, kube_event_sink_free)
 
 /* A new or repeated v1.Event with its count. 0 if it will be sent, -EDQUOT if its pod has too many,
- * -EBADMSG for JSON that is not an Event, -ENOMEM. */
+ * -EBADMSG if the JSON is not an Event, -ENOMEM. */
 int kube_event_sink_submit(KubeEventSink *sink, const char *json);
 
 /* Prints the events that are not written yet, for `mainstay debug dump`. */

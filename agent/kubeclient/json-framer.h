@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Splits a response body as it arrives, regardless of where the network split it: into the items of
- * a List, or the documents of a watch. A list of any length needs the memory of its largest item,
- * and an invalid item does not affect the others. It looks at brackets and strings only; the items
- * are parsed elsewhere. */
+/* Splits a response body as it arrives, regardless of how the network fragmented it, into the items
+ * of a List or the documents of a watch. A list of any length needs only the memory of its largest
+ * item, and an invalid item does not affect the others. Only brackets and strings are examined; the
+ * items are parsed elsewhere. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum {
-        JSON_FRAMER_ITEM_MAX = 4 * 1024 * 1024, /* bytes of an item */
+        JSON_FRAMER_ITEM_MAX = 4 * 1024 * 1024, /* bytes of one item */
         JSON_FRAMER_DEPTH_MAX = 64,
-        JSON_FRAMER_REST_MAX = 64 * 1024, /* of a List, without its items */
+        JSON_FRAMER_REST_MAX = 64 * 1024, /* bytes of a List without its items */
 };
 
 typedef struct JsonFramer JsonFramer;
 
-/* 'data' is NUL-terminated and borrowed. < 0 ends the split with that error. */
+/* 'data' is NUL-terminated and borrowed. A result < 0 ends the split with that error. */
 typedef int (*json_framer_item_t)(const char *data, size_t length, void *userdata);
 
 /* 'is_list': the body is one object, and the elements of its "items" are reported; otherwise it is
- * a sequence of documents. NULL on out of memory. */
+ * a sequence of documents. NULL: out of memory. */
 JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *userdata);
 JsonFramer *json_framer_free(JsonFramer *framer);
 
-/* 0; -EBADMSG if it is not JSON, too deep or too long; -ENOMEM; or the return value of on_item.
- * After an error nothing more is accepted. */
+/* 0; -EBADMSG if it is not JSON, nested too deeply or too long; -ENOMEM; or the return value of
+ * on_item. After an error, no more data is accepted. */
 int json_framer_push(JsonFramer *framer, const char *data, size_t length);
 
 /* At the end of a List: the object as JSON with empty "items". -EBADMSG if it is incomplete. The
- * text belongs to the framer. */
+ * framer owns the text. */
 int json_framer_finish(JsonFramer *framer, const char **ret_rest);

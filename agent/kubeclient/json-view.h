@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reads single members of JSON without parsing all of it, for objects that are parsed elsewhere. If
- * a key is duplicated, the first one counts. Text that is not JSON gives absent members. */
+ * a key is duplicated, the first one is used. In text that is not JSON, members count as absent. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@ JsonView json_view_member(JsonView object, const char *key);
 /* The item of a list, from 0; absent if there is none, or if 'list' is not a list. */
 JsonView json_view_item(JsonView list, size_t index);
 
-/* The characters of a string without escapes; absent if it is not such a string. */
+/* The characters of a string without escapes; absent if it is not a string, or has escapes. */
 JsonView json_view_string(JsonView value);
 
 /* A copy of such a string, which the caller frees; NULL if it is absent or "". */
 char *json_view_dup(JsonView value);
 
-/* A string for messages: shortened and printable. The same; the caller frees it, and it may be
+/* A string for messages: the same, but shortened and printable; the caller frees it, and it may be
  * NULL. */
 char *json_view_message(JsonView value);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Shared by kube-client.c, connections.c and request.c. A connection generation is one multi handle
+/* Shared by kube-client.c, connections.c and request.c. A connection generation is a multi handle
  * with one identity and its connections. Changed credentials start a new generation, and so does a
  * connection that has stopped responding. Requests in flight finish in the old generation, which is
  * freed after the last one; a watch in it that receives nothing for half a minute is ended, so that
- * it continues in the current one. */
+ * it continues in the current generation. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "agent/kubeclient/request-back-off.h"
@@ -19,29 +19,29 @@
 
 typedef struct KubeConnections KubeConnections;
 struct KubeConnections {
-        KubeConnections *next; /* an older generation */
+        KubeConnections *next; /* next older generation */
         KubeClient *client;    /* NULL: it is being freed */
         CurlLoop *loop;
         KubeTlsConfig tls_config;
         struct curl_slist *connect_to;
         KubeRequest *requests;
         unsigned n_requests;
-        bool is_multiplexed;          /* HTTP/2 was seen, so requests share a connection */
+        bool is_multiplexed;          /* HTTP/2 was used, so requests share a connection */
         bool has_goaway;              /* the server sent GOAWAY on one of its connections */
-        bool is_draining;             /* no new request starts here */
+        bool is_draining;             /* no new request starts in it */
         bool is_failing;              /* its requests are being ended */
-        bool is_held;                 /* its list is being walked: nothing may be freed */
-        uint64_t received_at;         /* of the last byte, boot time */
+        bool is_held;                 /* its list is being iterated: nothing may be freed */
+        uint64_t received_at;         /* boot time of the last byte */
         sd_event_source *quiet_timer; /* while it is draining */
 };
 
 /* See KubeGate. */
 typedef struct KubeGateState {
-        KubeGate gate; /* no path: there is none */
+        KubeGate gate; /* no gate if its path is NULL */
         bool is_open;
         KubeRequest *request;      /* in flight */
-        sd_event_source *decided;  /* enabled when waiting requests must be sent, or fail */
-        bool has_failed;           /* then they fail: */
+        sd_event_source *decided;  /* enabled when waiting requests must be sent or must fail */
+        bool has_failed;           /* waiting requests fail: */
         bool opens;                /* and later ones are sent */
         char *error;               /* for this reason, or NULL: */
         unsigned status;           /* with this status */
@@ -60,22 +60,22 @@ struct KubeClient {
 
         char *token;
         char *token_file;
-        FileStamp token_stamp; /* of the file that was read last, valid or not */
+        FileStamp token_stamp; /* of the token file as last read, valid or not */
         char *token_error;
 
         ClockWatch *clock_watch;
         bool is_reached;
         bool was_unreachable; /* since the client was created */
-        bool was_down;        /* since it was reached last, no server listened */
+        bool was_down;        /* no server was listening since it was last reached */
         uint64_t since;
-        char *last_error;         /* the last one; the server may be reachable again */
-        KubeBackOff back_off;     /* while it is unreachable */
-        uint64_t next_attempt_at; /* of the next attempt to connect, boot time */
+        char *last_error;         /* the last error; the server may be reachable again */
+        KubeBackOff back_off;     /* for use while it is unreachable */
+        uint64_t next_attempt_at; /* boot time of the next attempt to connect */
         uint64_t n_requests;
         void (*on_state_changed)(void *userdata);
         void *state_userdata;
-        bool is_state_changed; /* reported at the end of the turn */
-        bool is_reconnected;   /* then all listeners are notified */
+        bool is_state_changed; /* to be reported at the end of the turn */
+        bool is_reconnected;   /* all listeners are notified then */
         KubeReconnectListener *listeners;
         KubeReconnectListener *next_listener; /* notified next */
         KubeGateState gate;
@@ -84,20 +84,20 @@ struct KubeClient {
 struct KubeRequest {
         KubeConnections *connections;
         KubeRequest *next;
-        KubeRequestSpec spec; /* its strings are invalid by now, its callbacks are not */
+        KubeRequestSpec spec; /* its strings are no longer valid, but its callbacks are */
         CURL *easy;
         CurlTransfer transfer;
         bool is_started;
         bool is_finishing; /* kube_request_finish() frees it */
-        bool is_cancelled; /* or done: no callback is called */
+        bool is_cancelled; /* cancelled or done: no callback is called */
         bool is_complete;  /* libcurl has ended it */
-        bool is_gate;      /* others wait for it */
-        bool is_refused;   /* by the gate */
+        bool is_gate;      /* it is the gate's request, for which others wait */
+        bool is_refused;   /* the gate refused it */
         bool is_premature; /* it would have opened a connection while the gate was closed */
         bool has_response;
-        const char *abort_reason; /* why we ended it; static */
+        const char *abort_reason; /* why the client ended it; static */
         Buffer body;
-        uint64_t started_at, received_at; /* of the last byte; boot time */
+        uint64_t started_at, received_at; /* 'received_at': of the last byte; boot time */
         sd_event_source *idle_timer;
 };
 
@@ -106,31 +106,30 @@ int kube_connections_new(KubeClient *client, KubeTlsConfig *tls_config_take, Kub
 KubeConnections *kube_connections_free(KubeConnections *connections);
 DEFINE_CLEANUP(KubeConnections *, kube_connections_free)
 
-/* Starts and frees the requests that could not be while libcurl was running. The generation may be
- * freed by it. */
+/* Starts and frees the requests for which this was impossible while libcurl was running. May free
+ * the generation. */
 void kube_connections_process_queue(KubeConnections *connections);
 
-/* Gives the request to libcurl. 0 or -EIO. */
+/* Passes the request to libcurl. 0 or -EIO. */
 int kube_connections_start_request(KubeRequest *request);
 
-/* Only a few connections that no request uses are left open. To be called when the number of
- * requests has changed. */
+/* Limits the number of idle connections. To be called when the number of requests has changed. */
 void kube_connections_limit_idle(const KubeConnections *connections);
 
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 
-/* Ends its requests that were sent, because their connection has stopped responding: they are
- * repeated on a new one. Only while it is held. */
+/* Ends its requests in flight, because their connection has stopped responding: they are repeated
+ * on a new one. Only to be called while it is held. */
 void kube_connections_fail_requests(KubeConnections *connections);
 
-/* Whether starting and freeing have to wait. */
+/* Whether requests must not be started or freed now. */
 bool kube_connections_are_held(const KubeConnections *connections);
 
-/* No new request starts in it; without a client, requests in flight end too. */
+/* No new request starts in it; if the client is being freed, requests in flight end, too. */
 void kube_connections_drain(KubeConnections *connections, bool is_client_gone);
 
-/* Frees an old generation without requests. */
+/* Frees an old generation that has no requests. */
 void kube_connections_free_if_drained(KubeConnections *connections);
 
 /* Moves a request that has not started to the current generation. */
@@ -146,19 +145,19 @@ void kube_request_refuse(KubeRequest *request, const KubeResponse *response);
 int kube_request_start(KubeClient *client, const KubeRequestSpec *spec, bool is_gate,
                        KubeRequest **ret, Error *reterr);
 
-/* Sends the question of the gate if it is closed and none is in flight. 0, or -errno with a
- * message. */
+/* Sends the gate's request if the gate is closed and no such request is in flight. 0, or -errno
+ * with a message. */
 int kube_gate_ask(KubeClient *client, Error *reterr);
 
-/* Asks again, because the question in flight went to another server. */
+/* Repeats the gate's request, because the one in flight went to another server. */
 void kube_gate_ask_again(KubeClient *client);
 bool kube_gate_holds(const KubeRequest *request);
 void kube_gate_close(KubeClient *client);
 void kube_gate_done(KubeGateState *state);
 void kube_request_free(KubeRequest *request);
 
-/* A description of the request, for the log and for dumps. Borrowed from libcurl: there is one copy
- * only. */
+/* A description of the request, for the log and for dumps. Borrowed from libcurl, which has the
+ * only copy. */
 typedef struct KubeRequestName {
         const char *method;
         const char *path; /* with its query */
@@ -166,18 +165,18 @@ typedef struct KubeRequestName {
 
 KubeRequestName kube_request_name(const KubeRequest *request);
 
-/* The server has answered, or it has not: 'error' is copied. */
+/* The server has responded, or has not: 'error' is copied. */
 void kube_client_mark_reachable(KubeClient *client);
 void kube_client_mark_unreachable(KubeClient *client, const char *error);
 
-/* No server listens at its address, or only a proxy in front of it. */
+/* No server is listening at its address, or only a proxy in front of it. */
 void kube_client_mark_down(KubeClient *client);
 void kube_client_notify_state(KubeClient *client);
 
-/* New requests use new connections. */
+/* Makes new requests use new connections. */
 void kube_client_renew_connections(KubeClient *client);
 
-/* Reads the token file if it may have changed, or always with 'must'. */
+/* Reads the token file if it may have changed; always if 'must'. */
 void kube_client_refresh_token(KubeClient *client, bool must);
 
 /* An old generation has finished all its requests. */

@@ -4,9 +4,9 @@
 /* Requests to the API server: one libcurl multi handle on the agent's loop, with HTTP/2 if the
  * server supports it, so that all watches share a connection. Nothing blocks, and nothing is
  * retried here: see reflector.h and work-queue.h. The kernel detects a lost server (TCP keep-alive
- * and user timeout), so idle watches cause no wake-ups. A server that accepts requests and does not
- * answer is detected by the response timeout; then the streams that were silent since are ended,
- * too. */
+ * and user timeout), so idle watches cause no wake-ups. A server that accepts requests but does not
+ * respond is detected by the response timeout; the streams that have been silent since then are
+ * ended, too. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
@@ -21,27 +21,27 @@ typedef struct KubeRequest KubeRequest;
 enum {
         KUBE_RESPONSE_MAX =
                 4 * 1024 *
-                1024, /* of a response that is not a stream; an object has at most 1.5 MiB */
-        KUBE_DEADLINE_SEC = 60, /* of a request that sets none */
+                1024, /* limit of a response that is not a stream; an object has at most 1.5 MiB */
+        KUBE_DEADLINE_SEC = 60, /* for requests that do not set one */
 };
 
-/* The response, or why there is none. */
+/* The response, or the reason why there is none. */
 typedef struct KubeResponse {
         const char *error; /* why there was no response; NULL: there was one */
-        unsigned status;   /* of HTTP; 0 without a response */
-        const char *body;  /* NUL-terminated; "" of a stream that succeeded */
+        unsigned status;   /* HTTP status; 0 without a response */
+        const char *body;  /* NUL-terminated; "" for a successful stream */
         size_t length;
         uint64_t retry_after_usec; /* Retry-After; 0: none */
 } KubeResponse;
 
-/* "403 Forbidden: pods is forbidden: …": why the request failed. The caller frees it; NULL on out
- * of memory. */
+/* "403 Forbidden: pods is forbidden: …": the reason why the request failed. The caller frees it;
+ * NULL: out of memory. */
 char *kube_response_describe_error(const KubeResponse *response);
 
 typedef struct KubeRequestSpec {
         const char *method;       /* "GET", "POST", "PUT", "PATCH", "DELETE" */
         const char *path;         /* with its query: "/api/v1/nodes/node1", escaped */
-        const char *content_type; /* of the body; NULL: JSON */
+        const char *content_type; /* content type of the body; NULL: JSON */
         const char *body;         /* NULL: none; copied */
         size_t body_length;
         uint64_t deadline_usec;         /* for the whole request; 0: KUBE_DEADLINE_SEC; UINT64_MAX:
@@ -49,13 +49,13 @@ typedef struct KubeRequestSpec {
         uint64_t response_timeout_usec; /* until the response starts; 0: no limit */
         uint64_t idle_timeout_usec;     /* between two reads; 0: no limit */
 
-        bool is_mostly_idle; /* a watch: it gets small buffers */
+        bool is_mostly_idle; /* a watch: gets small buffers */
         /* A stream has started with status 200; its body may follow much later. */
         void (*on_open)(void *userdata);
-        /* A stream: each piece of the body of a 200. < 0 ends the request, which is then done with
-         * an error. NULL: the body is in the response. */
+        /* For a stream: each piece of the body of a 200. A result < 0 ends the request, which is
+         * then done with an error. NULL: the body is in the response. */
         int (*on_data)(const char *data, size_t length, void *userdata);
-        /* Once, from the loop; the request is freed afterwards. */
+        /* Called once, from the loop; the request is freed afterwards. */
         void (*on_done)(const KubeResponse *response, void *userdata);
         void *userdata;
 } KubeRequestSpec;
@@ -67,29 +67,29 @@ int kube_client_new(sd_event *event, const Kubeconfig *kubeconfig, KubeClient **
 KubeClient *kube_client_free(KubeClient *client);
 DEFINE_CLEANUP(KubeClient *, kube_client_free)
 
-/* Certificates, keys or tokens may have changed. Valid ones are used from the next request on;
- * invalid ones leave the old ones in use. 1 if anything has changed, 0, or -errno with a
+/* Certificates, keys or tokens may have changed. Valid ones are used from the next request on; if
+ * they are invalid, the old ones stay in use. 1 if anything has changed, 0, or -errno with a
  * message. */
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
 typedef enum KubeGateVerdict {
         KUBE_GATE_PASSES,  /* requests are sent until the server is unreachable again */
-        KUBE_GATE_FAILS,   /* no valid answer: waiting requests fail like this one, and the next
+        KUBE_GATE_FAILS,   /* no valid response: waiting requests fail like this one, and the next
                             * request is tried */
         KUBE_GATE_REJECTS, /* waiting requests fail, because they belong to another server; later
                             * ones are sent */
 } KubeGateVerdict;
 
-/* A request that is sent before any other: at first, and again when the server may have been
- * replaced because a connection to it has failed. The others wait for its response; if there is
+/* A request that is sent before any other: initially, and again when a connection to the server has
+ * failed, because the server may have been replaced. The others wait for its response; if there is
  * none, they fail for the same reason. */
 typedef struct KubeGate {
-        const char *path; /* of a GET; static */
+        const char *path; /* path of a GET; static */
         KubeGateVerdict (*on_response)(const KubeResponse *response, void *userdata);
         void *userdata;
 } KubeGate;
 
-/* Must be called before the first request, and once. The callback must not free the client. */
+/* Must be called once, before the first request. The callback must not free the client. */
 int kube_client_set_gate(KubeClient *client, const KubeGate *gate);
 
 /* Starts a request; the memory that 'spec' points to may be freed after the call. 0, or -errno with
@@ -97,18 +97,18 @@ int kube_client_set_gate(KubeClient *client, const KubeGate *gate);
 int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
                               Error *reterr);
 
-/* Ends it without a callback. NULL is allowed; returns NULL. */
+/* Cancels it without a callback. NULL is allowed; returns NULL. */
 KubeRequest *kube_request_cancel(KubeRequest *request);
 DEFINE_CLEANUP(KubeRequest *, kube_request_cancel)
 
-/* For `describe node`. Times are realtime microseconds; strings are the client's. */
+/* For `describe node`. Times are realtime microseconds; strings belong to the client. */
 typedef struct KubeClientState {
         const char *server;
-        bool is_reached;        /* the last request was answered, with any status */
-        uint64_t since;         /* when that changed last; 0: nothing was sent yet */
-        const char *last_error; /* the reason if it is not; NULL if it is */
-        const char
-                *last_unreachable_error; /* also while it is reached again; NULL: it always was */
+        bool is_reached;                    /* the last request got a response, with any status */
+        uint64_t since;                     /* when this last changed; 0: nothing was sent yet */
+        const char *last_error;             /* the reason if it is not reached; otherwise NULL */
+        const char *last_unreachable_error; /* kept after it is reached again; NULL: it was never
+                                             * unreachable */
         /* The error of the kubeconfig's files, whose last valid content is in use; NULL: none. */
         const char *credentials_error;
         uint64_t n_requests;            /* started */
@@ -124,9 +124,9 @@ void kube_client_dump(const KubeClient *client, FILE *out);
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* Called each time that the server is reachable again, or may be since the clock was set.
- * 'was_down': no server listened, so the one that responds now may have an older state of etcd;
- * earlier resourceVersions must not be used. */
+/* Called each time that the server is reachable again, or may be because the clock was set.
+ * 'was_down': no server was listening, so the one that responds now may have an older state of
+ * etcd; earlier resourceVersions must not be used. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */
@@ -138,10 +138,10 @@ struct KubeReconnectListener {
 void kube_client_add_listener(KubeClient *client, KubeReconnectListener *listener);
 void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *listener);
 
-/* Notifies the listeners that the server has an older state, which the caller has seen. */
+/* Notifies the listeners that the server has an older state, as the caller has detected. */
 void kube_client_discard_versions(KubeClient *client);
 
 /* While the server is unreachable, one caller at a time may try to connect, and the others wait for
- * its result, so that many reflectors cost one connection attempt. Returns how long to wait before
- * calling again; 0: the caller may try. */
+ * its result, so that many reflectors cause only one connection attempt. Returns how long to wait
+ * before calling again; 0: the caller may try. */
 uint64_t kube_client_claim_retry(KubeClient *client);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Lease of a node as JSON (coordination.k8s.io/v1), as the kubelet writes it. Pure. */
+/* The Lease of a node as JSON (coordination.k8s.io/v1), like in the kubelet. Pure. */
 
 #include <stdint.h>
 
 enum {
-        LEASE_SECONDS = 40, /* after which the node counts as lost */
+        LEASE_SECONDS = 40, /* time after which the node is considered lost */
 };
 
 #define LEASE_NAMESPACE "kube-node-lease"
 
-/* The body that creates it. 'now' is realtime. The caller frees it; NULL on out of memory. */
+/* The body that creates it. 'now' is realtime. The caller frees it; NULL: out of memory. */
 char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now);
 
 /* The body that renews the server's object. The new time is later than the server's, regardless of
- * this clock: readers only check that it advances. 0 with a text that the caller frees; -EBADMSG if
+ * this clock: readers only check that it advances. 0, and the caller frees the text; -EBADMSG if
  * 'known' is not a Lease; -ENOMEM. */
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body);
 

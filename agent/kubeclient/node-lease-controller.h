@@ -20,10 +20,11 @@ typedef struct KubeLeaseController KubeLeaseController;
 typedef struct KubeLeaseControllerSpec {
         KubeClient *client;
         const char *node_name;
-        /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
+        /* 'error' is valid until the next call with NULL; 'status' is the HTTP status, 0 without a
+         * response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
-        /* The server has an older history than before, for example after a restored backup: it does
-         * not have later reports, and watches will not show this. */
+        /* The server's history is older than before, for example after a restored backup: later
+         * reports are lost, and watches will not show this. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } KubeLeaseControllerSpec;
@@ -34,8 +35,8 @@ int kube_lease_controller_new(sd_event *event, const KubeLeaseControllerSpec *sp
 KubeLeaseController *kube_lease_controller_free(KubeLeaseController *controller);
 DEFINE_CLEANUP(KubeLeaseController *, kube_lease_controller_free)
 
-/* The UID of the Lease's owner; the first one starts the renewals. NULL: the Node does not exist,
- * and no Lease is created. 0 or -ENOMEM. */
+/* Sets the UID of the Lease's owner; the first one starts the renewals. NULL: the Node does not
+ * exist, and no Lease is created. 0 or -ENOMEM. */
 int kube_lease_controller_set_node(KubeLeaseController *controller, const char *uid);
 
 /* Prints the Lease and its next renewal for `mainstay debug dump`. */

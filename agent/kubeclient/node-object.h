@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Node as JSON: registration, status patch, and the content of the server's object. Pure. */
+/* The Node as JSON: registration, status patch, and parsing of the server's object. Pure. */
 
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The body of the registration: local labels and taints, and the status. 'now' is realtime. The
- * caller frees it; NULL on out of memory. */
+ * caller frees it; NULL: out of memory. */
 char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uint64_t now);
 
 /* The strategic merge patch for /status that makes the server's Node ('known') equal to the local
@@ -20,7 +20,7 @@ char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uin
 int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch);
 
-/* Reads a Node: its name, its external labels and taints, its UID. The caller frees the strings. 0,
- * -EBADMSG if it is not a Node, -ENOMEM. */
+/* Parses a Node: its name, its external labels and taints, its UID. The caller frees the strings.
+ * 0, -EBADMSG if it is not a Node, -ENOMEM. */
 int node_object_parse(const json_t *node, NodeLabelsTaints *ret_external, char **ret_uid,
                       char **ret_version);

@@ -8,11 +8,11 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* The status without its conditions. NULL on out of memory. */
+/* The status without its conditions. NULL: out of memory. */
 json_t *node_status_to_json(const NodeStatus *status);
 
-/* The conditions that a node reports, in their order: pressure; ReadonlyFilesystem, if it applies;
- * Ready; Refused, if a permission is missing; and those of configured sources. */
+/* The conditions that a node reports, in order: pressure; ReadonlyFilesystem, if it applies; Ready;
+ * Refused, if a permission is missing; and those of configured sources. */
 enum {
         NODE_REPORTED_READY = N_NODE_CONDITIONS,
         NODE_REPORTED_REFUSED,
@@ -25,9 +25,9 @@ const char *node_reported_condition_name(unsigned condition);
 /* Whether the condition is reported although the Node does not have it yet. */
 bool node_has_reported_condition(const NodeStatus *status, unsigned condition);
 
-/* When it changed last; 0: not known. */
+/* When it last changed; 0: unknown. */
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition);
 
-/* One condition, complete. */
+/* One condition with all its members. */
 json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uint64_t since,
                                uint64_t now);

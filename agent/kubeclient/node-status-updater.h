@@ -21,19 +21,21 @@ typedef struct NodeStatusUpdater NodeStatusUpdater;
 typedef struct NodeStatusUpdaterSpec {
         KubeClient *client;
         const char *name;
-        bool registers_node; /* false: something else creates the Node, as with registerNode: false
+        bool registers_node; /* false: the Node is created by someone else, like with registerNode:
+                              * false
                               */
 
-        /* The local Node, read for each request. The labels and taints are borrowed, the caller
-         * ends the status. 0 or -errno: retry later. */
+        /* The local Node, read for each request. Labels and taints are borrowed, the caller ends
+         * the status. 0 or -errno: retry later. */
         int (*get_local_node)(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
                               void *userdata);
         /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.
          * NULL, NULL: it does not exist. */
         void (*on_node)(const NodeLabelsTaints *external, const char *uid, void *userdata);
-        /* An event of the Node, after the request that it is about. */
+        /* An event of the Node, after the request that it concerns. */
         void (*on_event)(const PodEvent *event, void *userdata);
-        /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
+        /* 'error' is valid until the next call with NULL; 'status' is the HTTP status, 0 without a
+         * response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;
 } NodeStatusUpdaterSpec;
@@ -44,10 +46,10 @@ int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
 NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater);
 DEFINE_CLEANUP(NodeStatusUpdater *, node_status_updater_free)
 
-/* The status may have changed: it is reported if so. */
+/* The status may have changed; if so, it is reported. */
 void node_status_updater_trigger(NodeStatusUpdater *updater);
 
-/* Reads the Node again: the known state of the server's object is not reliable. */
+/* Reads the Node again, because the known state of the server's object is unreliable. */
 void node_status_updater_resync(NodeStatusUpdater *updater);
 
 /* Prints the Node object and its next update for `mainstay debug dump`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The metadata of an API object that the watch needs: identity, deletion, and the reported status.
- * The rest is parsed by manifest/. */
+/* The metadata of an API object that a watch needs: identity, deletion, and the reported status.
+ * manifest/ parses the rest. */
 
 #include "agent/model/values.h"
 #include "common/error.h"
@@ -13,18 +13,19 @@ typedef struct KubeObjectSummary {
         char *uid;
         char *resource_version;
         bool is_deleting;      /* it has a deletionTimestamp */
-        int64_t grace_seconds; /* of its deletion; -1: that of the pod's spec */
-        char *mirror_hash;     /* of a mirror pod: that of its static pod; NULL for other objects */
-        char *config_hash;     /* the same, for the hash of the manifest */
-        char *phase;           /* of its status, or NULL */
+        int64_t grace_seconds; /* for its deletion; -1: that of the pod's spec */
+        char *mirror_hash;     /* in a mirror pod: hash of its static pod; NULL for other objects */
+        char *config_hash;     /* likewise, hash of the manifest */
+        char *phase;           /* phase in its status, or NULL */
         char *status;          /* the status as JSON, or NULL */
-        int64_t generation;    /* of the spec; 0: the kind has none */
+        int64_t generation;    /* of the spec; 0: the kind does not have one */
 } KubeObjectSummary;
 
 /* 0; -EBADMSG with a message; -ENOMEM. The caller ends it with kube_object_summary_done(). */
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr);
 
-/* Its status's conditions: the status of each by its type. 0 or -ENOMEM; the caller frees it. */
+/* The conditions in its status: the status of each by its type. 0 or -ENOMEM; the caller frees
+ * it. */
 int kube_object_summary_conditions(const KubeObjectSummary *metadata, StringMap *ret);
 void kube_object_summary_done(KubeObjectSummary *metadata);

@@ -31,31 +31,31 @@ struct KubeReflector {
         JsonFramer *framer;
         sd_event_source *timer, *relist_timer;
         KubeBackOff back_off;
-        uint64_t started_at; /* of the watch, boot time */
+        uint64_t started_at; /* boot time when the watch started */
         bool waits_for_server;
 
         char *resource_version;  /* NULL: a list is due */
         char *continue_token;    /* of the next page; NULL: a new list */
         bool allows_cached_list; /* the first list may come from the server's cache */
         bool is_unpaged;         /* in one piece, as a continue token has expired */
-        bool is_list_reported;   /* on_list_begin was called */
+        bool is_list_reported;   /* on_list_begin has been called */
         bool is_synced;
         bool has_progressed; /* this watch has reported a version */
         bool is_open;        /* the server has started this watch */
-        WatchEnd watch_end;  /* how this watch ended, by its events */
+        WatchEnd watch_end;  /* how this watch ended, according to its events */
         unsigned n_broken;
-        char *last_error; /* as it was reported last */
+        char *last_error; /* as last reported */
         unsigned last_error_status;
 
-        unsigned held; /* in use: it is freed later */
+        unsigned held; /* number of users: it is freed when there are none */
         bool is_doomed;
 };
 
-/* Around callbacks: it is not freed while it is held. */
+/* For use around callbacks: it is not freed while it is held. */
 void reflector_hold(KubeReflector *r);
 void reflector_release(KubeReflector *r);
 
-/* Each starts a request. 0, or -errno with a message. */
+/* Both start a request. 0, or -errno with a message. */
 int reflector_start_list(KubeReflector *r, Error *reterr);
 int reflector_start_watch(KubeReflector *r, Error *reterr);
 
@@ -77,6 +77,6 @@ void reflector_cancel_request(KubeReflector *r);
 /* The next request is a list. */
 void reflector_require_relist(KubeReflector *r);
 
-/* Reports an error, NULL: none; and the end of a list that was started. */
+/* Reports an error (NULL: none), and the end of a list that was started. */
 void reflector_report_error(KubeReflector *r, const char *error, unsigned status);
 void reflector_report_list_end(KubeReflector *r, bool is_complete);

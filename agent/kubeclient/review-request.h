@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* TokenReviews and SubjectAccessReviews, which mainstay-api has the API server do. Pure. */
+/* TokenReviews and SubjectAccessReviews that the API server performs for mainstay-api. Pure. */
 
 #include "agent/kubeclient/kube-client.h"
 
-/* The request that has 'body' reviewed; it borrows it. The caller sets on_done and userdata. */
+/* The request to review 'body', which it borrows. The caller sets on_done and userdata. */
 KubeRequestSpec kube_token_review_request(const char *body);
 KubeRequestSpec kube_access_review_request(const char *body);
 

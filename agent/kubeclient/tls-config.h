@@ -16,7 +16,7 @@ typedef struct KubeTlsConfig {
         int authority_fd; /* PEM; -EBADF: none */
         int certificate_fd;
         int key_fd;
-        char hash[SHA256_HEX_SIZE]; /* of all three */
+        char hash[SHA256_HEX_SIZE]; /* hash of all three */
         /* The expiry of the client certificate, realtime microseconds; 0: none. */
         uint64_t not_before, not_after;
 } KubeTlsConfig;
@@ -29,16 +29,16 @@ typedef struct KubeTlsConfig {
 int kube_tls_config_load(const Kubeconfig *kubeconfig, KubeTlsConfig *ret, Error *reterr);
 void kube_tls_config_done(KubeTlsConfig *tls_config);
 
-/* A certificate in PEM and its key, in one text: -EINVAL with a message if one cannot be used or
- * the key does not match. Its validity, in realtime microseconds. */
+/* Checks a certificate in PEM and its key, in one text: -EINVAL with a message if one of them is
+ * unusable or the key does not match. Returns the validity in realtime microseconds. */
 int kube_pair_check(const char *pair, uint64_t *ret_not_before, uint64_t *ret_not_after,
                     Error *reterr);
 
 /* Whether the certificate is for all of these DNS names and numeric addresses. */
 bool kube_pair_is_for(const char *pair, char *const *names, char *const *addresses);
 
-/* A bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno with
- * a message. */
+/* Reads a bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno
+ * with a message. */
 int kube_token_read(const char *path, char **ret, Error *reterr);
 
 /* explicit_bzero() and free(). */

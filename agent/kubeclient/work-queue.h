@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sends writes asynchronously (client-go: rate-limited work queue). The key identifies what is to
- * be written; the request is built when it is sent, so that a hundred changes of an object are one
- * request. A few keys are in flight at a time, one request per key. A failed one is retried after a
- * back-off with jitter, or after Retry-After; never more than one retry a second for all keys
- * together. */
+/* Sends writes asynchronously (client-go: rate-limited work queue). The key identifies what has to
+ * be written; the request is built when it is sent, so that a hundred changes of an object cause
+ * one request. A few keys are in flight at a time, with one request per key. Failed requests are
+ * retried after a back-off with jitter, or after Retry-After; at most one retry per second for all
+ * keys together. */
 
 #include "agent/kubeclient/kube-client.h"
 
 typedef struct KubeWorkQueue KubeWorkQueue;
 
 typedef enum KubeWorkResult {
-        KUBE_WORK_DONE,        /* the key is clean, unless it was marked since */
+        KUBE_WORK_DONE,        /* the key is clean, unless it was marked again in the meantime */
         KUBE_WORK_RETRY_NOW,   /* build and send it again at once */
         KUBE_WORK_RETRY_SOON,  /* after half a second, regardless of other keys: the server's
-                                * response will change by itself */
+                                * response will change without a request */
         KUBE_WORK_RETRY_LATER, /* build and send it again after the back-off */
 } KubeWorkResult;
 
 typedef struct KubeWorkQueueSpec {
         KubeClient *client;
-        unsigned max_parallel; /* requests at a time */
+        unsigned max_parallel; /* maximum number of requests in flight */
 
-        /* Builds the request that is due for the key: 1 with it, whose callbacks are ignored and
-         * whose strings are freed by 'free_request'; 0: nothing is due; -errno: retry later. */
+        /* Builds the request that is needed for the key: 1 with the request, whose callbacks are
+         * ignored and whose strings are freed by 'free_request'; 0: none is needed; -errno: retry
+         * later. */
         int (*build_request)(const char *key, KubeRequestSpec *ret, void *userdata);
         void (*free_request)(KubeRequestSpec *call, void *userdata);
-        /* The response. No response, and statuses 5xx, 429 and 401, are retried without calling
-         * it. */
+        /* Handles the response. Missing responses, and statuses 5xx, 429 and 401, are retried
+         * without calling it. */
         KubeWorkResult (*on_response)(const char *key, const KubeResponse *response,
                                       void *userdata);
         void *userdata;
 } KubeWorkQueueSpec;
 
-/* A 'free_request' for a path and a body that were allocated. */
+/* A 'free_request' function for an allocated path and body. */
 void kube_request_spec_free(KubeRequestSpec *request, void *userdata);
 
 int kube_work_queue_new(sd_event *event, const KubeWorkQueueSpec *spec, KubeWorkQueue **ret);
@@ -44,11 +45,11 @@ DEFINE_CLEANUP(KubeWorkQueue *, kube_work_queue_free)
 /* 0 or -ENOMEM. */
 int kube_work_queue_add(KubeWorkQueue *queue, const char *key);
 
-/* The key is removed: a request in flight is cancelled. */
+/* Removes the key: a request in flight is cancelled. */
 void kube_work_queue_forget(KubeWorkQueue *queue, const char *key);
 
-/* Keys that are marked or in flight. */
+/* The number of keys that are marked or in flight. */
 size_t kube_work_queue_length(const KubeWorkQueue *queue);
 
-/* Prints its items and when they are due for `mainstay debug dump`, under a name. */
+/* Prints its items and when they are due for `mainstay debug dump`, with a name. */
 void kube_work_queue_dump(const KubeWorkQueue *queue, const char *name, FILE *out);
