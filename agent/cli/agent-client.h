@@ -6,11 +6,11 @@
 #include "common/error.h"
 #include "common/json-text.h"
 
-/* Called with each piece of the response body. A result other than 0 ends the request. */
+/* Called with each piece of the response body. A return value other than 0 ends the request. */
 typedef int (*client_data_t)(const char *data, size_t length, void *userdata);
 
 /* Requests a path (with its query) and passes on the body of a successful response. 0 at its end,
- * -EREMOTEIO if the agent returned an error (its message is passed on), or -errno; all with a
+ * -EREMOTEIO if the agent returned an error (its message is passed on), or -errno; both with a
  * message. */
 int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
                   Error *reterr);
@@ -19,18 +19,19 @@ int client_stream(const char *socket, const char *path, client_data_t on_data, v
 int client_request(const char *socket, const char *method, const char *path, client_data_t on_data,
                    void *userdata, Error *reterr);
 
-/* The whole response as text, of at most 64 MiB, which the caller frees. As client_stream(). */
+/* The whole response as text, of at most 64 MiB, which the caller frees. Errors are those of
+ * client_stream(). */
 int client_get(const char *socket, const char *path, char **ret, Error *reterr);
 
-/* The response as JSON, a new reference. As client_stream(), and -EBADMSG. */
+/* The response as JSON, a new reference. Errors are those of client_stream(), and -EBADMSG. */
 int client_get_json(const char *socket, const char *path, json_t **ret, Error *reterr);
 
 /* Sets the message of a connection that failed with this errno; returns its negative. */
 int client_explain_connection(int code, const char *socket, Error *reterr);
 
-/* Sets the message of an error response: its body, but not the text that the agent's HTTP library
- * prints if it refuses a request itself. Changes 'text'. -E2BIG if the request is too long,
- * -EREMOTEIO. */
+/* Sets the message of an error response: its body, unless it is the text that the agent's HTTP
+ * library prints if it refuses a request itself. Modifies 'text'. -E2BIG if the request is too
+ * long, -EREMOTEIO. */
 int client_explain_refusal(long status, char *text, Error *reterr);
 
-/* The cleanup function of jansson has its own attribute. */
+/* jansson's cleanup function has a different attribute. */

@@ -66,7 +66,7 @@ typedef struct Options {
         const char *revision;
         const char *to_revision;
 
-        const char *name; /* of `images import` */
+        const char *name; /* for `images import` */
         OptionValues config;
 
         bool all;
@@ -78,36 +78,37 @@ typedef struct Options {
         bool critical;
         const char *timeout;
 
-        const char *key; /* files and keys of `source` */
+        const char *key; /* files and keys for `source` */
         const char *keys;
         const char *next_keys;
         const char *fleet;
         const char *number;
         const char *expires;
         const char *progress_deadline;
-        const char *platform; /* of the images of an index */
+        const char *platform; /* of the images in an index */
         const char *from;
         const char *cache;
         const char *deltas;
         bool no_images;
         bool check;
-        bool rotate; /* of the identity of `source` */
+        bool rotate; /* for the identity of `source` */
         bool remove_old;
         OptionValues recipients; /* of `secret` */
         OptionValues recipient_files;
         const char *type;
 
-        char *const *words; /* the arguments that are not options; NULL-terminated */
+        char *const *words; /* arguments that are not options; NULL-terminated */
         size_t n_words;
 } Options;
 
 typedef struct Option {
         const char *name;
         char letter;          /* 0: none */
-        const char *argument; /* its placeholder, in capitals; NULL: none, it sets a bool */
+        const char *argument; /* its placeholder, in capitals; NULL: no argument, the option sets a
+                               * bool */
         const char *help;
         size_t offset; /* in Options */
-        bool is_list;  /* it may be given several times; the member is an OptionValues */
+        bool is_list;  /* may be given several times; the member is an OptionValues */
 } Option;
 
 typedef struct Command {
@@ -116,7 +117,7 @@ typedef struct Command {
         const char *summary;
         const Option *options;
         size_t n_options;
-        int (*run)(const Options *options); /* returns an exit status, after errors were printed */
+        int (*run)(const Options *options); /* returns an exit status; prints errors */
 } Command;
 
 /* commands.c */
@@ -161,7 +162,7 @@ int fail_with_error(int r, const Error *error);
 /* The same for an invalid command line. STATUS_USAGE. */
 int fail_usage(const char *format, ...) printf_like(1, 2);
 
-/* Reports that 'what' ("command") is unknown, with the nearest candidate. STATUS_USAGE. */
+/* Reports that 'what' ("command") is unknown, and suggests the nearest candidate. STATUS_USAGE. */
 int fail_unknown(const char *what, const char *word, const char *const *candidates, size_t n);
 
 /* The nearest candidate, if it is similar enough to be a suggestion, or NULL. */

@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct Columns {
-        unsigned min_width; /* of a cell with its padding */
+        unsigned min_width; /* minimum width of a cell, including padding */
         unsigned padding;
         bool remembers; /* a column is never narrower than in an earlier call */
         unsigned widths[COLUMNS_MAX];
@@ -24,10 +24,10 @@ typedef struct Columns {
 #define COLUMNS_TABLE       ((Columns){ .min_width = 6, .padding = 3, .remembers = true })
 #define COLUMNS_DESCRIPTION ((Columns){ .min_width = 0, .padding = 2 })
 
-/* Writes 'text' with its tabs replaced by padding. Control characters are made visible. 0 or
+/* Writes 'text' with its tabs replaced by padding, and control characters made visible. 0 or
  * -ENOMEM. */
 int columns_write(Columns *columns, const char *text, FILE *out);
 
-/* Closes a stream of open_memstream() and prints its text as a description; frees it. 0 or -ENOMEM.
+/* Closes an open_memstream() stream, prints its text as a description, and frees it. 0 or -ENOMEM.
  */
 int columns_print_description(FILE *stream, char **text);

@@ -5,7 +5,7 @@
 
 #include "agent/cli/cli.h"
 
-/* The container in the status of a pod, regardless of its kind. NULL: none. */
+/* The status of the container with that name in a pod, regardless of its kind. NULL: none. */
 const json_t *find_container_status_of(const json_t *pod, const char *name);
 
 /* Attaches the streams that the options request to a container of the pod, until the container ends

@@ -7,7 +7,7 @@
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 
-/* The command line; names are those after the resource. */
+/* The command line; 'names' are the words after the resource. */
 typedef struct GetRequest {
         const Options *options;
         ApiResource resource;
@@ -17,7 +17,7 @@ typedef struct GetRequest {
         const char *namespace; /* NULL: all */
 } GetRequest;
 
-/* Each returns an exit status, after errors were printed. */
+/* Each returns an exit status, and prints errors. */
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
 int get_images(const GetRequest *request);

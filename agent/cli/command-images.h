@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The subcommands of images. Each returns an exit status, after errors were printed. */
+/* The subcommands of images. Each returns an exit status, and prints errors. */
 
 #include "agent/cli/cli.h"
 

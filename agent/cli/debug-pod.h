@@ -5,5 +5,5 @@
 
 #include "agent/cli/cli.h"
 
-/* The exit status, after errors were printed. */
+/* Returns an exit status, and prints errors. */
 int debug_pod(const Options *options);

@@ -10,5 +10,5 @@
 void describe_env_from(FILE *out, const json_t *sources);
 void describe_value_from(FILE *out, const char *name, const json_t *source);
 
-/* False, without output, if the volume has a different source. */
+/* False, without output, if the volume has another kind of source. */
 bool describe_data_volume(FILE *out, const json_t *volume);

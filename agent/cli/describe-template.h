@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* "Labels:  a=b", one pair a line; "<none>" without any. 'indent' precedes each line. */
+/* "Labels:  a=b", one pair per line; "<none>" if there are none. 'indent' precedes each line. */
 void describe_map(const char *title, json_t *map, const char *indent, FILE *out);
 
 /* "Pod Template:" and its content. */

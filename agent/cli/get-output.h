@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Prints the objects of `mainstay get` in each format: the tables have the API server's columns
- * (model/table-kinds.h), and with -o wide one more at the end. */
+/* Prints the objects of `mainstay get` in each format: tables have the API server's columns
+ * (model/table-kinds.h), and one more at the end with -o wide. */
 
 #include "agent/cli/command-get.h"
 #include "agent/model/table-kinds.h"
 
 /* How the objects of one resource are printed. */
 typedef struct GetKind {
-        const char *word; /* of -o name: "pod", "daemonset.apps" */
+        const char *word; /* for -o name: "pod", "daemonset.apps" */
         bool is_cluster_wide;
         const TableKind *table;
-        const char *extra_heading; /* the column of -o wide that kubectl does not have; or NULL */
+        const char *extra_heading; /* an additional column for -o wide that kubectl does not have;
+                                    * or NULL */
         const char *(*extra_cell)(const json_t *object); /* NULL is printed as "<none>" */
-        /* Replaces cells that are more detailed here than at an API server; NULL: there are
+        /* Replaces cells for which more details are known here than at an API server; NULL:
          * none. */
         void (*replace_cells)(const json_t *object, json_t *cells);
 } GetKind;
@@ -26,14 +27,14 @@ typedef struct GetOutput {
         const GetKind *kind;
         Columns columns;
         bool has_headings; /* already printed */
-        json_t *listed;    /* the objects that a watch does not repeat; NULL: none was printed */
+        json_t *listed;    /* objects that a watch does not repeat; NULL: none was printed */
 } GetOutput;
 
 void get_output_done(GetOutput *output);
 
-/* Prints a list; a table without rows is not printed. 0 or -errno. */
+/* Prints a list; a table without rows is omitted. 0 or -errno. */
 int get_output_list(GetOutput *output, json_t *objects);
 
-/* Prints an object of a watch, unless it was listed as it is. 'type' is as in watch_object_t. 0 or
- * -errno. */
+/* Prints an object of a watch, unless it was listed in this state. 'type' is as in watch_object_t.
+ * 0 or -errno. */
 int get_output_event(GetOutput *output, const char *type, json_t *object);

@@ -6,7 +6,7 @@
 #include "common/error.h"
 
 enum {
-        IMAGE_HELPER_ABSENT = 66 /* exit status of "collect": no image has the name there */
+        IMAGE_HELPER_ABSENT = 66 /* exit status of "collect": there is no image with that name */
 };
 
 typedef struct ImageHelperRun {
@@ -14,8 +14,8 @@ typedef struct ImageHelperRun {
         const char *store;
         const char *const *words; /* further arguments; NULL among them are skipped */
         size_t n_words;
-        int input, output, error; /* borrowed; negative or 0: those of mainstay */
+        int input, output, error; /* borrowed; negative or 0: mainstay's own */
 } ImageHelperRun;
 
-/* Waits for its end. Its exit status, or -errno. */
+/* Waits until it ends. Returns its exit status, or -errno. */
 int image_helper_run(const ImageHelperRun *run);

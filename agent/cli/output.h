@@ -16,21 +16,22 @@ typedef enum Format {
         N_FORMATS,
 } Format;
 
-/* NULL means the table. 0, or STATUS_USAGE after an error was printed. */
+/* NULL means the table. 0, or STATUS_USAGE after printing an error. */
 int parse_format(const char *text, Format *ret);
 bool format_is_table(Format format);
 
-/* Prints one object as JSON or YAML; in a stream each is preceded by a separator. 0 or -errno. */
+/* Prints one object as JSON or YAML; in a stream, each object is preceded by a separator. 0 or
+ * -errno. */
 int print_object(Format format, bool is_in_stream, json_t *object);
 
-/* Several objects are printed as a List, as in kubectl; a single one that was named is printed
- * itself. */
+/* Several objects are printed as a List, like in kubectl; a single object that was requested by
+ * name is printed itself. */
 int print_list(Format format, bool is_by_name, json_t *objects);
 
-/* "pod/web" for each. */
+/* Prints "pod/web" for each object. */
 int print_object_names(const char *kind, const json_t *objects);
 
-/* Prints the rows that 'write_row' makes of the objects, below a header line. */
+/* Prints a header line and the rows that 'write_row' writes for the objects. */
 typedef void (*write_row_t)(const json_t *object, FILE *out, void *userdata);
 int print_rows(Columns *columns, const char *headings, const json_t *objects, write_row_t write_row,
                void *userdata);

@@ -17,7 +17,7 @@ typedef struct Selector {
         size_t n;
 } Selector;
 
-/* 0, or -EINVAL with a message. NULL or "" selects all. */
+/* 0, or -EINVAL with a message. NULL or "" selects everything. */
 int selector_parse(const char *text, Selector *ret, Error *reterr);
 bool selector_matches(const Selector *selector, const json_t *labels);
 void selector_done(Selector *selector);
@@ -29,8 +29,8 @@ typedef struct PodFilter {
         Selector selector;
 } PodFilter;
 
-/* Takes namespace, names and selector of a command line whose first word is the resource "pods". 0,
- * -EINVAL with a message. */
+/* Takes namespace, names and selector from a command line whose first word is the resource "pods".
+ * 0, -EINVAL with a message. */
 int pod_filter_init(PodFilter *filter, const Options *options, char *const *names, size_t n_names,
                     Error *reterr);
 void pod_filter_done(PodFilter *filter);
@@ -38,21 +38,22 @@ void pod_filter_done(PodFilter *filter);
 /* True if 'name' refers to the pod: its name, or its name without the node suffix. */
 bool pod_is_called(const json_t *pod, const char *name);
 
-/* True if it is Ready, or has succeeded and never becomes Ready again. */
+/* True if it is Ready, or has succeeded and will never be Ready again. */
 bool pod_json_is_ready_or_done(const json_t *pod);
 
 bool pod_filter_matches(const PodFilter *filter, const json_t *pod);
 
-/* Requests all pods and returns those that match, sorted by namespace and name, each with its
- * apiVersion and kind; a new array. 0 or -errno with a message. */
+/* Requests all pods and returns those that match the filter, sorted by namespace and name, each
+ * with apiVersion and kind; a new array. 0 or -errno with a message. */
 int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error *reterr);
 
-/* The first name of the filter that is not the name of a pod, or NULL. */
+/* The first name in the filter that no pod has, or NULL. */
 const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 
-/* Reports the name that was not found, an error; or that there are no pods. The exit status. */
+/* Reports the name that was not found, which is an error, or that there are no pods. Returns the
+ * exit status. */
 int report_missing_pods(const PodFilter *filter, const json_t *pods);
 
-/* Prints "error: …" and "warning: …" for the manifests of the agent; or one warning if they cannot
- * be requested. */
+/* Prints "error: …" and "warning: …" for the agent's manifests; or one warning if they cannot be
+ * requested. */
 void print_manifest_errors(const char *socket);

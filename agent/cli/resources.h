@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resource names, as in kubectl, with their short names. */
+/* Resource names and short names, like in kubectl. */
 
 #include "agent/cli/cli.h"
 
@@ -20,12 +20,12 @@ typedef enum ApiResource {
 
 #define API_RESOURCE_BIT(resource) (1U << (resource))
 
-/* "pods", as in messages and headings. */
+/* "pods", for messages and headings. */
 const char *api_resource_name(ApiResource resource);
 
-/* Parses the arguments after a command: a resource out of the set 'allowed', such as "pods" or
+/* Parses the arguments after a command: a resource in the set 'allowed', such as "pods" or
  * "pod/NAME", and names. 0 with the names (which start at the given array), or STATUS_USAGE after
- * an error was printed. */
+ * printing an error. */
 int parse_api_resource(const Options *options, const char *command, unsigned allowed,
                        ApiResource *ret, char *const **ret_names, size_t *ret_n_names);
 
@@ -35,11 +35,11 @@ const char *strip_resource_prefix(const char *word);
 /* True for "daemonset/NAME", with any of the resource's words. */
 bool is_daemonset_word(const char *word);
 
-/* True if the first owner of the object (a pod, a revision) is the DaemonSet of that name. */
+/* True if the first owner of the object (a pod, a revision) is the DaemonSet with that name. */
 bool is_owned_by_daemonset(const json_t *object, const char *name);
 
 /* True if the object has one of the names, or no name was given. */
 bool object_is_named(const json_t *object, char *const *names, size_t n_names);
 
-/* The first of the names that none of the objects has, without a prefix; or NULL. */
+/* The first name, without a prefix, that none of the objects has; or NULL. */
 const char *find_missing_object_name(const json_t *objects, char *const *names, size_t n_names);

@@ -2,21 +2,21 @@
 #pragma once
 
 /* Files and directories as a tar, by libarchive: the data that cp sends to and receives from a
- * container; and a compressed one of texts. */
+ * container. Also a compressed tar of texts. */
 
 #include "common/error.h"
 
-/* Writes the file or tree at 'path' as a tar in which it is called 'name'. Links are kept; owners
- * are not. 0, or -errno with a message. */
+/* Writes the file or tree at 'path' as a tar, in which it has the name 'name'. Links are preserved,
+ * owners are not. 0, or -errno with a message. */
 int tar_pack(const char *path, const char *name, int fd, Error *reterr);
 
-/* Creates 'target' in the working directory from a tar whose entries are all 'name' or below it.
- * The tar is untrusted: nothing is written outside of 'target', not through its own links either,
- * and devices, pipes and set-user-ID bits are left out. 0, or -errno with a message. */
+/* Creates 'target' in the working directory from a tar in which all entries are 'name' or below it.
+ * The tar is untrusted: nothing is written outside of 'target', not even through links in the tar,
+ * and devices, pipes and set-user-ID bits are omitted. 0, or -errno with a message. */
 int tar_unpack(int fd, const char *name, const char *target, Error *reterr);
 
-/* A tar that gzip compresses, of files that only their owner can read. All: 0, or -errno with a
- * message. */
+/* A gzip-compressed tar of files that only their owner can read. All functions return 0, or -errno
+ * with a message. */
 typedef struct TarGz TarGz;
 
 int tar_gz_new(int fd, TarGz **ret, Error *reterr);

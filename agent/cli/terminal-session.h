@@ -12,13 +12,13 @@ typedef struct SessionStreams {
         int input_fd; /* each -EBADF if it is not connected */
         int output_fd;
         int error_fd;
-        bool is_error_untrusted; /* is written line by line, made printable */
-        bool has_terminal; /* the command gets a terminal, of the size of the local one if there is
-                              one */
+        bool is_error_untrusted; /* written line by line, with control characters made visible */
+        bool has_terminal; /* the command gets a terminal, with the size of the local one if there
+                              is one */
 } SessionStreams;
 
-/* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a message if it could not be
- * run, or if the connection was lost. */
+/* Runs it to completion. 0 with its exit code; -EREMOTEIO or another -errno with a message if it
+ * could not be run, or if the connection was lost. */
 int session_exec(const char *socket, const json_t *pod, const char *container, char *const *argv,
                  const SessionStreams *streams, int *ret_exit_code, Error *reterr);
 

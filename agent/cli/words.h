@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Times and texts as kubectl writes them. Pure. */
+/* Times and texts in kubectl's formats. Pure. */
 
 #include "agent/model/age.h"
 #include "common/macros.h"
@@ -14,15 +14,16 @@
 int parse_duration(const char *text, uint64_t *ret_usec);
 
 /* "Fri, 02 Jan 2026 03:04:05 +0000" in the local time zone. Returns the buffer, or the text itself
- * if it is not a time. */
+ * if it is not a timestamp. */
 enum {
         LONG_TIME_SIZE = 64
 };
 const char *format_long_time(char buffer[LONG_TIME_SIZE], const char *time);
 
-/* Writes a text that may come from a container, on one line, with control characters made visible.
+/* Writes a text that may come from a container on one line, with control characters made visible.
  */
 void write_quoted(const char *text, FILE *out);
 
-/* Prints a line with texts of files, of containers or of the agent, made printable the same way. */
+/* Prints a line with texts from files, containers or the agent, with control characters made
+ * visible. */
 void print_line(FILE *out, const char *format, ...) printf_like(2, 3);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The handlers of the routes (see routes.c), and the data that they get from the server. 'rest' is
- * the part of the path after the route's. */
+/* The handlers of the routes (see routes.c), and the data that the server provides to them. 'rest'
+ * is the part of the path after the route's path. */
 
 #include "agent/http/http-reply.h"
 #include "agent/http/log-process.h"
@@ -11,7 +11,7 @@
 typedef struct HttpServer HttpServer;
 typedef struct HttpServerHandlers HttpServerHandlers;
 
-/* The agent's side: the functions of http_server_new(), and their userdata. */
+/* The agent's side: the functions passed to http_server_new(), and their userdata. */
 const HttpServerHandlers *http_handlers_of(const HttpServer *server);
 void *http_userdata_of(const HttpServer *server);
 
@@ -19,16 +19,16 @@ sd_event *http_event_of(const HttpServer *server);
 ResponseStreams *http_streams_of(HttpServer *server);
 LogProcesses *http_log_processes_of(HttpServer *server);
 
-/* Whether it is the user of mainstay-api. */
+/* Whether the client is the user of mainstay-api. */
 bool http_is_api_peer(const HttpServer *server, struct MHD_Connection *http);
 
-/* The first of the requests that wait for access. */
+/* The first of the requests that wait for an access decision. */
 HttpAccess **http_accesses_of(HttpServer *server);
 
-/* serve-access.c: lets all of those continue, to be refused. */
+/* serve-access.c: continues all of them, so that they are refused. */
 void http_abort_accesses(HttpServer *server);
 
-/* Whether the node has joined no API server, so that mainstay-api answers kubectl. */
+/* Whether the node has not joined an API server, so that mainstay-api serves kubectl. */
 bool http_is_alone(const HttpServer *server);
 
 /* True if the client is root, the agent's user or that of mainstay-api; otherwise the reply is
@@ -36,18 +36,18 @@ bool http_is_alone(const HttpServer *server);
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
                            enum MHD_Result *ret);
 
-/* The same for requests that change pods: the user of mainstay-api may make them only on a node
+/* The same for requests that change pods: the user of mainstay-api may only make them on a node
  * without an API server, on behalf of kubectl. */
 bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
                          enum MHD_Result *ret);
 
-/* descriptor-reply.c: whether the request upgrades to a descriptor; and the upgrade. 'type' is that
- * of its content, or NULL. */
+/* descriptor-reply.c: whether the request upgrades to a descriptor; and the upgrade. 'type' is the
+ * type of its content, or NULL. */
 bool http_wants_descriptor(struct MHD_Connection *http);
 enum MHD_Result http_reply_descriptor(HttpServer *server, struct MHD_Connection *http,
                                       int fd_consume, const char *type);
 
-/* libmicrohttpd runs again in the next turn of the loop. */
+/* Schedules a run of libmicrohttpd in the next turn of the loop. */
 void http_server_schedule_run(HttpServer *server);
 
 /* Routes a request, as libmicrohttpd's MHD_AccessHandlerCallback; 'userdata' is the server. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The HTTP server on the local unix socket, for the mainstay CLI, mainstay-api and tools of the
- * kubelet: status, logs, exec, metrics. It calls the agent through HttpServerHandlers and keeps no
- * state but its connections. Requests that change something are for root, not for the socket's
- * group. */
+ * kubelet: status, logs, exec, metrics. It calls the agent through HttpServerHandlers and has no
+ * state except its connections. Requests that change something are only permitted for root, not for
+ * the socket's group. */
 
 #include "agent/model/object.h"
 #include "agent/model/system-log-query.h"
@@ -18,16 +18,16 @@ typedef struct HttpServer HttpServer;
 
 /* The log of one attempt of a container. */
 typedef struct HttpContainerLog {
-        char *directory;  /* absolute; holds "<attempt>.log" and its rotated files */
-        unsigned attempt; /* as counted in the file name */
-        bool is_live;     /* more may be written; http_server_notify_log_end() will be called */
+        char *directory;  /* absolute; contains "<attempt>.log" and its rotated files */
+        unsigned attempt; /* the number in the file name */
+        bool is_live;     /* more may be written; http_server_notify_log_end() follows */
 } HttpContainerLog;
 
 /* One file of the manifest directory. Strings are borrowed. */
 typedef struct HttpManifestStatus {
         const char *file;
         char *const *pods;       /* "namespace/name" each */
-        char *const *daemonsets; /* the same; their pods are among the pods */
+        char *const *daemonsets; /* likewise; their pods are among the pods */
         char *const *warnings;
         const char *error;    /* NULL: the file is valid */
         uint64_t error_since; /* realtime, microseconds */
@@ -37,41 +37,41 @@ typedef struct HttpManifestStatus {
 typedef struct HttpManifestReport HttpManifestReport;
 
 /* 'error' is the reason why the directory as a whole cannot be read, 'warning' another problem of
- * it; or NULL. */
+ * the directory; both may be NULL. */
 void http_report_manifest_directory(HttpManifestReport *report, const char *directory,
                                     const char *error, const char *warning);
 void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *manifest);
 void http_report_archive_error(HttpManifestReport *report, const char *archive,
                                const char *message);
 
-/* A command to run in a container, or (NULL) the container itself to attach to, and the streams
- * that the client requests. */
+/* A command to run in a container, or NULL to attach to the container itself, and the streams that
+ * the client requests. */
 typedef struct HttpExecOptions {
         char *const *argv;
         bool has_input, has_output, has_error, has_terminal;
-        bool is_held; /* the command starts with the client's message of CHANNEL_START */
+        bool is_held; /* the command waits for the client's message CHANNEL_START */
 } HttpExecOptions;
 
-/* A client of mainstay-api: the request and the credentials it presented; NULL: none. */
+/* A request of a client of mainstay-api, with the credentials that it presented; NULL: none. */
 typedef struct HttpAccessQuestion {
         const char *ticket, *token;
         const char *method, *path; /* of the agent's request, or of the kubelet's */
-        bool is_session;           /* a command, a port: "create", regardless of the method */
+        bool is_session;           /* for a command or a port: "create" is required, regardless of
+                                    * the method */
 } HttpAccessQuestion;
 
 typedef struct HttpAccess HttpAccess;
 
-/* The decision: 200, or the status and the text of the reply. 'user' is JSON; NULL: it is not
- * known. */
+/* The decision: 200, or the status and the text of the reply. 'user' is JSON; NULL: unknown. */
 void http_access_done(HttpAccess *access, unsigned status, const char *message, const char *user);
 
 typedef int (*http_each_object_t)(const char *key, const char *json, void *context);
 
-/* The functions of the agent that the server needs. All functions are called from the loop, return
- * at once, and get the 'userdata' of http_server_new(). */
+/* The functions of the agent that the server needs. They are called from the loop, return
+ * immediately, and receive the 'userdata' of http_server_new(). */
 typedef struct HttpServerHandlers {
         /* The first pod whose key is greater (by strcmp) than 'after'; NULL: the very first. The
-         * pod of 'after' may be gone. Keys are unique and opaque to the server, for example
+         * pod of 'after' may no longer exist. Keys are unique and opaque to the server, for example
          * "<namespace>/<name>/<uid>". 1 with the key and the v1.Pod as compact JSON, both of which
          * the server frees; 0 if there is none; -ENOMEM.
          *
@@ -84,12 +84,12 @@ typedef struct HttpServerHandlers {
          * that repeats is returned again, with a greater number. */
         int (*next_event)(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json);
 
-        /* The first object of the kind whose "<namespace>/<name>" is greater than 'after', as
-         * next_pod(). The values of a Secret are not in its JSON. */
+        /* The first object of the kind whose "<namespace>/<name>" is greater than 'after';
+         * otherwise like next_pod(). The values of a Secret are not in its JSON. */
         int (*next_object)(void *userdata, ObjectKind kind, const char *after, char **ret_key,
                            char **ret_json);
 
-        /* Reports all files and archives, by http_report_…(). */
+        /* Reports all files and archives, with http_report_…(). */
         void (*report)(void *userdata, HttpManifestReport *report);
 
         /* The log of a container's latest attempt, or of the previous one. 'pod' is the full name,
@@ -99,43 +99,44 @@ typedef struct HttpServerHandlers {
         int (*find_log)(void *userdata, const char *namespace, const char *pod,
                         const char *container, bool previous, HttpContainerLog *ret, Error *reterr);
 
-        /* Deletes a pod ('pod' is the full name), which starts again if its manifest is still
-         * there. 'grace_seconds' is -1 for the pod's own grace period. -ENOENT (404), -EAGAIN
-         * (503), with a message. */
+        /* Deletes a pod ('pod' is the full name), which starts again if its manifest still exists.
+         * 'grace_seconds' is -1 for the pod's own grace period. -ENOENT (404), -EAGAIN (503), with
+         * a message. */
         int (*delete_pod)(void *userdata, const char *namespace, const char *pod,
                           int64_t grace_seconds, Error *reterr);
 
         /* Runs a command for a client, which speaks WebSocket on the socket from now on; the
          * descriptor is duplicated. If it is negative, the request is only checked. -ENOENT (404),
-         * -EAGAIN (400): the container does not run; with a message. */
+         * -EAGAIN (400): the container is not running; with a message. */
         int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
                     const HttpExecOptions *exec, int socket_fd, Error *reterr);
 
-        /* Attaches a client to the container itself, in the same way. -ENOTSUP (501): its shim
-         * cannot. The terminal is the container's, regardless of the options. */
+        /* Attaches a client to the container itself, likewise. -ENOTSUP (501): its shim does not
+         * support it. The container decides whether there is a terminal, regardless of the
+         * options. */
         int (*attach)(void *userdata, const char *namespace, const char *pod, const char *container,
                       const HttpExecOptions *attach, int socket_fd, Error *reterr);
 
         /* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a pod, and returns its
-         * name, which the server frees. -ENOENT (404), -EINVAL (400), -EAGAIN (400): the pod does
-         * not run; with a message. */
+         * name, which the server frees. -ENOENT (404), -EINVAL (400), -EAGAIN (400): the pod is not
+         * running; with a message. */
         int (*add_ephemeral_container)(void *userdata, const char *namespace, const char *pod,
                                        const char *json, char **ret_name, Error *reterr);
 
-        /* Checks that the pod runs, and that its UID is this one; NULL: any. 0; -ENOENT (404),
+        /* Checks that the pod is running, and that this is its UID; NULL: any. 0; -ENOENT (404),
          * another -errno (500), with a message. */
         int (*check_pod)(void *userdata, const char *namespace, const char *pod, const char *uid,
                          Error *reterr);
 
-        /* The same, and requests a connection to a TCP port of the pod's loopback address, for
-         * port-forward. The socket over which it comes, or -errno. */
+        /* The same, and requests a connection to a TCP port on the pod's loopback address, for
+         * port-forward. Returns the socket through which the connection arrives, or -errno. */
         int (*connect_to_port)(void *userdata, const char *namespace, const char *pod,
                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
-        /* Opens a file below /var/log, or the list of a directory as HTML; or, with a query, starts
-         * it. A descriptor, with the type of its content; -EPERM (405): the configuration disables
-         * it; -EISDIR (301): the path of a directory does not end in a slash; -ENOENT (404);
-         * -EAGAIN (429): there are too many queries; with a message. */
+        /* Opens a file below /var/log, or the list of a directory as HTML; or starts a query.
+         * Returns a descriptor, with the type of its content; -EPERM (405): disabled in the
+         * configuration; -EISDIR (301): the path of a directory does not end in a slash; -ENOENT
+         * (404); -EAGAIN (429): too many queries; with a message. */
         int (*open_system_log)(void *userdata, const char *path, const SystemLogQuery *query,
                                const char **ret_type, Error *reterr);
 
@@ -143,7 +144,7 @@ typedef struct HttpServerHandlers {
          * signer. 0, or -errno with a message. */
         int (*node_api_settings)(void *userdata, char **ret_json, Error *reterr);
 
-        /* A connection to the signer, for mainstay-api. A descriptor, or -errno with a message. */
+        /* Connects mainstay-api to the signer. Returns a descriptor, or -errno with a message. */
         int (*connect_signer)(void *userdata, Error *reterr);
 
         /* The data of a kubeconfig for mainstay-api, as JSON that the server frees: "nodeName", and
@@ -152,12 +153,13 @@ typedef struct HttpServerHandlers {
         int (*make_kubeconfig)(void *userdata, char **ret_json, Error *reterr);
 
         /* The identity of the node for encrypted Secrets, as JSON that the server frees, or NULL;
-         * and the start of a change, by its name: -EINVAL (400), -EBUSY (503), with a message. */
+         * and a function that starts a change, by its name: -EINVAL (400), -EBUSY (503), with a
+         * message. */
         char *(*identity)(void *userdata);
         int (*change_identity)(void *userdata, const char *action, Error *reterr);
 
-        /* Which encrypted Secrets there are, and whether this node can open them, as JSON that the
-         * server frees, or NULL. */
+        /* The encrypted Secrets, and whether this node can open them, as JSON that the server
+         * frees, or NULL. */
         char *(*encrypted_secrets)(void *userdata);
 
         /* Decides about a client's request, and calls http_access_done() once, before or after it
@@ -169,18 +171,18 @@ typedef struct HttpServerHandlers {
         /* The images of the store, as JSON that the server frees, or NULL. */
         char *(*images)(void *userdata);
 
-        /* Each for an image reference or digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Prune
-         * gets an empty one, and returns how many images are removed. */
+        /* Each gets an image reference or digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Prune
+         * gets an empty one, and returns the number of images that are removed. */
         int (*pull_image)(void *userdata, const char *image, Error *reterr);
         int (*remove_image)(void *userdata, const char *image, Error *reterr);
         int (*prune_images)(void *userdata, const char *image, Error *reterr);
 
-        /* 0, or -errno with a message while the first scan has not been acted on. */
+        /* 0, or -errno with a message until the result of the first scan has been applied. */
         int (*is_ready)(void *userdata, Error *reterr);
 
         /* Calls 'each' for every DaemonSet, always in the same order, with "<namespace>/<name>" and
-         * its compact JSON; the second one for every ControllerRevision. 0, a negative value that
-         * 'each' returned, or -ENOMEM. */
+         * its compact JSON; the second function does the same for every ControllerRevision. 0, a
+         * negative value that 'each' returned, or -ENOMEM. */
         int (*foreach_daemonset)(void *userdata, http_each_object_t each, void *context);
         int (*foreach_revision)(void *userdata, http_each_object_t each, void *context);
 
@@ -193,23 +195,24 @@ typedef struct HttpServerHandlers {
         int (*run_daemonset_action)(void *userdata, const char *namespace, const char *name,
                                     const char *verb, int64_t revision, Error *reterr);
 
-        /* Prometheus text (agent_metrics_format()) that the server frees, or NULL. */
+        /* The metrics as Prometheus text (agent_metrics_format()), which the server frees; or
+         * NULL. */
         char *(*metrics)(void *userdata);
 
         /* The resource metrics of containers, likewise (resource_metrics_format()). */
         char *(*resource_metrics)(void *userdata);
 
-        /* The same of cAdvisor's metrics and of the results of probes. */
+        /* The same for cAdvisor's metrics and for the results of probes. */
         char *(*cadvisor_metrics)(void *userdata);
         char *(*probe_metrics)(void *userdata);
 
-        /* The kubelet's summary of resource usage, pods with running containers as a v1.PodList,
-         * and the configuration, as JSON that the server frees; or NULL. */
+        /* The kubelet's summary of resource usage, the pods with running containers as a
+         * v1.PodList, and the configuration, each as JSON that the server frees; or NULL. */
         char *(*stats_summary)(void *userdata, bool only_cpu_and_memory);
         char *(*running_pods)(void *userdata);
         char *(*configuration)(void *userdata);
 
-        /* The configuration with its secrets masked as JSON that the server frees, or NULL. */
+        /* The configuration, with its secrets masked, as JSON that the server frees, or NULL. */
         char *(*whole_configuration)(void *userdata);
 
         /* The dump of the agent's state as text that the server frees, or NULL. */
@@ -221,18 +224,19 @@ typedef struct HttpServerConfig {
         const char *socket_path; /* "<run-dir>/mainstay.sock"; at most 102 bytes, for ".new" */
         const HttpServerHandlers *handlers; /* outlive the server, as do userdata and event */
         void *userdata;
-        uint64_t request_timeout_usec; /* for a client to send a whole request; 0: 10 s */
+        uint64_t request_timeout_usec; /* time for a client to send a whole request; 0: 10 s */
         bool is_alone;                 /* without an API server: mainstay-api serves kubectl */
 } HttpServerConfig;
 
-/* Opens the socket, mode 0660, and starts to serve. The socket appears by rename, so a client finds
- * the old one or this one; the socket of an agent that died is replaced. The caller makes sure that
- * no other agent runs. 0 or -errno. */
+/* Opens the socket, mode 0660, and starts to serve. The socket is renamed into place, so a client
+ * finds either the old or the new one; the socket of a dead agent is replaced. The caller ensures
+ * that no other agent is running. 0 or -errno. */
 int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *reterr);
 
-/* Looks the user of mainstay-api up, and lets it use the socket: it may have been created after the
- * server. Without this it is done when /etc/passwd changes. False: there is no such user, or the
- * socket cannot be given to its group, which is logged. The server is 'userdata' of a callback. */
+/* Looks up the user of mainstay-api, and permits it to use the socket: the user may have been
+ * created after the server started. Otherwise this happens when /etc/passwd changes. False: there
+ * is no such user, or the group of the socket cannot be set, which is logged. The server is
+ * 'userdata' of a callback. */
 bool http_server_admit_api_user(void *server);
 
 /* Closes all connections, and removes the socket unless the next agent has replaced it. */
@@ -249,30 +253,31 @@ typedef enum HttpWatchEventType {
         N_HTTP_WATCH_EVENT_TYPES,
 } HttpWatchEventType;
 
-/* True while there is a watch of pods: only then is it worth the work to make JSON for
- * http_server_notify_pod(). */
+/* True while there is a watch of pods: otherwise creating JSON for http_server_notify_pod() is
+ * unnecessary. */
 bool http_server_has_pod_watchers(HttpServer *server);
 
-/* Sends the new state of a pod to all watches; 'key' is that of next_pod(). For HTTP_WATCH_DELETED
- * 'json' is its last state. Called after next_pod() would return the same. The strings are copied.
+/* Sends the new state of a pod to all watches; 'key' is its key in next_pod(). For
+ * HTTP_WATCH_DELETED, 'json' is its last state. To be called once next_pod() returns the same
+ * state. The strings are copied.
  */
 void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const char *key,
                             const char *json);
 
-/* next_event() has a new event, for the watches of events. */
+/* next_event() returns a new event, for the watches of events. */
 void http_server_notify_event(HttpServer *server);
 
-/* Objects that are compared with those that a watch has sent. */
+/* Kinds of objects that are compared with those that a watch has sent. */
 typedef enum HttpObjects {
         HTTP_DAEMONSETS,   /* of foreach_daemonset() */
         HTTP_NODE,         /* of node() */
         HTTP_DATA_OBJECTS, /* of next_object() */
 } HttpObjects;
 
-/* They may be different now, for the watches of them. */
+/* Such objects may have changed: checks the watches of them. */
 void http_server_notify_objects(HttpServer *server, HttpObjects kind);
 
-/* The attempt has ended and its log is complete: streams that follow it read the rest and end.
+/* The attempt has ended and its log is complete: streams that follow it send the rest and end.
  * 'directory' and 'attempt' are those of find_log(); unknown ones are ignored. Also called when the
- * pod is forgotten. */
+ * pod is removed. */
 void http_server_notify_log_end(HttpServer *server, const char *directory, unsigned attempt);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The files of the log of one container attempt (restart count): "<n>.log", which is being written,
- * and the rotated ones, "<n>.log.<YYYYMMDD-HHMMSS>". Together, the oldest first, they are one log.
- * Rotation itself is done by the shim. */
+ * and the rotated ones, "<n>.log.<YYYYMMDD-HHMMSS>". Together, oldest first, they are one log. The
+ * shim rotates them. */
 
 #include "common/error.h"
 
@@ -22,7 +22,7 @@ typedef struct LogFile {
 } LogFile;
 
 typedef struct LogFiles {
-        LogFile *items; /* the oldest first; the file that is being written is the last */
+        LogFile *items; /* oldest first; the last one is the file that is being written */
         size_t n;
 } LogFiles;
 
@@ -31,15 +31,15 @@ int log_files_list(int dir_fd, unsigned attempt, LogFiles *ret);
 void log_files_done(LogFiles *files);
 
 /* Opens a file of the list for reading: only a regular file without symbolic or hard links. -ESTALE
- * if the name refers to a different file by now. A descriptor or -errno. */
+ * if the name refers to another file by now. Returns a descriptor or -errno. */
 int log_file_open(int dir_fd, const LogFile *file);
 
-/* Opens the file that follows the one that is open as 'from_fd'; negative: the oldest. Files may be
- * rotated, and the oldest removed, meanwhile. 1 with a descriptor, 0 if there is none, -EAGAIN if
+/* Opens the file after the one that is open as 'from_fd'; negative: the oldest. In the meantime,
+ * files may be rotated, and the oldest removed. 1 with a descriptor, 0 if there is none, -EAGAIN if
  * files were rotated faster than they could be opened, or another -errno. */
 int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
-/* Likewise the file before it; negative: the newest. */
+/* Likewise, the file before it; negative: the newest. */
 int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
 /* The inode of the file that is being written, or 0. */

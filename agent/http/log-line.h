@@ -27,14 +27,14 @@ typedef struct LogRecord {
         size_t length;
 } LogRecord;
 
-/* Reads a record from a line, the newline not included. 0 or -EBADMSG. */
+/* Parses a record from a line without its newline. 0 or -EBADMSG. */
 int log_record_parse(const char *line, size_t length, LogRecord *ret);
 
 /* When it was written, realtime microseconds. 0 or -EBADMSG. */
 int log_record_time(const LogRecord *record, uint64_t *ret_usec);
 
 /* Joins the parts of long lines. A line of one stream is not interrupted by a line of the other,
- * unless it is too long to be buffered: then it continues after the other. Zeroed is empty. */
+ * unless it is too long to be buffered: then it continues after the other line. Empty if zeroed. */
 typedef struct LogJoiner {
         bool with_times;
         Buffer out; /* complete output; the caller takes it and sets the length to 0 */

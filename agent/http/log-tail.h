@@ -10,8 +10,8 @@
 
 typedef struct LogTail LogTail;
 
-/* Searches for the last 'lines' lines, each of which ends with a record marked F. 1, 0 if there is
- * no file yet, -errno. */
+/* Searches for the last 'lines' lines, each of which ends with a record marked F. 1; 0 if there is
+ * no file yet; -errno. */
 int log_tail_new(int dir_fd, unsigned attempt, uint64_t lines, LogTail **ret);
 LogTail *log_tail_free(LogTail *tail);
 

@@ -2,14 +2,15 @@
 #pragma once
 
 /* Responses that are streams: lists, watches and logs. A stream is pulled: libmicrohttpd requests
- * bytes when the client has space for them, so a slow client costs no memory. */
+ * bytes when the client can receive them, so a slow client costs no memory. */
 
 #include "agent/http/http-connection.h"
 
 #include <sys/types.h>
 
 enum {
-        UNBOUNDED_STREAMS_MAX = 24, /* fewer than connections, so that requests are always served */
+        UNBOUNDED_STREAMS_MAX = 24, /* fewer than connections, so that other requests can always be
+                                     * served */
         UNBOUNDED_STREAMS_OF_ROOT = 6, /* in addition */
 };
 
@@ -27,13 +28,11 @@ typedef struct ResponseStreams {
 /* The source of the bytes of a stream. */
 typedef struct ResponseStreamKind {
         const char *content_type;
-        bool is_unbounded; /* counts against UNBOUNDED_STREAMS_MAX, without a deadline */
+        bool is_unbounded; /* counts against UNBOUNDED_STREAMS_MAX, has no deadline */
 
-        /* Bytes written (> 0), or
-         * 0: nothing now; response_stream_wake() will be called,
-         * -EAGAIN: call again in another turn,
-         * -ENODATA: the end,
-         * another -errno: the response is aborted. */
+        /* Returns the number of bytes written (> 0); 0: nothing now; response_stream_wake()
+         * follows; -EAGAIN: call again in another turn; -ENODATA: the end; another -errno: the
+         * response is aborted. */
         ssize_t (*read)(void *source, char *buffer, size_t size);
         void (*free)(void *source);
 } ResponseStreamKind;
@@ -48,14 +47,15 @@ ResponseStream *response_stream_next(const ResponseStreams *streams, const Respo
                                      const ResponseStream *previous);
 void *response_stream_source(const ResponseStream *stream);
 
-/* There is something to read. */
+/* More data can be read. */
 void response_stream_wake(ResponseStream *stream);
 
 /* Ends the connection, regardless of its state. */
 void response_stream_abort(ResponseStream *stream);
 
-/* Resumes the streams that paused for a turn. */
+/* Resumes the streams that paused for one turn. */
 void response_streams_resume_yielding(ResponseStreams *streams);
 
-/* Before libmicrohttpd is stopped: it cannot stop with suspended connections. */
+/* To be called before libmicrohttpd is stopped, which is not possible with suspended
+ * connections. */
 void response_streams_abort_all(ResponseStreams *streams);

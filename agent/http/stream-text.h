@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text of a response that is created piece by piece: a list or a watch is never completely in
+/* The text of a response that is generated piece by piece: a list or a watch is never completely in
  * memory. */
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 typedef struct StreamText {
-        char *text; /* the present piece */
+        char *text; /* the current piece */
         size_t length, taken;
 } StreamText;
 
@@ -22,10 +22,11 @@ ssize_t stream_text_read(StreamText *text, int (*next)(void *), void *userdata, 
                          size_t size);
 void stream_text_done(StreamText *text);
 
-/* On request, a watch marks once that it has sent all existing objects: {"type":"BOOKMARK"}. */
+/* On request, a watch marks the point when it has sent all existing objects:
+ * {"type":"BOOKMARK"}. */
 typedef struct WatchBookmark {
         bool is_due;
 } WatchBookmark;
 
-/* 1 with the line as the next piece; 0: it is not due; -ENOMEM. */
+/* 1 with the line as the next piece; 0: not due; -ENOMEM. */
 int watch_bookmark_format(WatchBookmark *bookmark, StreamText *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* CPU usage as a rate, from two samples of a cgroup. Nothing is sampled without a request, so the
+/* Computes CPU rates from two samples of a cgroup. Nothing is sampled without a request, so the
  * first sample is kept until the next request; before that, the rate is the average since the
  * start. */
 
@@ -14,8 +14,8 @@ CpuRates *cpu_rates_new(void);
 CpuRates *cpu_rates_free(CpuRates *rates);
 DEFINE_CLEANUP(CpuRates *, cpu_rates_free)
 
-/* Thousand-millionths of a CPU. 'started_at' is realtime. Samples less than a second apart give the
- * rate of before. */
+/* In billionths of a CPU. 'started_at' is realtime. If samples are less than a second apart,
+ * returns the previous rate. */
 uint64_t cpu_rates_update(CpuRates *rates, const char *cgroup, const CgroupUsage *usage,
                           uint64_t started_at);
 

@@ -3,7 +3,7 @@
 
 /* The latest Kubernetes events of pods, DaemonSets and the node, in memory only, for 'mainstay get
  * events' and 'describe'. An event that repeats (same object, container, reason and message) is
- * counted and becomes the latest. They are sent to an API server by apiserver/. */
+ * counted and becomes the latest. apiserver/ sends them to an API server. */
 
 #include "agent/model/event.h"
 
@@ -11,7 +11,7 @@
 
 enum {
         STORED_EVENTS_MAX = 1000,
-        STORED_EVENTS_OF_POD_MAX = 20, /* of one UID; then its oldest is dropped */
+        STORED_EVENTS_OF_POD_MAX = 20, /* per UID; beyond that, the oldest one is dropped */
         EVENT_MESSAGE_MAX = 1024,
 };
 

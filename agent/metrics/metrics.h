@@ -2,7 +2,7 @@
 #pragma once
 
 /* The agent's metrics: counts in, text out, for Prometheus (/metrics) and for the status line of
- * the systemd unit. Other modules decide what is counted. */
+ * the systemd unit. Other modules do the counting. */
 
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
@@ -12,12 +12,12 @@
 
 #include <stdint.h>
 
-/* The counts of the agent at one time. Strings are borrowed. */
+/* The counts of the agent at a point in time. Strings are borrowed. */
 typedef struct AgentMetrics {
         const char *node_name;
 
-        unsigned pods_desired; /* by manifests that are valid */
-        unsigned pods;         /* that exist, including those that terminate */
+        unsigned pods_desired; /* according to valid manifests */
+        unsigned pods;         /* existing ones, including terminating ones */
         unsigned pods_running; /* phase Running */
 
         unsigned containers_created; /* by the state of each container's latest attempt */
@@ -26,22 +26,22 @@ typedef struct AgentMetrics {
         unsigned containers_unknown;
 
         uint64_t pods_started;      /* since the agent started */
-        uint64_t user_pods_started; /* those of them with a user namespace */
+        uint64_t user_pods_started; /* of these, with a user namespace */
         uint64_t containers_started;
         uint64_t containers_start_errors;
-        uint64_t containers_restarted; /* of those started, the ones after the first attempt */
+        uint64_t containers_restarted; /* of those started, all but the first attempts */
 
         unsigned manifests_broken;
-        const char *manifest_error; /* the first of them, with file and line; NULL: none */
+        const char *manifest_error;           /* the first error, with file and line; NULL: none */
         const char *manifest_directory_error; /* why the directory cannot be read; NULL: it can */
         unsigned archives_broken;
         const char *api_server_error; /* NULL: no error, or no API server is configured */
 
-        NodeSources sources; /* of manifests that are fetched */
+        NodeSources sources; /* of fetched manifests */
 
         const NodeConditions *conditions;     /* NULL: unknown */
         const uint64_t *evictions;            /* N_EVICTION_SIGNALS; NULL: unknown */
-        uint64_t preemptions[N_NODE_AMOUNTS]; /* pods, by the missing resource */
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* number of pods, by the missing resource */
 
         const ProbeSample *probes;
         size_t n_probes;
@@ -51,8 +51,8 @@ typedef struct AgentMetrics {
  * NULL: out of memory. */
 char *agent_metrics_format_status(const AgentMetrics *counts);
 
-/* The Prometheus text format, version 0.0.4, with the kubelet's metric names if it has them, and
- * the metrics of this process. The caller frees it; NULL: out of memory. */
+/* The Prometheus text format, version 0.0.4, with the kubelet's metric names if it has the metric,
+ * and the metrics of this process. The caller frees it; NULL: out of memory. */
 char *agent_metrics_format(const AgentMetrics *counts);
 
 /* /metrics/probes: the results of probes, in the same format. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resource metrics: CPU time and working set of containers, pods and the node, as on the kubelet's
- * /metrics/resource. Reading the cgroups is in common/cgroup-usage. */
+/* Resource metrics: CPU time and working set of containers, pods and the node, like the kubelet's
+ * /metrics/resource. common/cgroup-usage reads the cgroups. */
 
 #include "common/cgroup-usage.h"
 
@@ -18,7 +18,7 @@ DEFINE_CLEANUP(ResourceMetrics *, resource_metrics_free)
 void resource_metrics_add(ResourceMetrics *metrics, const char *namespace, const char *pod,
                           const char *container, uint64_t started_at, const CgroupUsage *used);
 
-/* resource_scrape_error is 1: some cgroup could not be read. */
+/* Sets resource_scrape_error to 1: some cgroup could not be read. */
 void resource_metrics_set_scrape_error(ResourceMetrics *metrics);
 
 /* The Prometheus text, which the caller frees; NULL: out of memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's /runningpods/: the pods that have running containers, as a v1.PodList. */
+/* The kubelet's /runningpods/: the pods with running containers as a v1.PodList. */
 
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
@@ -14,7 +14,8 @@ RunningPods *running_pods_new(void);
 RunningPods *running_pods_free(RunningPods *pods);
 DEFINE_CLEANUP(RunningPods *, running_pods_free)
 
-/* Adds a pod, unless none of its containers runs. 'running_pods' is the RunningPods. 0 or -ENOMEM.
+/* Adds a pod, unless none of its containers is running. 'running_pods' is the RunningPods. 0 or
+ * -ENOMEM.
  */
 int running_pods_add(const Pod *pod, const PodStatus *status, void *running_pods);
 

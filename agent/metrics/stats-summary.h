@@ -8,20 +8,20 @@
 
 typedef struct StatsSummary StatsSummary;
 
-/* 'rates' is borrowed. Without 'has_all' there are only CPU and memory. NULL: out of memory. */
+/* 'rates' is borrowed. Without 'has_all' there is only CPU and memory. NULL: out of memory. */
 StatsSummary *stats_summary_new(const char *node_name, CpuRates *rates, bool has_all);
 StatsSummary *stats_summary_free(StatsSummary *summary);
 DEFINE_CLEANUP(StatsSummary *, stats_summary_free)
 
 /* Adds the node, a system container, a pod, or a container of the pod that was added last. A pod
- * that has not started is left out, and its containers. */
+ * that has not started is omitted, with its containers. */
 void stats_summary_add(StatsSummary *summary, const UsageSample *sample);
 
-/* Sets it for the container or pod that was added last. */
+/* Sets the storage of the container or pod that was added last. */
 void stats_summary_add_storage(StatsSummary *summary, const StorageSample *storage,
                                const FilesystemUsage *filesystem);
 
-/* Sets them for the node; the second is that of images. */
+/* Sets the file systems of the node; the second one is for images. */
 void stats_summary_set_filesystems(StatsSummary *summary, const FilesystemUsage *node,
                                    const FilesystemUsage *images);
 void stats_summary_set_pids(StatsSummary *summary, uint64_t max, uint64_t current);

@@ -12,9 +12,9 @@ VolumeMetrics *volume_metrics_new(void); /* NULL: out of memory */
 VolumeMetrics *volume_metrics_free(VolumeMetrics *metrics);
 DEFINE_CLEANUP(VolumeMetrics *, volume_metrics_free)
 
-/* Adds a volume that has a claim, once for all pods of the claim. 0 or -ENOMEM. */
+/* Adds a volume that has a claim, once for all pods that use the claim. 0 or -ENOMEM. */
 int volume_metrics_add(VolumeMetrics *metrics, const StorageSample *sample,
                        const FilesystemUsage *filesystem);
 
-/* The caller frees it; empty if there is no volume; NULL: out of memory. */
+/* The caller frees it; empty if there are no volumes; NULL: out of memory. */
 char *volume_metrics_format(const VolumeMetrics *metrics);
