@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The answers of csi.v1.Node that have content. */
+/* The responses of csi.v1.Node that have content. */
 
 #include "agent/model/csi-driver.h"
 #include "common/error.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The messages of the kubelet's device plugins, v1beta1, and of its pod resources, v1, as far as
- * they are received or sent here. */
+/* The messages of the kubelet's device plugin API, v1beta1, and of its pod resources API, v1, as
+ * far as they are received or sent here. */
 
 #include "agent/plugins/plugin-protocol.h"
 
@@ -30,17 +30,17 @@ int encode_preferred_request(char *const *available, char *const *included, int6
 int encode_allocate_request(char *const *ids, Buffer *ret);
 int encode_prepare_request(char *const *ids, Buffer *ret);
 
-/* Answers of one container; -EBADMSG also if there are none, or several. The results are
- * written on success only. */
+/* Responses for one container; -EBADMSG also if there are none, or several. The results are written
+ * only on success. */
 int decode_preferred_answer(const char *data, size_t length, char ***ret, Error *reterr);
 int decode_allocate_answer(const char *data, size_t length, DeviceEdits *ret, Error *reterr);
 
-/* A request of Get: which pod. */
+/* A Get request: which pod. */
 typedef struct GetPodRequest {
         char *name, *namespace;
 } GetPodRequest;
 
 extern const ProtobufMessage get_pod_request_table;
 
-/* The kubelet's rules: it needs a domain that is not Kubernetes' own. */
+/* The kubelet's rules: the name needs a domain that is not Kubernetes' own. */
 bool is_extended_resource_name(const char *name);

@@ -9,32 +9,33 @@
 
 typedef struct PluginHost PluginHost;
 
-/* A device plugin: registering, or registered. */
+/* A device plugin that is registering or has registered. */
 typedef struct DevicePlugin {
         struct DevicePlugin *next;
         PluginHost *host;
         int64_t id;
         char *resource;
         GrpcConnection *connection; /* NULL: the agent has not connected yet */
-        GrpcCall *registration;     /* of its Register, which is not answered yet; or NULL */
-        int64_t adopted_by;         /* the call of a registrant; 0: it has registered itself */
+        GrpcCall *registration;     /* its Register call, which has not been answered yet; or
+                                     * NULL */
+        int64_t adopted_by;         /* call of the registrant; 0: it has registered itself */
         char *endpoint;
         uint64_t connect_deadline;
-        uint64_t retry_at; /* of a connection that failed; 0: it is not to be tried again */
+        uint64_t retry_at; /* retry of a connection that failed; 0: none */
         bool has_preferences, prepares_start;
-        bool has_answered;  /* GetDevicePluginOptions: it has one message */
+        bool has_answered;  /* its GetDevicePluginOptions call has returned one message */
         bool is_registered; /* the agent has accepted its registration */
         bool is_dead;       /* freed at the end of the turn */
 } DevicePlugin;
 
-/* A plugin that the agent has found in plugins_registry, while it registers. */
+/* A plugin that the agent has found in plugins_registry, while it is registering. */
 typedef struct Registrant {
         struct Registrant *next;
         PluginHost *host;
-        int64_t call; /* the agent's name for it */
+        int64_t call; /* the agent's ID for it */
         GrpcConnection *connection;
-        PluginMessage answer; /* to the call that is under way, if its kind is not 0 */
-        bool has_answer;      /* a valid one of the plugin */
+        PluginMessage answer; /* for the call in progress, if its kind is not 0 */
+        bool has_answer;      /* a valid answer of the plugin */
         bool is_dead;         /* freed at the end of the turn */
 } Registrant;
 
@@ -44,7 +45,7 @@ typedef struct CsiCall {
         PluginHost *host;
         GrpcConnection *connection;
         PluginMessage answer; /* sent when the call ends */
-        bool is_valid;        /* the answer of the driver can be read */
+        bool is_valid;        /* the driver's answer could be decoded */
         bool is_dead;         /* freed at the end of the turn */
 } CsiCall;
 
@@ -60,7 +61,7 @@ typedef enum PluginServer {
         N_PLUGIN_SERVERS,
 } PluginServer;
 
-/* A request of the pod resources that the agent answers. */
+/* A pod resources request that the agent answers. */
 typedef struct PendingList {
         struct PendingList *next;
         int64_t call;
@@ -78,12 +79,12 @@ struct PluginHost {
         int64_t last_id;
         uint64_t now;        /* of this turn */
         uint64_t idle_since; /* 0: it is not idle */
-        uint64_t tokens_at;  /* when the tokens of the rate limit were counted, */
-        uint64_t tokens;     /* in microseconds of requests */
+        uint64_t tokens_at;  /* when the tokens of the rate limit were last counted, */
+        uint64_t tokens;     /* in microseconds' worth of requests */
         int error;           /* of the channel */
 };
 
-/* To the agent; a failure ends the program. */
+/* Sends a message to the agent; a failure ends the program. */
 void plugin_host_send(PluginHost *host, const PluginMessage *message);
 
 /* ---- device plugins ---- */
@@ -92,30 +93,30 @@ void registration_on_request(GrpcCall *call, const char *path, const char *messa
                              void *userdata);
 void registration_on_gone(GrpcCall *call, void *userdata);
 
-/* Messages of the agent. */
+/* Handles messages of the agent. */
 void device_plugin_connected(PluginHost *host, const PluginMessage *message, int *fd);
 void device_plugin_request(PluginHost *host, const PluginMessage *message);
 
-/* Takes the descriptor of a plugin's socket, and asks it for its options. */
+/* Takes the descriptor of a plugin's socket, and calls GetDevicePluginOptions. */
 void device_plugin_adopt(PluginHost *host, const PluginMessage *message, int *fd);
 
-/* Ends that plugin, whether it has registered or not. */
+/* Ends this plugin, whether it has registered or not. */
 void device_plugin_end_adopted(PluginHost *host, int64_t call);
 
 void device_plugin_check_time(DevicePlugin *plugin, uint64_t now);
 void device_plugin_die(DevicePlugin *plugin);
 
-/* Ends its registration, if it has not ended yet. */
+/* Refuses its registration, if that is still in progress. */
 void device_plugin_refuse(DevicePlugin *plugin, const char *why);
 
 void device_plugin_free(DevicePlugin *plugin);
 
-/* As Go prints an error of gRPC. The caller frees it; NULL: out of memory. */
+/* A gRPC error as printed by Go. The caller frees it; NULL: out of memory. */
 char *format_rpc_error(GrpcCode code, const char *text);
 
 /* ---- plugins in plugins_registry ---- */
 
-/* Messages of the agent. */
+/* Handles messages of the agent. */
 void registrant_ask(PluginHost *host, const PluginMessage *message, int *fd);
 void registrant_notify(PluginHost *host, const PluginMessage *message);
 void registrant_close(PluginHost *host, const PluginMessage *message);
@@ -125,7 +126,7 @@ void registrants_done(PluginHost *host);
 
 /* ---- CSI drivers ---- */
 
-/* A message of the agent. */
+/* Handles a message of the agent. */
 void csi_call_start(PluginHost *host, const PluginMessage *message, int *fd);
 
 void csi_calls_process(PluginHost *host);

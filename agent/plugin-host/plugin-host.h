@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* mainstay-plugins: speaks gRPC with the kubelet's plugins and their clients, and hands the agent
- * what was checked, over one channel. It has no state that must survive: the agent starts it when a
+/* mainstay-plugins: speaks gRPC with the kubelet's plugins and their clients, and passes checked
+ * data to the agent over one channel. It has no state that must survive: the agent starts it when a
  * client connects, and it ends when nothing is registered. */
 
 #include "common/error.h"
 
-/* Runs until it is idle (0), or the agent is gone (0), or -errno. The descriptor is the channel of
- * plugin-protocol.h. */
+/* Runs until it is idle (0), the agent is gone (0), or an error occurs (-errno). The descriptor is
+ * the channel of plugin-protocol.h. */
 int plugin_host_run(int channel_fd);

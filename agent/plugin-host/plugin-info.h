@@ -5,7 +5,7 @@
 
 #include "agent/plugins/plugin-protocol.h"
 
-/* An answer of GetInfo: type, name, endpoint, and the versions as 'ids'. 0 or -errno. */
+/* A GetInfo response: type, name, endpoint, and the versions as 'ids'. 0 or -errno. */
 int decode_plugin_info(const char *data, size_t length, PluginMessage *ret);
 
 /* 'error' is NULL for a plugin that has registered. 0 or -errno. */

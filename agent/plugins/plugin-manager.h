@@ -3,8 +3,8 @@
 
 /* The agent's end of the kubelet's plugin interfaces: the sockets device-plugins/kubelet.sock and
  * pod-resources/kubelet.sock below the kubelet's directory, and mainstay-plugins, which is started
- * when somebody connects to one of them and ends when nothing is registered. It connects to plugins
- * for that program, and is the provider of their devices at the device manager. CSI drivers are
+ * when a client connects to one of them and ends when nothing is registered. It connects to plugins
+ * on behalf of that program, and provides their devices to the device manager. CSI drivers are
  * called in the same way for the CSI manager.
  *
  * Without plugins there is no process, and nothing wakes the agent. */
@@ -17,20 +17,20 @@
 
 typedef struct PluginManager PluginManager;
 
-typedef struct PluginManagerConfig { /* all is borrowed */
+typedef struct PluginManagerConfig { /* all members are borrowed */
         sd_event *event;
         char *program;           /* mainstay-plugins */
         const char *kubelet_dir; /* "/var/lib/kubelet" */
         DeviceManager *devices;
         CsiManager *csi;
-        /* Prints the answer to a request of the pod resources. 0, or -errno with a message for the
+        /* Encodes the answer to a pod resources request. 0, or -errno with a message for the
          * client. */
         int (*list)(PluginListMethod method, const char *name, const char *namespace, Buffer *ret,
                     Error *reterr, void *userdata);
         void *userdata;
 } PluginManagerConfig;
 
-/* Removes the sockets of an earlier agent and of its plugins, which register again when they see
- * that, and listens. A directory that cannot be used is logged. 0 or -ENOMEM. */
+/* Removes the sockets of an earlier agent and of its plugins, which register again when they notice
+ * this, and listens. A directory that cannot be used is logged. 0 or -ENOMEM. */
 int plugin_manager_new(const PluginManagerConfig *config, PluginManager **ret);
 PluginManager *plugin_manager_free(PluginManager *manager);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Watches plugins_registry and the directories below it for sockets (kubelet: pluginwatcher). Names
- * that begin with a dot, links, and whatever is not a socket are ignored. */
+ * that begin with a dot, links, and everything that is not a socket are ignored. */
 
 #include "common/error.h"
 
@@ -12,7 +12,7 @@
 
 typedef struct RegistryWatch RegistryWatch;
 
-/* Distinguishes a socket that was created again from the known one. */
+/* Distinguishes a recreated socket from the known one. */
 typedef struct SocketIdentity {
         dev_t device;
         ino_t inode;
@@ -26,16 +26,16 @@ bool registry_path_is_within(const char *path, const char *root);
 
 /* Paths are relative to the directory, and borrowed. */
 typedef struct RegistryWatchHandlers {
-        /* A socket is there; it may be known. */
+        /* A socket exists; it may be known already. */
         void (*on_socket)(const char *path, const SocketIdentity *identity, void *userdata);
-        /* There is nothing of this name any more, nor below it. */
+        /* Nothing with this name exists any more, nor below it. */
         void (*on_gone)(const char *path, void *userdata);
-        /* Events were lost: on_socket() follows for all that is there. */
+        /* Events were lost: on_socket() follows for everything that exists. */
         void (*on_lost)(void *userdata);
         void *userdata;
 } RegistryWatchHandlers;
 
-/* 'dir_fd' is borrowed while the watch exists. Reports the existing sockets as well. 0 or -errno.
+/* 'dir_fd' is borrowed while the watch exists. Also reports the existing sockets. 0 or -errno.
  */
 int registry_watch_new(sd_event *event, int dir_fd, const RegistryWatchHandlers *handlers,
                        RegistryWatch **ret);
