@@ -2,7 +2,7 @@
 #pragma once
 
 /* Files of age (age-encryption.org/v1) for X25519 recipients, binary or armored. Untrusted files
- * are decrypted in a confined process only; encrypting, and counting recipients, needs no key. */
+ * are only decrypted in a confined process; encrypting, and counting recipients, needs no key. */
 
 #include "common/error.h"
 
@@ -16,7 +16,7 @@ enum {
         AGE_RECIPIENT_SIZE = 63,       /* "age1…" and a NUL */
         AGE_IDENTITY_SIZE = 75,        /* "AGE-SECRET-KEY-1…" and a NUL */
         AGE_HEADER_MAX = 256 * 1024,   /* bytes */
-        AGE_RECIPIENTS_MAX = 1024,     /* of one file */
+        AGE_RECIPIENTS_MAX = 1024,     /* maximum of one file */
         AGE_FILE_MAX = 2 * 1024 * 1024 /* bytes */
 };
 
@@ -33,19 +33,20 @@ void age_recipient_format(const AgeKey *recipient, char ret[AGE_RECIPIENT_SIZE])
 int age_identity_parse(const char *text, AgeKey *ret);
 void age_identity_format(const AgeKey *identity, char ret[AGE_IDENTITY_SIZE]);
 
-/* A new identity; and the recipient of one. 0 or -errno. */
+/* Creates a new identity; computes the recipient of an identity. 0 or -errno. */
 int age_identity_make(AgeKey *ret);
 void age_identity_recipient(const AgeKey *identity, AgeKey *ret);
 
-/* The bytes start like a file of age. */
+/* Whether the data starts like a file of age. */
 bool age_is_file(const void *data, size_t length);
 
 /* The number of X25519 recipients in the header, which does not reveal who they are. >= 0, -EBADMSG
  * with a message, or -ENOMEM. */
 int age_count_recipients(const void *data, size_t length, Error *reterr);
 
-/* Decrypts into memory that the caller erases and frees, with an additional NUL. 0; -ENOKEY: it is
- * for none of the identities; -EBADMSG: it is damaged, or not such a file; both with a message. */
+/* Decrypts into memory that the caller erases and frees, with an additional NUL. 0; -ENOKEY: not
+ * encrypted to any of the identities; -EBADMSG: damaged, or not such a file; both with a
+ * message. */
 int age_decrypt(const void *data, size_t length, const AgeKey *identities, size_t n, char **ret,
                 size_t *ret_length, Error *reterr);
 

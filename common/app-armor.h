@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The profiles that are loaded into the kernel's AppArmor. */
+/* The profiles loaded into the kernel's AppArmor. */
 
-/* The kernel's list of them, for root: a line "name (mode)" for each. */
+/* The kernel's list of profiles, readable by root: one line "name (mode)" for each. */
 extern const char app_armor_profiles_path[];
 
 /* The mode of the profile with exactly this name in the list 'path': "enforce", "complain",
  * "unconfined" or another word of the kernel; the caller frees it. 0; -ENOENT if it is not in the
- * list; another -errno if the list cannot be read. Names that mean something to the kernel without
- * being a profile's, such as "unconfined" and "&a//&b", are never in the list. */
+ * list; another -errno if the list cannot be read. Names that have a meaning for the kernel but do
+ * not belong to a profile, such as "unconfined" and "&a//&b", are never in the list. */
 int app_armor_find_mode(const char *path, const char *name, char **ret);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The architecture of this machine as Go names it, which images and node labels use: "amd64",
- * "arm64"; the kernel's name for others. If 32-bit programs run on a 64-bit kernel, it is the
- * architecture of the programs, like in the kubelet: runtime, seccomp profiles and plugins are such
- * programs as well. Static. */
+/* The architecture of this machine under Go's name, which images and node labels use: "amd64",
+ * "arm64"; for others, the kernel's name. If 32-bit programs run on a 64-bit kernel, it is the
+ * architecture of the programs, like in the kubelet, because runtime, seccomp profiles and plugins
+ * are such programs, too. Static. */
 const char *machine_architecture(void);
 
 /* The highest variant that runs here, such as 8 for "v8"; 0 if there are none. */

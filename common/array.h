@@ -2,17 +2,17 @@
 #pragma once
 
 /* Growable and sorted arrays: a pointer to the items, of any type, and their number. There is no
- * field for the capacity, because malloc_usable_size() returns it; so any array of malloc() may
- * grow, and one that grows has at most a quarter more room than items. An empty array may be NULL.
- * free() frees it.
+ * field for the capacity, because malloc_usable_size() returns it. Any array allocated by malloc()
+ * can grow, and has at most a quarter more room than items. An empty array may be NULL. Arrays are
+ * freed with free().
  *
- * Each macro checks types and calls one function; its arguments are variables or members without
- * side effects. */
+ * Each macro checks types and calls one function; its arguments must be variables or members
+ * without side effects. */
 
 #include "common/macros.h"
 
-/* Makes room for 'more' items beyond the 'n' existing ones, and sets 'items' to their new address.
- * False without memory, or if so many items have no address; 'items' is as it was then. */
+/* Makes room for 'more' items beyond the 'n' existing ones, and updates 'items'. False if memory is
+ * exhausted or the size overflows; 'items' is unchanged then. */
 #define ARRAY_RESERVE(items, n, more)                                         \
         ({                                                                    \
                 __typeof__(items) reserved_ =                                 \
@@ -22,8 +22,9 @@
                 reserved_ != NULL;                                            \
         })
 
-/* Adds an item of zeros before the one at 'at', or at the end if 'at' is 'n'; counts it in 'n'.
- * A pointer to it, valid until the array changes; NULL without memory, and nothing has changed. */
+/* Inserts a zeroed item before the one at 'at', or at the end if 'at' is 'n'; increments 'n'.
+ * Returns a pointer to it, valid until the array changes; NULL: out of memory, and nothing has
+ * changed. */
 #define ARRAY_INSERT(items, n, at)                                                  \
         ({                                                                          \
                 __typeof__(items) gap_ = NULL;                                      \
@@ -37,16 +38,16 @@
 /* The same at the end. */
 #define ARRAY_APPEND(items, n) ARRAY_INSERT(items, n, n)
 
-/* Takes out the item at 'at', whose content the caller has freed; counts it off 'n'. */
+/* Removes the item at 'at', whose content the caller has freed; decrements 'n'. */
 #define ARRAY_REMOVE(items, n, at)                                    \
         ({                                                            \
                 array_close_gap((items), (n), (at), sizeof *(items)); \
                 (n)--;                                                \
         })
 
-/* The index of the first item of a sorted array that does not come before 'key', which is the
- * position of 'key' or the one at which it belongs; 'n' if there is none. compare(key, &items[i]),
- * a function or a macro, is negative, 0 or positive, like strcmp(). */
+/* The index of the first item of a sorted array that does not come before 'key': the position of
+ * 'key', or where it would be inserted; 'n' if there is none. compare(key, &items[i]), a function
+ * or a macro, is negative, 0 or positive, like strcmp(). */
 #define ARRAY_FIND_PLACE(key, items, n, compare)                    \
         ({                                                          \
                 size_t low_ = 0, high_ = (n);                       \
@@ -60,18 +61,19 @@
                 low_;                                               \
         })
 
-/* The first item of a sorted array that is equal to 'key'. NULL if there is none. */
+/* The first item of a sorted array that is equal to 'key'; NULL: none. */
 #define ARRAY_FIND(key, items, n, compare)                                                       \
         ({                                                                                       \
                 size_t place_ = ARRAY_FIND_PLACE(key, items, n, compare);                        \
                 place_ < (n) && compare((key), &(items)[place_]) == 0 ? &(items)[place_] : NULL; \
         })
 
-/* Behind the macros. The items, moved or not, with room for n + more of 'size' bytes; NULL as
- * above. */
+/* Used by the macros. Returns the items, possibly moved, with room for n + more items of 'size'
+ * bytes; NULL: out of memory or overflow. */
 void *array_reserve(void *items, size_t n, size_t more, size_t size);
 
-/* Moves the items from 'at' on up by one, for which there is room; the gap is zeros. Returns it. */
+/* Moves the items from 'at' on up by one, for which there must be room; the gap is zeroed. Returns
+ * it. */
 void *array_open_gap(void *items, size_t n, size_t at, size_t size);
 
 /* Moves the items after 'at' down by one. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The arithmetic of every back-off: how long to wait before something that failed is tried again.
- * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure, except
- * for back_off_random(); when a back-off is reset is decided by its user: CrashLoopBackOff
+/* The arithmetic of every back-off: how long to wait before a failed operation is retried. The
+ * delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure, except for
+ * back_off_random(). Its users decide when a back-off is reset: CrashLoopBackOff
  * (agent/pods/machine/restart-policy.h), ImagePullBackOff (container-machine.c), requests to the
  * API server (agent/kubeclient/request-back-off.h). */
 
@@ -14,12 +14,12 @@ typedef struct BackOffLimits {
         uint64_t max_usec;
 } BackOffLimits;
 
-/* The delay after the next failure: the initial one after 0, else twice 'delay_usec', at most the
- * maximum. */
+/* The delay after the next failure: the initial one if 'delay_usec' is 0, otherwise twice
+ * 'delay_usec', at most the maximum. */
 uint64_t back_off_next_delay(uint64_t delay_usec, const BackOffLimits *limits);
 
-/* 'usec', and at random up to 'percent' more. 'random' is any number. */
+/* 'usec' plus a random amount of up to 'percent'. 'random' is any number. */
 uint64_t back_off_add_jitter(uint64_t usec, unsigned percent, uint32_t random);
 
-/* A random number for jitter, not for secrets. Never waits. */
+/* A random number for jitter, not for secrets. Never blocks. */
 uint32_t back_off_random(void);

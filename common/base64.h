@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Base64 of RFC 4648, with padding; line breaks are skipped. As the API server has it: GnuTLS would
- * take blanks, which that refuses, and would refuse bits beyond the last byte, which that ignores.
+/* Base64 of RFC 4648, with padding; line breaks are skipped. Compatible with the API server, unlike
+ * GnuTLS, which accepts blanks, which the API server refuses, and refuses bits beyond the last
+ * byte, which it ignores.
  */
 
 #include "common/macros.h"

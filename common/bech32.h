@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bech32 of BIP 173, in which keys of age are written: a prefix, "1", and digits with a checksum.
+/* Bech32 (BIP 173), the encoding of age keys: a prefix, "1", and digits with a checksum.
  */
 
 #include "common/macros.h"
@@ -17,5 +17,5 @@ enum {
  * 0 or -EINVAL. */
 int bech32_decode(const char *text, const char *prefix, uint8_t *ret, size_t size);
 
-/* Writes lower case and a NUL: strlen(prefix) + 1 + (size * 8 + 4) / 5 + 6 + 1 characters. */
+/* Writes lower-case characters and a NUL: strlen(prefix) + 1 + (size * 8 + 4) / 5 + 6 + 1 bytes. */
 void bech32_encode(const char *prefix, const uint8_t *data, size_t size, char *ret);

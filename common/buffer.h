@@ -12,20 +12,21 @@ typedef struct Buffer {
 
 #define cleanup_buffer cleanup_with(buffer_done)
 
-/* Appends bytes; the buffer has at most 'max' bytes afterwards. 0; -EFBIG if there would be more,
- * -ENOMEM: the buffer is unchanged. */
+/* Appends bytes; the buffer may have at most 'max' bytes afterwards. 0; -EFBIG if it would exceed
+ * that, or -ENOMEM: the buffer is unchanged. */
 int buffer_append(Buffer *buffer, const void *data, size_t length, size_t max);
 
-/* Makes room for 'length' more bytes and the NUL. The address to write them to; the caller adds the
- * number of written bytes to buffer->length, and the NUL. NULL: out of memory. */
+/* Makes room for 'length' more bytes and the NUL. Returns the address where they are written; the
+ * caller adds the number of written bytes to buffer->length, and the NUL. NULL: out of memory. */
 char *buffer_reserve(Buffer *buffer, size_t length);
 
 /* Drops the first 'length' bytes. */
 void buffer_drop(Buffer *buffer, size_t length);
 
-/* The content, which the caller frees; the buffer is empty then. NULL if it has none. */
+/* The content, which the caller frees; the buffer is empty afterwards. NULL if it has no
+ * content. */
 char *buffer_take(Buffer *buffer);
 
-/* Empties it, and overwrites a secret first. */
+/* Empties it; the second function overwrites the content first, for secrets. */
 void buffer_done(Buffer *buffer);
 void buffer_erase(Buffer *buffer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* When a certificate is valid, in seconds since 1970. GnuTLS returns it in the time_t that it was
- * built with, which on a 32-bit distribution may end in 2038, and differ from ours. */
+/* The validity of a certificate, in seconds since 1970. GnuTLS returns it in the time_t with which
+ * it was built, which may end in 2038 on a 32-bit distribution, and may differ from ours. */
 
 #include <gnutls/x509.h>
 #include <stdint.h>
@@ -16,6 +16,6 @@ typedef struct CertificateTimes {
 /* 0 or -EINVAL. */
 int certificate_read_times(gnutls_x509_crt_t certificate, CertificateTimes *ret);
 
-/* A code of GnuTLS. A time that its time_t cannot hold, and CERTIFICATE_NEVER_EXPIRES, becomes the
- * year 9999. */
+/* Returns a GnuTLS code. A time that does not fit in GnuTLS' time_t, and CERTIFICATE_NEVER_EXPIRES,
+ * becomes the year 9999. */
 int certificate_set_times(gnutls_x509_crt_t certificate, const CertificateTimes *times);

@@ -7,19 +7,19 @@
 
 #include <stdint.h>
 
-/* A line of a pressure file, see the kernel's Documentation/accounting/psi.rst. */
+/* A line of a pressure file, see Documentation/accounting/psi.rst of the kernel. */
 typedef struct PressureShare {
         double avg10, avg60, avg300; /* percent */
         uint64_t total_usec;
 } PressureShare;
 
 typedef struct Pressure {
-        bool is_known;            /* the kernel has it for this cgroup */
-        PressureShare some, full; /* some processes have waited; all of them */
+        bool is_known;            /* the kernel provides it for this cgroup */
+        PressureShare some, full; /* time during which some processes waited; and all of them */
 } Pressure;
 
 enum {
-        DISK_USAGES_MAX = 16, /* of one cgroup; more are not counted */
+        DISK_USAGES_MAX = 16, /* for one cgroup; further ones are ignored */
         DISK_NAME_SIZE = 64,
 };
 
@@ -34,19 +34,20 @@ typedef struct DiskUsages {
         size_t n;
 } DiskUsages;
 
-/* 'resource' is "cpu", "memory" or "io". Version 1 has it only for "/", which is the machine. */
+/* 'resource' is "cpu", "memory" or "io". Version 1 provides it only for "/", which is the
+ * machine. */
 void cgroup_pressure(const char *path, const char *resource, Pressure *ret);
 void cgroup_disk_usages(const char *path, DiskUsages *ret);
 
-/* "/dev/sda"; "" if the kernel does not name the device. Returns the buffer. */
+/* "/dev/sda"; "" if the kernel has no name for the device. Returns the buffer. */
 const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
 
-/* The disk that contains the partition, because cgroups count by disk; a device that is not a
+/* The disk that contains the partition, because cgroups count per disk; a device that is not a
  * partition is returned unchanged. */
 DiskUsage disk_of_partition(const DiskUsage *partition);
 
-/* The texts of the files: of version 2 that is io.stat, of version 1 one for bytes and one for
- * operations. Other lines are left out; NULL is an empty text. Pure. */
+/* Parse the texts of the files: io.stat of version 2; with version 1, one for bytes and one for
+ * operations. Other lines are ignored; NULL is an empty text. Pure. */
 void pressure_parse(const char *text, Pressure *ret);
 void disk_usages_parse(const char *text, DiskUsages *ret);
 void disk_usages_parse_v1(const char *bytes, const char *operations, DiskUsages *ret);

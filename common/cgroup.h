@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Cgroups through their files, on cgroup v2 and on v1 (and hybrid, which is treated as v1).
+/* Access to cgroups through their files, on cgroup v2 and on v1 (and hybrid, which is treated like
+ * v1).
  *
  * A path is absolute within the hierarchies, as in /proc/PID/cgroup: "/kubepods/burstable/pod…". On
- * v1 it names one directory in each mounted hierarchy; a controller selects the hierarchy of a
+ * v1 it refers to one directory in each mounted hierarchy; a controller selects the hierarchy of a
  * file. */
 
 #include "common/error.h"
 
 #include <stdbool.h>
 
-/* 2 if /sys/fs/cgroup is a cgroup2 file system, else 1. */
+/* 2 if /sys/fs/cgroup is a cgroup2 file system, otherwise 1. */
 int cgroup_version(void);
 
-/* Whether hierarchies are mounted at all: cgroup v2, or that of memory on v1. 0, or -ENOENT with a
- * message. */
+/* Whether hierarchies are mounted at all: cgroup v2, or the memory hierarchy of v1. 0, or -ENOENT
+ * with a message. */
 int cgroup_check_hierarchies(Error *reterr);
 
-/* Whether the kernel has the controller, its command line does not disable it (cgroup_disable=)
- * and, in a cgroup namespace, this one may use it. */
+/* Whether the kernel has the controller, it is not disabled on its command line (cgroup_disable=)
+ * and, in a cgroup namespace, it is available in this one. */
 bool cgroup_has_controller(const char *controller);
 
-/* Why a limit cannot be set, with the controller. */
+/* The reason why a limit cannot be set, with the name of the controller. */
 #define CGROUP_CONTROLLER_MISSING                                                          \
         "the cgroup controller '%s' is missing: the kernel lacks it, or its command line " \
         "disables it"
 
-/* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
- * memory, pids, io and hugetlb, on v1 in the hierarchies of cpu, memory, pids and, if they
- * exist, cpuacct and hugetlb. Existing ones stay. 0 or -errno. */
+/* Creates the cgroup and its parents: on v2 with those of the controllers cpu, cpuset, memory,
+ * pids, io and hugetlb that are available; on v1 in the hierarchies of cpu, memory, pids and, if
+ * they exist, cpuacct and hugetlb. Existing ones are not changed. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
@@ -38,11 +39,11 @@ int cgroup_create(const char *path, Error *reterr);
 int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
                  Error *reterr);
 
-/* The path of the file in the file system, in memory that the caller frees, or NULL. */
+/* The path of the file in the file system, which the caller frees, or NULL. */
 char *cgroup_file(const char *path, const char *controller, const char *file);
 
-/* The cgroup of the calling process, which the caller frees. With version 1 it has to be the same
- * in the hierarchies of memory and cpuacct: else -EXDEV. Another -errno. */
+/* The cgroup of the calling process, which the caller frees. With version 1 it must be the same in
+ * the hierarchies of memory and cpuacct: otherwise -EXDEV. Or another -errno. */
 int cgroup_of_self(char **ret);
 
 /* The same from the text of /proc/PID/cgroup. Pure. */
@@ -51,17 +52,17 @@ int cgroup_membership_parse(const char *text, int version, char **ret);
 /* Moves the calling process into the cgroup, in every hierarchy that has it. 0 or -errno. */
 int cgroup_enter(const char *path, Error *reterr);
 
-/* Sends SIGKILL to all processes in the cgroup and below, frozen ones too, repeatedly until none is
- * left or the attempts are used up. 0 if it is empty or does not exist, -EBUSY if a process did not
- * exit within a second. Blocks; not for the loop. */
+/* Sends SIGKILL to all processes in the cgroup and below, including frozen ones, repeatedly until
+ * none is left or the attempts are used up. 0 if it is empty or does not exist, -EBUSY if a process
+ * did not exit within a second. Blocks; not for the loop. */
 int cgroup_kill(const char *path);
 
-/* Removes the cgroup and all below, in every hierarchy. 0 if it is gone, -EBUSY if a process is in
- * it. */
+/* Removes the cgroup and everything below it, in every hierarchy. 0 if it is gone, -EBUSY if it
+ * contains a process. */
 int cgroup_remove(const char *path);
 
 /* Removes only the cgroup itself, in every hierarchy in which it is empty. */
 int cgroup_remove_if_empty(const char *path);
 
-/* Whether a process is in the cgroup or below, in any hierarchy. */
+/* Whether a process is in the cgroup or below it, in any hierarchy. */
 bool cgroup_has_processes(const char *path);

@@ -14,11 +14,11 @@ enum {
         CHANNEL_ERROR = 2,
         CHANNEL_STATUS = 3,  /* a v1.Status as JSON, the last message of a session */
         CHANNEL_RESIZE = 4,  /* {"Width":80,"Height":24} */
-        CHANNEL_START = 254, /* without data: a session that was held starts its command */
-        CHANNEL_CLOSE = 255, /* its data is the channel that has ended */
+        CHANNEL_START = 254, /* without data: starts the command of a held session */
+        CHANNEL_CLOSE = 255, /* its data is the number of the channel that has ended */
 
-        CHANNELS_MESSAGE_MAX = 256 * 1024, /* that we accept */
-        CHANNELS_QUEUE_MAX = 64 * 1024,    /* beyond it the caller should stop reading */
+        CHANNELS_MESSAGE_MAX = 256 * 1024, /* largest accepted message */
+        CHANNELS_QUEUE_MAX = 64 * 1024,    /* beyond this, the caller should stop reading */
 };
 
 /* The subprotocol in the handshake. */
@@ -30,7 +30,7 @@ typedef struct Channels Channels;
 typedef void (*channels_message_t)(unsigned char channel, const char *data, size_t length,
                                    void *userdata);
 
-/* The descriptor stays the caller's. 0, -ENOMEM, or -ELIBACC without libwslay. */
+/* The caller keeps the descriptor. 0, -ENOMEM, or -ELIBACC without libwslay. */
 int channels_new(int fd, bool is_client, channels_message_t on_message, void *userdata,
                  Channels **ret);
 Channels *channels_free(Channels *channels);
@@ -40,28 +40,28 @@ DEFINE_CLEANUP(Channels *, channels_free)
  * connection, -EPROTO for invalid frames, -ENOMEM. */
 int channels_read(Channels *channels);
 
-/* Writes as much as the socket accepts. Returns like channels_read(). After a failure the peer is
- * gone: data that it sent before can still be read. */
+/* Writes as much as the socket accepts. Returns the same as channels_read(). After a failure the
+ * peer is gone, but data that it sent before can still be read. */
 int channels_write(Channels *channels);
 
-/* While held, only messages that have been read already are passed on. */
+/* While held, only messages that have already been read are passed on. */
 void channels_hold(Channels *channels, bool is_held);
 
 /* Queues a copy. 0 or -ENOMEM. */
 int channels_send(Channels *channels, unsigned char channel, const void *data, size_t length);
 
-/* Sends the close frame after the queue; channels_write() does it. */
+/* Queues the close frame; channels_write() sends it. */
 void channels_close(Channels *channels);
 
-size_t channels_queued(const Channels *channels); /* bytes of messages */
+size_t channels_queued(const Channels *channels); /* in bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
-/* False while the peer has not read our replies, and once it has sent its close frame: nothing is
- * read then, and further data would be reported continuously. */
+/* False while the peer does not read replies, and once it has sent its close frame: nothing is read
+ * then, and further data would be reported continuously. */
 bool channels_wants_read(const Channels *channels);
 
-/* The peer has sent its close frame: channels_read() finds nothing more, and reads nothing. */
+/* Whether the peer has sent its close frame: channels_read() reads nothing more. */
 bool channels_is_closed_by_peer(const Channels *channels);
 
-/* Both sides have sent their close frames, or the peer has and is gone. */
+/* Whether both sides have sent their close frames, or the peer has sent its own and is gone. */
 bool channels_is_over(const Channels *channels);

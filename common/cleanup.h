@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Cleanup attributes for variables, written as adjectives: how their contents are freed when they
- * go out of scope. */
+/* Cleanup attributes for variables, named as adjectives: how their contents are freed when they go
+ * out of scope. */
 
 #include "common/macros.h"
 
@@ -19,8 +19,8 @@ static inline void freep(void *pointer_to_pointer) {
         free(p);
 }
 
-/* Closes and keeps errno; returns -EBADF, for 'fd = close_fd(fd)'. close() is never retried: on
- * Linux the descriptor is closed regardless of the result. */
+/* Closes the descriptor and keeps errno; returns -EBADF, for 'fd = close_fd(fd)'. close() is never
+ * retried: on Linux the descriptor is closed regardless of the result. */
 static inline int close_fd(int fd) {
         if (fd >= 0) {
                 int saved = errno;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reports that the clock of the machine was set, to those that wait because of its time. It is a
+/* Reports that the machine's clock was set, to code that waits because of the current time. It is a
  * timer that never fires (TFD_TIMER_CANCEL_ON_SET), so it costs no wake-up. Steps of less than a
- * minute, and a suspend, are not reported. */
+ * minute, and suspends, are not reported. */
 
 #include "common/macros.h"
 
@@ -19,6 +19,6 @@ int clock_watch_new(sd_event *event, void (*on_set)(void *userdata), void *userd
 ClockWatch *clock_watch_free(ClockWatch *watch);
 DEFINE_CLEANUP(ClockWatch *, clock_watch_free)
 
-/* Whether a change of the offset of realtime from boottime is a step to report; small ones add
- * up. Both in microseconds, modulo 2⁶⁴. */
+/* Whether a change of the offset between realtime and boottime is a step that must be reported;
+ * small changes add up. Both in microseconds, modulo 2⁶⁴. */
 bool clock_step_matters(uint64_t reported_offset, uint64_t offset);

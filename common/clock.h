@@ -2,8 +2,8 @@
 #pragma once
 
 /* Times in microseconds: 'realtime' since 1970 for display, 'boottime' for every decision, so that
- * setting the clock does not move a back-off. 'awake' stands still while the machine sleeps: by it
- * is measured how long a process gets for something, such as an answer to a probe or its end. */
+ * setting the clock does not move a back-off. 'awake' does not advance while the machine sleeps: it
+ * measures the time that a process is given, for example to answer a probe or to exit. */
 
 #include "common/macros.h"
 
@@ -19,12 +19,11 @@ uint64_t now_realtime_usec(void);
 uint64_t now_boottime_usec(void);
 uint64_t now_awake_usec(void);
 
-/* Its clock for timers. */
+/* Its clock ID for timers. */
 #define CLOCK_AWAKE CLOCK_MONOTONIC
 
 /* The steady clock: realtime at the start of the process, advancing like boottime. For periods that
- * start at a time stored on disk, and must neither end nor restart when the clock of the machine is
- * set. */
+ * start at a time stored on disk, and that must be unaffected when the machine's clock is set. */
 typedef struct SteadyClock {
         uint64_t offset; /* from boottime */
 } SteadyClock;
@@ -32,24 +31,24 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
-/* Since when the machine has been awake, as far as it was queried, by the steady clock: since the
- * start of the process at first. For deadlines whose time passes while the machine sleeps, and no
- * process can meet them. */
+/* Since when the machine has been awake, by the steady clock, as far as was queried; initially the
+ * start of the process. For deadlines that may pass while the machine sleeps, when no process can
+ * meet them. */
 typedef struct AwakeSince {
         uint64_t usec;
-        uint64_t slept; /* until then, since the boot */
+        uint64_t slept; /* total time asleep until then, since the boot */
 } AwakeSince;
 
 AwakeSince awake_since_start(const SteadyClock *clock);
 uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock);
 
-/* Converts a realtime stamp taken just before to the steady clock. A stamp in the future counts as
- * now. */
+/* Converts a realtime stamp that was just taken to the steady clock. A stamp in the future counts
+ * as now. */
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
-/* The same for a stamp that stays while the clock of the machine may be set, such as a condition's:
- * it is converted when it is seen first, and keeps that time as long as the stamp is the same. The
- * age of a stamp from before the clock was set is not known: it counts as now. */
+/* The same for a persistent stamp during whose lifetime the machine's clock may be set, such as a
+ * condition's: it is converted when it is first seen, and the result is kept as long as the stamp
+ * stays the same. The age of a stamp from before the clock was set is unknown: it counts as now. */
 typedef struct SteadyStamp {
         uint64_t realtime; /* 0: none was seen */
         uint64_t steady;
@@ -57,13 +56,13 @@ typedef struct SteadyStamp {
 
 uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint64_t realtime_usec);
 
-/* Whether the clock can be right: it is not older than this program. A machine without a battery
- * for its clock starts in 1970, or at the time when it was switched off. */
+/* Whether the clock can be right: it is not earlier than the build of this program. A machine
+ * without a clock battery starts in 1970, or at the time when it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
 
-/* Like gmtime_r and timegm, whose results depend on a time zone with leap seconds (TZ=right/UTC);
- * written and exchanged times must not depend on it. A second 60 is the first one of the
- * next minute. */
+/* Like gmtime_r and timegm, whose results depend on a time zone with leap seconds (TZ=right/UTC),
+ * which must not affect written and exchanged times. A second 60 is the first one of the next
+ * minute. */
 void utc_from_seconds(uint64_t seconds, struct tm *ret);
 int64_t utc_to_seconds(const struct tm *tm);
 
@@ -77,8 +76,8 @@ char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 /* "2026-01-02T03:04:05.123456000Z", the format of CRI logs. Returns the buffer. */
 char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
-/* "the clock of this machine says 2036-01-31", for messages about things that are valid for a time.
- * It has the day only, so the text does not change for a day. Returns the buffer. */
+/* "the clock of this machine says 2036-01-31", for messages about things with a validity period. It
+ * contains only the date, so that the text changes at most once a day. Returns the buffer. */
 enum {
         CLOCK_DESCRIPTION_SIZE = 80
 };

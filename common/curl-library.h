@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Loads libcurl at its first use, because it would cost every idle agent more memory than the agent
- * itself. In a program that is linked with it, it is there already. One table of symbols; only
- * documented functions of the library are called through it. */
+/* Loads libcurl when it is first used, because it would cost every idle agent more memory than the
+ * agent itself. In a program that is linked with it, it is already loaded. One table of symbols;
+ * only documented functions of the library are called through it. */
 
 #include "common/error.h"
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-/* Each is the libcurl function of the same name, with the prefix "curl_". */
+/* Each member is the libcurl function with the same name, prefixed with "curl_". */
 typedef struct CurlLibrary {
         __typeof__(curl_global_init) *global_init;
         __typeof__(curl_version_info) *version_info;
@@ -33,5 +33,5 @@ typedef struct CurlLibrary {
         __typeof__(curl_slist_free_all) *slist_free_all;
 } CurlLibrary;
 
-/* Loads it, once. NULL if it is missing or does not support HTTP/2, with the reason. */
+/* Loads it, once. NULL if it is missing or does not support HTTP/2; with the reason. */
 const CurlLibrary *curl_library(Error *reterr);

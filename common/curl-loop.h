@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* libcurl's multi interface on an sd-event loop: its sockets and its timer are event sources. While
- * libcurl runs it must not be called, which curl_loop_is_busy() reports; 'on_settle' is called as
- * soon as it has returned. */
+/* libcurl's multi interface on an sd-event loop: its sockets and its timer are event sources.
+ * libcurl must not be called from its own callbacks, which curl_loop_is_busy() reports; 'on_settle'
+ * is called as soon as it has returned. */
 
 #include "common/curl-library.h"
 
@@ -19,7 +19,7 @@ typedef struct CurlLoopSpec {
         /* A transfer has completed; the callback removes it, and may start, end and free
          * transfers. */
         void (*on_done)(CURL *easy, CURLcode code, void *userdata);
-        void (*on_settle)(void *userdata); /* NULL: not called. It may free the loop. */
+        void (*on_settle)(void *userdata); /* NULL: not called. May free the loop. */
         void *userdata;
 } CurlLoopSpec;
 
@@ -32,11 +32,11 @@ void curl_loop_set_streams(CurlLoop *loop, unsigned max);
 /* Limits the connections to one host; further transfers wait. 0: no limit. */
 void curl_loop_set_connections(CurlLoop *loop, unsigned max);
 
-/* Limits the connections that are open: at the end of a transfer, with more than that, the one that
- * was not used for the longest time is closed. 0: libcurl's own limit, four for each transfer. */
+/* Limits the number of open connections: if there are more at the end of a transfer, the least
+ * recently used one is closed. 0: libcurl's own limit, four per transfer. */
 void curl_loop_set_open_connections(CurlLoop *loop, unsigned max);
 
-/* To be called after all transfers are removed. May be called from 'on_done'. */
+/* To be called after all transfers have been removed. May be called from 'on_done'. */
 CurlLoop *curl_loop_free(CurlLoop *loop);
 DEFINE_CLEANUP(CurlLoop *, curl_loop_free)
 
@@ -44,10 +44,10 @@ DEFINE_CLEANUP(CurlLoop *, curl_loop_free)
 int curl_loop_add(CurlLoop *loop, CURL *easy);
 void curl_loop_remove(CurlLoop *loop, CURL *easy);
 
-/* To be called from the write callback of a transfer with HTTP/2, and after one was removed before
- * its end: libcurl may keep more data, which it then gives in the same turn of the loop or in the
- * next ones. */
+/* To be called from the write callback of an HTTP/2 transfer, and after one was removed before its
+ * end: libcurl may have buffered more data, which it then delivers in the same turn of the loop or
+ * in the next ones. */
 void curl_loop_drain(CurlLoop *loop);
 
-/* Whether we are in a callback of libcurl or in 'on_done'. */
+/* Whether a callback of libcurl or 'on_done' is running. */
 bool curl_loop_is_busy(const CurlLoop *loop);

@@ -13,8 +13,8 @@
 #include <systemd/sd-event.h>
 
 enum {
-        DUMP_LINE_MAX = 1024,             /* longer lines are cut */
-        DUMP_BYTES_MAX = 8 * 1024 * 1024, /* nothing is added after that */
+        DUMP_LINE_MAX = 1024,             /* longer lines are truncated */
+        DUMP_BYTES_MAX = 8 * 1024 * 1024, /* nothing is added beyond this */
         DUMP_DURATION_SIZE = 32,
 };
 
@@ -27,11 +27,11 @@ void dump_line(FILE *out, unsigned depth, const char *format, ...) printf_like(3
 /* "8.312s", "5m3s", "2h5m", "3d4h". Returns the buffer. */
 char *dump_format_duration(char buffer[DUMP_DURATION_SIZE], uint64_t usec);
 
-/* "in 8.312s" for a boot time to come, "now" for one that has passed. Returns the buffer. */
+/* "in 8.312s" for a future boot time, "now" for a past one. Returns the buffer. */
 char *dump_format_due(char buffer[DUMP_DURATION_SIZE], uint64_t boottime_usec);
 
 /* "timer: <what> in 8.312s"; nothing if the source is NULL or not armed. */
 void dump_timer(FILE *out, unsigned depth, const char *what, sd_event_source *timer);
 
-/* True if it was cut. */
+/* Whether it was truncated. */
 bool dump_is_full(FILE *out);

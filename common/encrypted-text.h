@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A text that is encrypted with a symmetric key, as one line of text: a prefix, and in base64 a
- * salt, from which the key of this text is derived, and the output of ChaCha20-Poly1305. It is
- * bound to a name, so that it cannot be passed off as another text. */
+/* A text encrypted with a symmetric key, as one line of text: a prefix and, in base64, a salt, from
+ * which the key for this text is derived, and the output of ChaCha20-Poly1305. It is bound to a
+ * name, so that it cannot be passed off as another text. */
 
 #include "common/chacha.h"
 
@@ -18,7 +18,7 @@ size_t encrypted_text_length(size_t length);
 int encrypt_text(const uint8_t key[CHACHA_KEY_SIZE], const char *name, const char *text,
                  char **ret);
 
-/* The caller erases and frees the result. 0; -EBADMSG: it was changed, or is of another key or
- * name; -ENOMEM. */
+/* The caller erases and frees the result. 0; -EBADMSG: the text was modified, or the key or name is
+ * wrong; -ENOMEM. */
 int decrypt_text(const uint8_t key[CHACHA_KEY_SIZE], const char *name, const char *text,
                  char **ret);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An Error is the message that accompanies a negative errno, for the user.
+/* An Error is the message for the user that accompanies a negative errno.
  *
- * The caller owns it, on its stack, and may pass NULL if it is not read. The innermost function
- * states the problem; each layer above adds the place, once. Helpers in common/ that only return
- * errno get their message from strerror() at the first error_prefixf(). */
+ * The caller owns it, on its stack, and may pass NULL if it does not need the message. The
+ * innermost function states the problem; each layer above adds the place, once. Helpers in common/
+ * that return only an errno get their message from strerror() at the first error_prefixf(). */
 
 #include "common/macros.h"
 
@@ -25,7 +25,7 @@ int error_setf(Error *reterr, int code, const char *format, ...) printf_like(3, 
 int error_prefixf(Error *reterr, int r, const char *format, ...) printf_like(3, 4);
 
 #ifdef __clang_analyzer__
-/* Shows the static analyzer, which sees one file at a time, that a failure stays one. */
+/* Tells the static analyzer, which sees one file at a time, that a failure remains a failure. */
 #define error_setf(reterr, code, ...)                           \
         ({                                                      \
                 int code_ = (code);                             \
@@ -38,10 +38,10 @@ int error_prefixf(Error *reterr, int r, const char *format, ...) printf_like(3, 
         })
 #endif
 
-/* The message for 'r', or strerror(-r). Valid as long as the Error. */
+/* The message for 'r', or strerror(-r). Valid as long as the Error exists. */
 const char *error_message(const Error *error, int r);
 
-/* Moves the message from 'from' to 'to' (freeing the previous one). */
+/* Moves the message from 'from' to 'to', freeing the previous one. */
 void error_move(Error *to, Error *from);
 
 void error_done(Error *error);

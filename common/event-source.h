@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Event sources of sd-event(3) that are made once, disabled, and enabled whenever they are due.
- * Enabling allocates nothing, so that work that must be tried again is never forgotten. */
+/* sd-event(3) event sources that are created once, disabled, and enabled whenever they are due.
+ * Enabling allocates nothing, so work that must be retried is never forgotten. */
 
 #include <systemd/sd-event.h>
 
@@ -11,13 +11,13 @@
 int event_add_disabled_defer(sd_event *event, sd_event_source **ret, int64_t priority,
                              sd_event_handler_t handler, void *userdata);
 
-/* The accuracy in microseconds; 0 is that of sd-event, 250 ms. 0 or -errno, as above. */
+/* The accuracy is in microseconds; 0 is sd-event's default, 250 ms. 0 or -errno, as above. */
 int event_add_disabled_timer(sd_event *event, sd_event_source **ret, clockid_t clock,
                              uint64_t accuracy_usec, sd_event_time_handler_t handler,
                              void *userdata);
 
-/* It fires once, after the delay. 0 or -errno. */
+/* The timer fires once, after the delay. 0 or -errno. */
 int event_timer_arm(sd_event_source *timer, uint64_t delay_usec);
 
-/* It fires once, at that time of its clock. 0 or -errno. */
+/* The timer fires once, at that time of its clock. 0 or -errno. */
 int event_timer_arm_at(sd_event_source *timer, uint64_t usec);

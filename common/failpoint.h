@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Failpoints, in the manner of fail(9): places at which a test may make a program fail or die. They
- * are compiled in with MAINSTAY_FAILPOINTS; elsewhere they cost nothing, and nothing can switch
- * them on. The names of a program's failpoints are in its ELF section "failpoints"
- * (tests/failpoints prints them). The action at each one is in the file that MAINSTAY_FAILPOINTS
- * names in the environment: 4096 bytes of lines, padded with NUL, then a uint32_t for each line,
- * which counts how often any process passed it. A line is
+/* Failpoints, like fail(9): places where a test can make a program fail or die. They are compiled
+ * in with MAINSTAY_FAILPOINTS; otherwise they cost nothing and cannot be enabled. The names of a
+ * program's failpoints are in its ELF section "failpoints" (tests/failpoints prints them). The
+ * action at each one is in the file that MAINSTAY_FAILPOINTS names in the environment: 4096 bytes
+ * of lines, padded with NUL, then a uint32_t for each line, which counts how often any process
+ * passed it. A line is
  *
  *     PROGRAM:NAME=[N*]TERM[->[N*]TERM...]
  *
  * "3*off->1*panic" does nothing three times and then kills the process once; after the last term
- * nothing happens. Without N* a term holds always. The terms:
+ * nothing happens. A term without N* applies forever. The terms:
  *
  *     off            nothing
  *     panic          the process gets SIGKILL
@@ -19,32 +19,33 @@
  *     sleep(MS)      the process waits
  *
  * The failpoint "alloc" is every allocation of mainstayd, mainstay-shim or mainstay-image and of
- * their libraries: malloc(), calloc(), realloc() and strdup(). Whatever error its term returns, the
- * allocation fails with ENOMEM.
+ * their libraries: malloc(), calloc(), realloc() and strdup(). The allocation always fails with
+ * ENOMEM, regardless of the error in the term.
  */
 
 #ifdef MAINSTAY_FAILPOINTS
 #include <stdbool.h>
 
-/* 0, or -errno: the operation is to fail with it. */
+/* 0, or -errno with which the operation must fail. */
 int failpoint_pass(const char *name);
 
-/* Without a file, for tests of functions: the n-th allocation from now on fails, counted from 1
- * over all threads of this process, and no other one. 0: none. */
+/* Without a file, for tests of functions: makes the n-th allocation from now on fail, counted from
+ * 1 over all threads of this process, and no other one. 0: none. */
 void failpoint_fail_allocation(unsigned n);
 
-/* Whether it came to that allocation. */
+/* Whether that allocation was reached. */
 bool failpoint_allocation_has_failed(void);
 
-/* For a library that does not survive it: from here on no allocation fails; the second one ends
- * this, and returns whether one was to fail meanwhile. One thread, not nested. */
+/* For a library that does not survive failed allocations: from here on no allocation fails; the
+ * second function ends this, and returns whether one should have failed in the meantime. One
+ * thread, not nested. */
 void failpoint_hold_allocations(void);
 bool failpoint_release_allocations(void);
 
-/* Whether anything may fail at all. */
+/* Whether anything can fail at all. */
 bool failpoint_is_armed(void);
 
-/* An allocation is to fail: whether it must not now, which is reported later. */
+/* An allocation should fail: returns whether it must not fail now, which is reported later. */
 bool failpoint_hold_failure(void);
 
 #define FAILPOINT(name)                                                                           \
@@ -53,7 +54,7 @@ bool failpoint_hold_failure(void);
                 failpoint_pass(failpoint_name);                                                   \
         })
 
-/* In a function that returns 0 or -errno: it returns if it is to fail. */
+/* In a function that returns 0 or -errno: returns if the failpoint fails. */
 #define FAIL_AT(name)                              \
         do {                                       \
                 int failpoint_r = FAILPOINT(name); \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The properties that make a file of an image a copy of another one: content, owner, mode, times
- * and extended attributes, set by descriptor. */
+/* The properties that make a file a copy of an image's file: content, owner, mode, times and
+ * extended attributes, set by descriptor. */
 
 #include "common/error.h"
 
@@ -17,11 +17,11 @@ typedef struct FileMetadata {
 
 FileMetadata file_metadata_of(const struct stat *st);
 
-/* For an open regular file or directory: sets the owner, then the mode, which a change of owner
+/* For an open regular file or directory: sets the owner, then the mode, which changing the owner
  * would reset. 0 or -errno. */
 int file_metadata_apply(int fd, const FileMetadata *metadata);
 
-/* Only the times; to be called after all other changes of the file. */
+/* Sets only the times; to be called after all other changes of the file. */
 int file_metadata_apply_times(int fd, const FileMetadata *metadata);
 
 /* For a symbolic link or a FIFO that is not opened. */
@@ -31,14 +31,14 @@ int file_metadata_apply_at(int dir_fd, const char *name, const FileMetadata *met
  * layers, and of "security." only file capabilities are accepted. */
 bool xattr_is_allowed(const char *name);
 
-/* Sets one permitted attribute. On a file system without extended attributes all but file
- * capabilities are dropped silently, as container engines do. 0 or -errno. */
+/* Sets one permitted attribute. On a file system without extended attributes, all except file
+ * capabilities are silently dropped, like in container engines. 0 or -errno. */
 int xattr_apply(int fd, const char *name, const void *value, size_t size);
 
-/* Copies the permitted ones. 0 or -errno. */
+/* Copies the permitted attributes. 0 or -errno. */
 int xattr_copy(int from_fd, int to_fd);
 
-/* Copies 'size' bytes of a regular file into a new one. Holes are kept: a file of a hundred
- * gigabytes may take a kilobyte in an archive, and must not take more on the disk, however often it
+/* Copies 'size' bytes of a regular file to a new one. Holes are preserved: a file of a hundred
+ * gigabytes may occupy a kilobyte in an archive, and must not occupy more on disk, however often it
  * is copied. 0 or -errno. */
 int file_copy_content(int from_fd, int to_fd, off_t size);

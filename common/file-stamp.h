@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The stat() data of a file, to detect without reading it that it is still the file that was read.
- * A file that was written twice within the resolution of the kernel's clock has the same
+/* The stat() data of a file, to detect without reading it whether it is still the file that was
+ * read. A file that is written twice within the resolution of the kernel's clock keeps the same
  * stamp. */
 
 #include <stdbool.h>

@@ -8,30 +8,30 @@
 
 typedef struct ForkedTask ForkedTask;
 
-/* Runs in the child, in which functions must not be called whose locks a thread could hold; 0 or
- * -errno. All descriptors above 2 are closed except the given one: a descriptor that the parent
- * closes must be closed, however long the child runs. */
+/* Runs in the child, which must not call functions whose locks a thread could hold; 0 or -errno.
+ * All descriptors above 2 are closed except the given one, so that a descriptor that the parent
+ * closes is really closed, however long the child runs. */
 typedef int (*forked_task_run_t)(int fd, const void *work);
 
 /* Called once, from the loop, with the child's result, or -EIO if it was killed; the ForkedTask is
  * freed afterwards. */
 typedef void (*forked_task_done_t)(int r, void *userdata);
 
-/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD is blocked. 0, or -errno: nothing
- * runs any more. */
+/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD must be blocked. 0; or -errno, and
+ * then nothing is running. */
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 
-/* Likewise, with the writing end of a pipe as 'fd'. Its reading end, O_CLOEXEC and O_NONBLOCK,
+/* Likewise, with the write end of a pipe as 'fd'. Returns its read end, O_CLOEXEC and O_NONBLOCK,
  * which the caller closes; or -errno. */
 int forked_task_start_piped(sd_event *event, forked_task_run_t run, const void *work,
                             forked_task_done_t done, void *userdata, ForkedTask **ret);
 
 void forked_task_signal(const ForkedTask *forked, int number);
 
-/* Waits for the child and frees it, without calling back, at the end of a program. The argument
+/* Waits for the child and frees it without a callback, at the end of a program. Returns the result
  * that 'done' would get. */
 int forked_task_wait(ForkedTask *forked);
 
-/* Frees it without calling back: the child continues. NULL is fine. */
+/* Frees it without a callback: the child continues. NULL is allowed. */
 ForkedTask *forked_task_free(ForkedTask *forked);

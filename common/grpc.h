@@ -3,10 +3,10 @@
 
 /* gRPC over HTTP/2 with prior knowledge on a stream socket, by libnghttp2: both ends, without
  * threads and without waiting. The owner polls the descriptor for the events that are wanted and
- * calls grpc_connection_process(). Data of the peer is not trusted: messages, headers, streams and
- * the queue for it have limits.
+ * calls grpc_connection_process(). The peer is not trusted: messages, headers, streams and the send
+ * queue are limited.
  *
- * Callbacks may start, answer and cancel calls of any connection, and may not free the connection
+ * Callbacks may start, answer and cancel calls of any connection, but must not free the connection
  * that calls them. */
 
 #include "common/error.h"
@@ -29,14 +29,14 @@ typedef enum GrpcCode {
         GRPC_UNAVAILABLE = 14,
 } GrpcCode;
 
-/* "DeadlineExceeded", as Go's clients print it; "Code(99)" is "Unknown". */
+/* "DeadlineExceeded", as printed by Go's clients; "Code(99)" is "Unknown". */
 const char *grpc_code_name(GrpcCode code);
 
 #define GRPC_MESSAGE_MAX ((size_t) 4 * 1024 * 1024)
 
 enum {
-        GRPC_STREAMS_MAX = 128,     /* of a peer, at once */
-        GRPC_ERROR_TEXT_MAX = 4096, /* bytes of a status message; the rest is cut */
+        GRPC_STREAMS_MAX = 128,     /* of a peer, at the same time */
+        GRPC_ERROR_TEXT_MAX = 4096, /* bytes of a status message; longer ones are truncated */
 };
 
 typedef struct GrpcConnection GrpcConnection;
@@ -45,12 +45,12 @@ typedef struct GrpcCall GrpcCall;
 /* ---- connections ---- */
 
 typedef struct GrpcServerHandlers {
-        /* A request with its one message, which is borrowed. It is answered by grpc_call_reply() or
-         * grpc_call_fail(), now or later; until then the owner keeps the call. */
+        /* A request with its only message, which is borrowed. It is answered by grpc_call_reply()
+         * or grpc_call_fail(), now or later; until then the owner keeps the call. */
         void (*on_request)(GrpcCall *call, const char *path, const char *message, size_t length,
                            void *userdata);
-        /* A request that was not answered has ended: its client disconnected, or its deadline
-         * passed. The pointer is no longer valid. */
+        /* A request has ended without an answer: its client disconnected, or its deadline passed.
+         * The pointer is no longer valid. */
         void (*on_gone)(GrpcCall *call, void *userdata);
         void *userdata;
 } GrpcServerHandlers;
@@ -59,20 +59,20 @@ typedef struct GrpcServerHandlers {
 int grpc_server_new(int fd, const GrpcServerHandlers *handlers, GrpcConnection **ret);
 int grpc_client_new(int fd, GrpcConnection **ret);
 
-/* Calls that have not ended do so first: with GRPC_UNAVAILABLE, or by on_gone(). NULL is fine. */
+/* Ends the remaining calls first: with GRPC_UNAVAILABLE, or by on_gone(). NULL is allowed. */
 GrpcConnection *grpc_connection_free(GrpcConnection *connection);
 DEFINE_CLEANUP(GrpcConnection *, grpc_connection_free)
 
 int grpc_connection_fd(const GrpcConnection *connection);
 
-/* POLLIN, POLLOUT. 0: the connection is over. */
+/* POLLIN, POLLOUT. 0: the connection has ended. */
 short grpc_connection_events(const GrpcConnection *connection);
 
-/* Reads and writes what is possible, and ends calls whose deadline has passed. 0; -errno: the
+/* Reads and writes as much as possible, and ends calls whose deadline has passed. 0; -errno: the
  * connection has ended, and must be freed. */
 int grpc_connection_process(GrpcConnection *connection, uint64_t now_usec);
 
-/* The time of the next deadline; UINT64_MAX: there is none. */
+/* The time of the next deadline; UINT64_MAX: none. */
 uint64_t grpc_connection_deadline(const GrpcConnection *connection);
 
 size_t grpc_connection_calls(const GrpcConnection *connection);
@@ -82,15 +82,15 @@ size_t grpc_connection_calls(const GrpcConnection *connection);
 typedef struct GrpcCallHandlers {
         /* One message of the answer, borrowed. */
         void (*on_message)(const char *message, size_t length, void *userdata);
-        /* Once, and the last: the pointer to the call is invalid afterwards. 'text' is "" on
+        /* Called once, and last: the pointer to the call is invalid afterwards. 'text' is "" on
          * success. */
         void (*on_end)(GrpcCode code, const char *text, void *userdata);
         void *userdata;
 } GrpcCallHandlers;
 
-/* 'path' is "/package.Service/Method". The answer to a call that is no stream has exactly one
- * message; otherwise it fails with GRPC_INTERNAL. 0, with '*ret' unless that is NULL; -ENOTCONN,
- * -ENOMEM. */
+/* 'path' is "/package.Service/Method". The answer to a call that is not a stream must have exactly
+ * one message; otherwise it fails with GRPC_INTERNAL. 0, and sets '*ret' unless it is NULL;
+ * -ENOTCONN, -ENOMEM. */
 int grpc_call_start(GrpcConnection *connection, const char *path, const void *message,
                     size_t length, bool is_stream, uint64_t deadline_usec,
                     const GrpcCallHandlers *handlers, GrpcCall **ret);
@@ -100,7 +100,7 @@ void grpc_call_cancel(GrpcCall *call);
 
 /* ---- answers of a server ---- */
 
-/* The owner gives the call up. */
+/* The owner gives up the call. */
 void grpc_call_reply(GrpcCall *call, const void *message, size_t length);
 void grpc_call_fail(GrpcCall *call, GrpcCode code, const char *format, ...) printf_like(3, 4);
 

@@ -15,11 +15,12 @@ typedef struct HttpClientRequest HttpClientRequest;
 
 typedef struct HttpClientSpec {
         const char *url;
-        const char *const *headers; /* "Name: value", or "Name;" for an empty one; may be NULL */
+        const char *const *headers; /* "Name: value", or "Name;" for an empty value; may be NULL */
         const char *body;           /* makes it a POST, unless NULL */
         size_t body_length;
-        size_t response_max; /* bytes; a longer body is cut, and its rest not waited for */
-        bool is_connection;  /* only connects; the response is empty */
+        size_t response_max; /* in bytes; a longer body is truncated, and its rest is not waited
+                              * for */
+        bool is_connection;  /* only connect; the response is empty */
         bool is_http2;       /* HTTP/2 without negotiation */
 } HttpClientSpec;
 
@@ -28,19 +29,19 @@ typedef struct HttpClientResponse {
         const void *body;
         size_t body_length;
         const char *location;    /* absolute URL of a redirect, or NULL */
-        const char *grpc_status; /* of the header or the trailer, or NULL */
+        const char *grpc_status; /* from the header or the trailer, or NULL */
         const char *grpc_message;
 } HttpClientResponse;
 
-/* Called once, from the loop; the request is freed afterwards. 'response' is NULL if there is none,
- * and 'error' has the reason. */
+/* Called once, from the loop; the request is freed afterwards. 'response' is NULL if there is none;
+ * then 'error' contains the reason. */
 typedef void (*http_client_done_t)(const HttpClientResponse *response, const char *error,
                                    void *userdata);
 
 /* Loads libcurl. 0, or -errno and the reason. */
 int http_client_new(sd_event *event, HttpClient **ret, Error *reterr);
 
-/* To be freed after all its requests are done or cancelled. */
+/* To be freed after all of its requests are done or cancelled. */
 HttpClient *http_client_free(HttpClient *http);
 DEFINE_CLEANUP(HttpClient *, http_client_free)
 
@@ -48,7 +49,7 @@ DEFINE_CLEANUP(HttpClient *, http_client_free)
 int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_done_t done,
                       void *userdata, HttpClientRequest **ret, Error *reterr);
 
-/* Cancels it without calling back. NULL is fine. */
+/* Cancels it without a callback. NULL is allowed. */
 HttpClientRequest *http_client_cancel(HttpClientRequest *request);
 
 /* True if both URLs have the same host. */

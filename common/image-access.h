@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which images of the store a pod may use without their registry, as
- * imagePullCredentialsVerificationPolicy has it. The store records for each image the repositories
- * that it was pulled from, and with whose credentials:
+/* Which images in the store a pod may use without contacting their registry, by
+ * imagePullCredentialsVerificationPolicy. The store records for each image the repositories from
+ * which it was pulled, and with whose credentials:
  *
  *     "access": {"<registry>/<repository>": {"secrets": ["<hash of a pull Secret>", …]}, …}
  *
  * or {"node": true} if the registry required no credentials, or accepted the node's own. The agent
- * applies this to the image that a pod names, mainstay-image to those whose layers a pull may
- * reuse. */
+ * applies this to the image that a pod names, and mainstay-image to the images whose layers a pull
+ * may reuse. */
 
 #include "common/json-text.h"
 
-#define IMAGE_ACCESS_SOURCE "source:" /* in place of the registry */
+#define IMAGE_ACCESS_SOURCE "source:" /* instead of the registry */
 
-/* The start of the name that the store's index.json has of an image of a signed index, so that its
- * blobs are kept. No pod has such a name. */
+/* The prefix of the name of an image of a signed index in the store's index.json, which keeps its
+ * blobs. No image name in a pod has this prefix. */
 #define IMAGE_NAME_OF_INDEX "index:"
 
-/* A signed index gives images to the pods of its fleet only. They are recorded under this name,
- * which no repository has, and with it as the hash, which no Secret has. The caller frees it; NULL:
- * out of memory. */
+/* A signed index makes images available only to the pods of its fleet. They are recorded under this
+ * name, which no repository has, and with it as the hash, which no Secret has. The caller frees it;
+ * NULL: out of memory. */
 char *image_access_source_name(const char *fleet);
 
-/* The policy: the images that need no such record. */
+/* The policy: images that do not need such a record. */
 typedef struct ImageAccessRules {
         bool opens_all;          /* NeverVerify */
-        bool opens_preloaded;    /* NeverVerifyPreloadedImages: those that were not pulled */
-        const json_t *allowlist; /* NeverVerifyAllowlistedImages: repositories, with a '*' at the
-                                    end those that start so; NULL: none. Borrowed */
+        bool opens_preloaded;    /* NeverVerifyPreloadedImages: images that were not pulled */
+        const json_t *allowlist; /* NeverVerifyAllowlistedImages: repositories, or prefixes that end
+                                    with '*'; NULL: none. Borrowed */
 } ImageAccessRules;
 
 /* Whether every pod may use the images of a repository. */
@@ -39,6 +39,6 @@ bool image_access_is_allowlisted(const ImageAccessRules *rules, const char *repo
  * NULL: none. */
 const json_t *image_access_find(const json_t *access, const char *repository);
 
-/* Whether one of the Secrets, by their hashes, was accepted, or none was needed. 'entry' is that of
- * a repository; NULL: it has no image. */
+/* Whether one of the Secrets, by hash, was accepted, or none was needed. 'entry' belongs to a
+ * repository; NULL: it has no image. */
 bool image_access_is_recorded(const json_t *entry, const json_t *hashes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* References to images: the one grammar, and one spelling for each image. Pure.
+/* Image references: a single grammar, and one spelling for each image. Pure.
  *
  * The grammar is that of github.com/distribution/reference,
  *
@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 
-/* A reference in its parts. */
+/* The parts of a reference. */
 typedef struct ImageReference {
         char *registry;   /* normalised: "docker.io", "example.com:5000" */
         char *repository; /* "library/busybox" */
@@ -25,7 +25,7 @@ typedef struct ImageReference {
 int image_reference_parse(const char *text, ImageReference *ret, Error *reterr);
 void image_reference_done(ImageReference *reference);
 
-/* The whole text again. NULL: out of memory. */
+/* Formats the whole reference. NULL: out of memory. */
 char *image_reference_format(const ImageReference *reference);
 
 /* Parses like Docker: "busybox" is "docker.io/library/busybox:latest". 0 with the normalised name,
@@ -38,10 +38,10 @@ bool image_reference_equals(const char *text, const char *normal);
 /* The "sha256:…" at the end of a normalised reference, or NULL. */
 const char *image_reference_digest(const char *reference);
 
-/* "example.com/team/app" of "EXAMPLE.com/team/app:1@sha256:…". 0, -EINVAL or -ENOMEM. */
+/* "example.com/team/app" for "EXAMPLE.com/team/app:1@sha256:…". 0, -EINVAL or -ENOMEM. */
 int image_reference_repository(const char *reference, char **ret, Error *reterr);
 
-/* Normalises a possible prefix of references, a registry or one with the start of a path:
- * "example.com:5000", "docker.io/library". It must start with a domain, because it is not
+/* Normalises a possible prefix of references, a registry or a registry with the beginning of a
+ * path: "example.com:5000", "docker.io/library". It must start with a domain, because it is not
  * completed. 0, -EINVAL with a message, or -ENOMEM. */
 int image_reference_normalise_prefix(const char *prefix, char **ret, Error *reterr);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Entries for the system's journal, in its native protocol. sd_journal_sendv() is not used because
- * it blocks while the journal does not read.
+/* Sends entries to the system's journal in its native protocol. sd_journal_sendv() is not used
+ * because it blocks if the journal does not read.
  *
- * One entry is one datagram: "NAME=value
- * " of each field. Values never contain a line break, which would need a different form. */
+ * One entry is one datagram: "NAME=value " for each field. Values never contain a line break, which
+ * would require a different encoding. */
 
 #include "common/macros.h"
 
@@ -15,20 +15,20 @@
 #define JOURNAL_SOCKET_PATH "/run/systemd/journal/socket"
 
 typedef struct JournalSocket {
-        const char *path;            /* borrowed; no journal need listen there yet */
-        int (*open)(void *userdata); /* in place of journal_socket_open() of the path; or NULL */
+        const char *path;            /* borrowed; the journal need not be listening yet */
+        int (*open)(void *userdata); /* replaces journal_socket_open(path); or NULL */
         void *userdata;
         int fd;              /* -EBADF: not connected */
-        uint64_t connect_at; /* boottime of the next attempt to connect */
+        uint64_t connect_at; /* boot time of the next attempt to connect */
 } JournalSocket;
 
 #define JOURNAL_SOCKET_NULL(where) \
         { .path = (where), .fd = -EBADF }
 
-/* A socket that is connected to the journal at 'path'; O_CLOEXEC, and it does not block. -errno. */
+/* Returns a socket connected to the journal at 'path', O_CLOEXEC and non-blocking; or -errno. */
 int journal_socket_open(const char *path);
 
-/* Sends an entry without waiting. 0 or -errno: -EAGAIN if the journal has not read earlier
+/* Sends an entry without blocking. 0 or -errno: -EAGAIN if the journal has not read earlier
  * entries. */
 int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_t n_parts);
 

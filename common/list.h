@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Singly linked lists of structs that have a member 'next'. The head is a pointer to the first
- * item, NULL if there is none; the list owns nothing. */
+/* Singly linked lists of structs with a member 'next'. The head is a pointer to the first item,
+ * NULL if the list is empty; the list does not own its items. */
 
 #include "common/macros.h"
 
@@ -14,7 +14,7 @@
         for (__typeof__(&*(head)) item = (head), item##_next = item ? item->next : NULL; item; \
              item = item##_next, item##_next = item ? item->next : NULL)
 
-/* Puts 'item' in front. */
+/* Inserts 'item' at the front. */
 #define LIST_PREPEND(head, item)       \
         ({                             \
                 (item)->next = (head); \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether a TCP socket of this network namespace listens at a port. Connects to nothing, so it
+/* Whether a TCP socket in this network namespace listens on a port. It does not connect, so it
  * starts no program that systemd would start. */
 
 #include <stdint.h>

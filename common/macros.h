@@ -15,7 +15,7 @@
 #define KIB ((size_t) 1024)
 #define MIB (KIB * 1024)
 
-/* Sanitizers inspect the process that they run in, and read files when they report. */
+/* Sanitizers inspect their own process, and read files when they report. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
@@ -57,7 +57,7 @@ static inline bool streq(const char *a, const char *b) {
         return strcmp(a, b) == 0;
 }
 
-/* Equal; NULL equals only NULL. */
+/* String equality; NULL equals only NULL. */
 static inline bool streq_ptr(const char *a, const char *b) {
         return a && b ? strcmp(a, b) == 0 : a == b;
 }

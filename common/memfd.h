@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-/* A file in memory with these bytes, open at its start. A descriptor or -errno. */
+/* Creates a file in memory with these bytes, open at its start. Returns a descriptor or -errno. */
 int memfd_open(const char *name, const void *data, size_t length);

@@ -10,12 +10,12 @@
 int memory_trim_timer_start(sd_event *event);
 void memory_trim_timer_end(void);
 
-/* Two seconds after the first call: in a long burst of work it fires a few times. */
+/* Fires two seconds after the first call: during a long burst of work it fires a few times. */
 void memory_trim_timer_schedule(void);
 
-/* About 0.2 s after the last call, and no later than two seconds after the first one of either
- * kind. */
+/* Fires about 0.2 s after the last call, but no later than two seconds after the first call of
+ * either function. */
 void memory_trim_timer_restart(void);
 
-/* Prints when it fires, see dump_timer(). */
+/* Prints when it will fire, see dump_timer(). */
 void memory_trim_timer_dump(FILE *out, unsigned depth);

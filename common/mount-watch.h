@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reports that what is mounted on a path, or on a directory above it, has changed: a stick was put
- * in or pulled out. The kernel says so; nothing is polled, and the file system is not touched. */
+/* Reports that mounts on a path, or on a directory above it, have changed: a USB stick was inserted
+ * or removed. The kernel notifies; nothing is polled, and the file system is not accessed. */
 
 #include "common/error.h"
 
@@ -16,6 +16,6 @@ int mount_watch_new(sd_event *event, const char *path, void (*on_changed)(void *
 MountWatch *mount_watch_free(MountWatch *watch);
 DEFINE_CLEANUP(MountWatch *, mount_watch_free)
 
-/* The lines of a table of mounts, as /proc/self/mountinfo has them, of what is mounted on the path
- * or above it. The caller frees them; NULL: out of memory. Pure. */
+/* The lines of a mount table in the format of /proc/self/mountinfo that are mounted on the path or
+ * above it. The caller frees them; NULL: out of memory. Pure. */
 char *mount_watch_filter(const char *table, const char *path);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Prints this process for `mainstay debug dump`, as the kernel sees it: its memory, and the
- * descriptors that its event loop waits for. */
+ * descriptors on which its event loop waits. */
 
 #include <stdio.h>
 #include <systemd/sd-event.h>

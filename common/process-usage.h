@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Open descriptors and limits of the processes of a cgroup, through /proc. Reading the descriptors
- * of another process takes CAP_SYS_PTRACE or its user. */
+/* Open descriptors and limits of the processes in a cgroup, through /proc. Reading the descriptors
+ * of another process requires CAP_SYS_PTRACE or the same user. */
 
 #include <stdint.h>
 #include <sys/types.h>
 
 enum {
-        /* At most so many processes of a cgroup are counted; the results cover only these. */
+        /* Maximum number of processes of a cgroup that are counted; the results cover only
+         * these. */
         PROCESS_USAGE_PROCESSES_MAX = 64,
         PROCESS_USAGE_DESCRIPTORS_MAX = 4096,
 };
@@ -20,9 +21,9 @@ typedef struct ProcessUsage {
         uint64_t open_files_max; /* RLIMIT_NOFILE, or OPEN_FILES_UNLIMITED; 0: unknown */
 } ProcessUsage;
 
-/* The sum for the processes in a "cgroup.procs" file; the limit (the soft one) is that of 'first'.
- * Processes that have ended are left out. 0 or -errno. */
+/* The sum over the processes in a "cgroup.procs" file; the (soft) limit is that of 'first'.
+ * Processes that have ended are ignored. 0 or -errno. */
 int process_usage_of_cgroup(const char *procs_file, pid_t first, ProcessUsage *ret);
 
-/* The soft limit of open files in the text of /proc/PID/limits; 0: it is not there. Pure. */
+/* The soft limit of open files in the text of /proc/PID/limits; 0: not found. Pure. */
 uint64_t open_files_max_parse(const char *text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Protocol Buffers by tables: a message is a struct and a table of its fields, which decodes,
- * encodes and frees it. The tables are trees, so no input makes the decoder recurse without end.
+/* Table-driven Protocol Buffers: a message is a struct and a table of its fields, with which it is
+ * decoded, encoded and freed. The tables are trees, so no input can make the decoder recurse
+ * endlessly.
  *
  * Lists are a pointer and a count. A map of strings is a list of messages with two fields. */
 
@@ -16,8 +17,8 @@ typedef enum ProtobufRowType {
         PROTOBUF_TEXTS,    /* char **, NULL-terminated, or NULL */
         PROTOBUF_BYTES,    /* Buffer */
         PROTOBUF_FLAG,     /* bool */
-        PROTOBUF_NUMBER,   /* int64_t: of int32 and int64 */
-        PROTOBUF_NUMBERS,  /* list of int64_t, read packed and unpacked, written packed */
+        PROTOBUF_NUMBER,   /* int64_t: for int32 and int64 */
+        PROTOBUF_NUMBERS,  /* list of int64_t, read packed or unpacked, written packed */
         PROTOBUF_MESSAGE,  /* an embedded struct; absent if nothing in it is set */
         PROTOBUF_MESSAGES, /* list of structs */
 } ProtobufRowType;
@@ -42,21 +43,21 @@ struct ProtobufMessage {
 #define PROTOBUF_TABLE(type, table) \
         { .size = sizeof(type), .fields = (table), .n_fields = N_ELEMENTS(table) }
 
-/* A list has at most so many items, and so have the lists of one message together. */
+/* Maximum number of items in a list, and in all lists of one message together. */
 enum {
         PROTOBUF_ITEMS_MAX = 65536
 };
 
-/* Into a zeroed struct. Unknown fields are skipped, and of a field that comes twice the last one
- * counts. 0; -EBADMSG with a message, -E2BIG for too many items, -ENOMEM: the caller calls
- * protobuf_done() in each case. */
+/* Decodes into a zeroed struct. Unknown fields are skipped, and if a field occurs twice, the last
+ * one is used. 0; -EBADMSG with a message, -E2BIG for too many items, -ENOMEM: the caller calls
+ * protobuf_done() in all cases. */
 int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
                     Error *reterr);
 
-/* Appends the bytes of the struct. 0, -EFBIG beyond 'max' bytes, or -ENOMEM. */
+/* Appends the encoded struct. 0, -EFBIG beyond 'max' bytes, or -ENOMEM. */
 int protobuf_encode(const ProtobufMessage *message, const void *object, Buffer *buffer, size_t max);
 
-/* Frees what the struct holds, and zeroes it. */
+/* Frees the contents of the struct, and zeroes it. */
 void protobuf_done(const ProtobufMessage *message, void *object);
 
 /* ---- the wire, for messages without a table ---- */
@@ -75,10 +76,11 @@ typedef enum ProtobufWire {
 typedef struct ProtobufWireField {
         unsigned number;
         ProtobufWire wire;
-        uint64_t value;      /* of PROTOBUF_WIRE_NUMBER; a negative one is its two's complement */
-        ProtobufBytes bytes; /* of the others */
+        uint64_t value;      /* for PROTOBUF_WIRE_NUMBER; a negative number is in two's
+                              * complement */
+        ProtobufBytes bytes; /* for the others */
 } ProtobufWireField;
 
-/* Reads the next field, of which there is at least one byte, and moves behind it. 0; -EBADMSG with
- * a message. */
+/* Reads the next field, if there is at least one byte, and advances past it. 0; -EBADMSG with a
+ * message. */
 int protobuf_read_field(ProtobufBytes *reader, ProtobufWireField *ret, Error *reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Public keys in PEM by GnuTLS, of the kinds that sign images: ECDSA on the curve P-256 with
+/* Public keys in PEM, with GnuTLS, of the types used to sign images: ECDSA on the curve P-256 with
  * SHA-256, and Ed25519. */
 
 #include "common/error.h"
@@ -13,14 +13,14 @@ enum {
 
 typedef struct PublicKey PublicKey;
 
-/* Reads one SubjectPublicKeyInfo in PEM ("-----BEGIN PUBLIC KEY-----"). 0, or -EINVAL with a
+/* Parses one SubjectPublicKeyInfo in PEM ("-----BEGIN PUBLIC KEY-----"). 0, or -EINVAL with a
  * message; -ENOMEM. */
 int public_key_parse(const char *pem, PublicKey **ret, Error *reterr);
 
-/* The 32 bytes of a key of Ed25519 (RFC 8032). 0, -EINVAL; -ENOMEM. */
+/* From the 32 bytes of an Ed25519 key (RFC 8032). 0, -EINVAL; -ENOMEM. */
 int public_key_from_ed25519(const void *bytes, PublicKey **ret);
 
-/* Whether the signature of the bytes is by this key: ECDSA in DER, Ed25519 in 64 bytes. */
+/* Whether this key has signed the bytes: ECDSA signatures in DER, Ed25519 in 64 bytes. */
 bool public_key_verify(const PublicKey *key, const void *data, size_t length, const void *signature,
                        size_t signature_length);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sums of sizes that others report: the largest number instead of an overflow. */
+/* Sums of sizes that come from untrusted sources: they saturate instead of overflowing. */
 
 #include <stdint.h>
 
@@ -11,7 +11,7 @@ static inline uint64_t add_saturating(uint64_t a, uint64_t b) {
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* The same of amounts, which are not negative. */
+/* The same for amounts, which are not negative. */
 static inline int64_t add_amounts_saturating(int64_t a, int64_t b) {
         int64_t sum;
 

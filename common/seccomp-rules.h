@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Filters of system calls by libseccomp, for processes that parse untrusted input. */
+/* System call filters with libseccomp, for processes that parse untrusted input. */
 
 #include "common/error.h"
 
 #include <seccomp.h>
 
-/* For a variable: the filter is released at the end of its scope. */
+/* For a variable: releases the filter at the end of its scope. */
 static inline void seccomp_releasep(scmp_filter_ctx *filter) {
         if (*filter)
                 seccomp_release(*filter);
 }
 
-/* Adds 'action' for calls by their names; one that is unknown to this machine or kernel needs no
+/* Adds 'action' for calls by their names; calls that are unknown to this machine or kernel need no
  * rule. 0 or -errno. */
 int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n);
 
-/* Allows the calls that map memory, but not for code. 0 or -errno. */
+/* Allows the calls that map memory, unless it is executable. 0 or -errno. */
 int seccomp_add_data_calls(scmp_filter_ctx filter);
 
-/* Loads the filter, after the function that adds its rules returned 'r'. 0, or -errno with a
- * message: the process must end, because an incomplete filter may be loaded. */
+/* Loads the filter, after the function that adds its rules has returned 'r'. 0, or -errno with a
+ * message: the process must exit, because an incomplete filter may be loaded. */
 int seccomp_load_filter(scmp_filter_ctx filter, int r, Error *reterr);

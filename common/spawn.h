@@ -3,6 +3,6 @@
 
 #include <sys/types.h>
 
-/* Starts a program that is looked up in PATH, with these standard streams; its errors go where ours
- * go. 0 or -errno. */
+/* Starts a program that is looked up in PATH, with these standard streams; its standard error is
+ * inherited. 0 or -errno. */
 int spawn_with_streams(char *const *argv, int input, int output, pid_t *ret);

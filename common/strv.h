@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* NULL-terminated arrays of strings, as execve() takes them. A NULL array is an empty one. */
+/* NULL-terminated arrays of strings, as used by execve(). A NULL array is an empty one. */
 
 #include "common/macros.h"
 
@@ -11,10 +11,10 @@ size_t strv_length(char *const *strv);
 bool strv_equal(char *const *a, char *const *b);
 bool strv_contains(char *const *strv, const char *string);
 
-/* Appends a copy. 0 or -ENOMEM, and then the array is as it was. */
+/* Appends a copy. 0; or -ENOMEM, and then the array is unchanged. */
 int strv_append(char ***strv, const char *string);
 
-/* Appends "format" printed. 0 or -ENOMEM. */
+/* Appends the formatted text. 0 or -ENOMEM. */
 int strv_appendf(char ***strv, const char *format, ...) printf_like(2, 3);
 
 /* Appends copies of all of 'from'. 0 or -ENOMEM. */

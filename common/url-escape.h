@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
-/* Escapes all but letters, digits and "-._~" as %XX. The caller frees it; NULL on out of memory. */
+/* Escapes everything except letters, digits and "-._~" as %XX. The caller frees it; NULL: out of
+ * memory. */
 char *url_escape(const char *text);
 
-/* The part of a URL that may be shown: "https://example.com:8443/<masked>". User, password, path
- * and query, which may be secret, are masked. The caller frees it; NULL on out of memory. */
+/* The part of a URL that may be displayed: "https://example.com:8443/<masked>". User, password,
+ * path and query, which may be secret, are masked. The caller frees it; NULL: out of memory. */
 char *url_mask_secrets(const char *url);
 
 /* Writes the same as url_escape() to a stream. */

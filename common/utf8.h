@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* UTF-8 of RFC 3629: no overlong forms, no surrogates, nothing beyond the last plane. */
+/* UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing beyond the last plane. */
 
 #include "common/macros.h"
 
@@ -11,16 +11,16 @@
  * one); 0 if it is invalid. */
 size_t utf8_character_length(const void *text, size_t left);
 
-/* The character of 'n' bytes, which utf8_character_length() found. */
+/* Decodes the character of 'n' bytes, a result of utf8_character_length(). */
 uint32_t utf8_decode(const void *text, size_t n);
 
-/* Whether all of it is valid, without NUL. */
+/* Whether the whole text is valid, without NUL. */
 bool utf8_is_text(const char *text, size_t length);
 
 /* The same; 0 also for characters that must not reach a terminal or a log unchanged: control
- * characters (C0, C1), separators of lines, changes of the direction of writing. */
+ * characters (C0, C1), line separators, changes of the writing direction. */
 size_t utf8_printable_length(const void *text, size_t left);
 
-/* Makes an untrusted text printable, in place: newlines and tabs become a blank, each byte that is
- * invalid or not printable becomes '?'. */
+/* Makes an untrusted text printable, in place: newlines and tabs become blanks, each invalid or
+ * unprintable byte becomes '?'. */
 void utf8_sanitize(char *text);
