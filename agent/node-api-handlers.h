@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The handlers for mainstay-api, for the table of http-handlers.c. See http/http-server.h. */
+/* The handlers for mainstay-api, for the table in http-handlers.c. See http/http-server.h. */
 
 #include "agent/http/http-server.h"
 

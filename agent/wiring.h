@@ -2,7 +2,7 @@
 #pragma once
 
 /* Declarations that the files of the wiring share: agent.c builds the modules, apiserver-wiring.c
- * and eviction-wiring.c connect two of them, http-handlers.c and node-api-handlers.c answer
+ * and eviction-wiring.c connect some of them, http-handlers.c and node-api-handlers.c answer
  * requests on the local socket. */
 
 #include "agent/access/authorizer.h"
@@ -50,7 +50,7 @@ typedef struct Agent {
         Config config;
         MachineInfo node;
         NodeResources allocatable;    /* to pods */
-        MergedNodeLabels node_labels; /* change with the configuration, and at the API server */
+        MergedNodeLabels node_labels; /* change with the configuration and at the API server */
         SeccompProfile *seccomp;
         CdiRegistry *cdi;
         BundleConfig bundle_config;
@@ -82,14 +82,15 @@ typedef struct Agent {
         NodeDeviceProvider *node_devices; /* NULL: none is configured */
         PodManager *pod_manager;
         DaemonSetController *daemonset_controller;
-        ApiServerSync *apiserver; /* NULL: there is no API server to join */
+        ApiServerSync *apiserver; /* NULL: the node does not join an API server */
         ConfigWatch *config_watch;
-        LoneNode *lone;          /* NULL: it has joined an API server, or was not requested yet */
-        SelfSigned *self_signed; /* NULL: it was not requested yet */
+        LoneNode *lone;          /* NULL: the node has joined an API server, or it was not needed
+                                  * yet */
+        SelfSigned *self_signed; /* NULL: not needed yet */
         SystemLogs *system_logs; /* likewise */
         ApiSigner *signer;       /* likewise */
         Authorizer *authorizer;  /* likewise */
-        NodeApiLauncher *node_api_launcher; /* NULL: systemd does it, or nothing */
+        NodeApiLauncher *node_api_launcher; /* NULL: systemd listens instead, or nobody does */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;
@@ -97,30 +98,30 @@ typedef struct Agent {
         EventStore *events;
         StatusReport *report; /* NULL: none is configured */
         StatsProvider stats;
-        uint64_t last_containers_started; /* when the counts were read last */
-        uint64_t last_reported_event;     /* its number; to the API server */
+        uint64_t last_containers_started; /* when the counts were last read */
+        uint64_t last_reported_event;     /* its number; for the API server */
 
         uint64_t ready_since; /* realtime; 0: not yet */
 } Agent;
 
-/* Desired pods may be different. 'userdata' is the Agent. */
+/* The desired pods may have changed. 'userdata' is the Agent. */
 void agent_request_recompute(void *userdata);
 
-/* apiserver-wiring.c: the sources of the Node's status, for the API server; and that the Node is
- * different: its labels, taints, conditions or images; 'userdata' is the Agent. */
+/* apiserver-wiring.c: the sources of the Node's status, for the API server; and a notification that
+ * labels, taints, conditions or images of the Node have changed; 'userdata' is the Agent. */
 NodeStatusInputs agent_node_status_inputs(const Agent *agent);
 
-/* plugins-wiring.c: the devices of extended resources, before the pods; and the sockets of plugins,
- * after the records of pods have been read. 0 or -errno. */
+/* plugins-wiring.c: builds the manager of extended resources, before the pods; and the sockets of
+ * plugins, after the records of pods have been read. 0 or -errno. */
 int agent_build_device_manager(Agent *agent);
-int agent_build_csi_manager(Agent *agent); /* likewise the volumes of CSI drivers */
+int agent_build_csi_manager(Agent *agent); /* likewise for volumes of CSI drivers */
 int agent_start_plugins(Agent *agent, const char *kubelet_dir);
 
-/* The sources of manifests that are fetched, and the report; of an Agent. */
+/* The sources of fetched manifests, and the report; 'userdata' is the Agent. */
 NodeSources agent_list_sources(void *userdata);
 void agent_report_node_change(void *userdata);
 
-/* Counts may have changed: systemd's status line, and readiness, are updated once a turn of the
+/* Counts may have changed: systemd's status line, and readiness, are updated once per turn of the
  * loop. */
 void agent_schedule_status_update(Agent *agent);
 
@@ -133,17 +134,18 @@ void agent_on_event(const PodEvent *event, void *userdata);
 int agent_admit_daemonset_pod(const PodSource *source, const DaemonSet *set, const Pod *pod,
                               DaemonSetRefusal *ret, void *userdata);
 
-/* Labels or taints of the node have changed. */
+/* Applies changed labels or taints of the node. */
 void agent_apply_node_labels(Agent *agent);
 
-/* apiserver-wiring.c: without an API server to join, or to drain, 'apiserver' stays NULL. */
+/* apiserver-wiring.c: without an API server to join, or when draining, 'apiserver' stays NULL. */
 int build_apiserver_sync(Agent *agent, bool drain);
 void plug_in_apiserver(Agent *agent, ApiServerPodSource *source);
 
-/* Reports all events that were added or counted since. */
+/* Reports all events that were added or counted since the last call. */
 void report_events_to_apiserver(Agent *agent);
 
-/* eviction-wiring.c: before the pod manager is built, and after it has loaded records. */
+/* eviction-wiring.c: to be called before the pod manager is built, and after it has loaded
+ * records. */
 int build_eviction_manager(Agent *agent);
 void restore_eviction_conditions(Agent *agent);
 

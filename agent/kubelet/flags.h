@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's command line, as options of mainstayd. */
+/* The kubelet's command line, converted to options of mainstayd. */
 
 #include "common/strv.h"
 
 #define KUBELET_CERT_DIR "/var/lib/kubelet/pki" /* the kubelet's --cert-dir */
 
 typedef struct KubeletFlags {
-        char **options;        /* of mainstayd, without its name */
+        char **options;        /* mainstayd's arguments, without the program name */
         char **without_effect; /* "--flag", those for which mainstayd has no option */
         char *stray;           /* an argument that is not a flag; NULL: none */
         bool prints_version;
@@ -16,6 +16,6 @@ typedef struct KubeletFlags {
         bool is_verbose; /* -v 4 or more */
 } KubeletFlags;
 
-/* 'arguments' are those after the program's name. 0 or -ENOMEM. */
+/* 'arguments' are those after the program name. 0 or -ENOMEM. */
 int kubelet_flags_read(char *const *arguments, KubeletFlags *ret);
 void kubelet_flags_done(KubeletFlags *flags);
