@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file for each set: "<namespace>_<UID of the set>", which no set of another namespace can have.
- * It compares no templates: see daemonset-admission.c. */
+/* One file for each set: "<namespace>_<UID of the set>", which is unique across namespaces.
+ * Templates are compared in daemonset-admission.c. */
 
 #include "agent/apiserver/admitted-pods.h"
 
@@ -23,7 +23,7 @@ static const char admitted_pods_directory[] = "admitted";
 
 struct AdmittedPods {
         ApiServerCache *cache;
-        char **names; /* the number of files, the oldest first as far as this agent knows */
+        char **names; /* the names of the files, the oldest first as far as this agent knows */
 };
 
 int admitted_pods_new(ApiServerCache *cache, AdmittedPods **ret) {
@@ -85,7 +85,7 @@ static void forget_name_at(AdmittedPods *pods, size_t i) {
         memmove(&pods->names[i], &pods->names[i + 1], (n - i) * sizeof(*pods->names));
 }
 
-/* The oldest one of the namespace with the most. */
+/* Drops the oldest pod of the namespace with the most pods. */
 static void drop_one_if_full(AdmittedPods *pods) {
         size_t best = 0, most = 0;
 

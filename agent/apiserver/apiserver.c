@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the parts of the module, connects them, and connects to the API server. It decides
- * nothing. */
+/* Builds the parts of the module, connects them, and connects to the API server. It makes no
+ * decisions. */
 
 #include "agent/apiserver/apiserver.h"
 
@@ -146,8 +146,8 @@ static void relist_objects(void *userdata) {
         kube_client_discard_versions(api->client);
 }
 
-/* Not before: a pod that the controller has bound to this node must be known, so that this node
- * does not make another one for its DaemonSet. */
+/* Not earlier: the agent must know the pod that the controller has bound to this node, so that it
+ * does not create another one for the DaemonSet. */
 static void start_daemonsets(void *userdata) {
         ApiServerSync *api = userdata;
         int r;
@@ -186,7 +186,7 @@ static int start_parts(ApiServerSync *api) {
         return apiserver_pods_start(api->pods, api->client);
 }
 
-/* If that is only likely, the list of pods of the new server decides about pods. */
+/* If it is only probably another cluster, the new server's pod list decides about pods. */
 static void forget_cluster(ApiServerSync *api, bool is_certain) {
         log_warning(
                 "The API server of %s %s to another cluster than before: the cache of objects and "
@@ -227,7 +227,7 @@ static void on_trial_decided(ClusterVerdict verdict, void *userdata) {
         drop_trial(api);
 }
 
-/* Nothing of the new one was used yet: see cluster_identity_guard(). */
+/* Nothing of the new one has been used yet: see cluster_identity_guard(). */
 static void on_other_cluster(ClusterVerdict verdict, void *userdata) {
         ApiServerSync *api = userdata;
 
@@ -464,7 +464,7 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
         return 0;
 }
 
-/* Each part before those that it borrows. */
+/* Frees each part before those that it borrows. */
 ApiServerSync *apiserver_free(ApiServerSync *api) {
         if (!api)
                 return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and reads the cache. Reading returns the queued content, if there is any. A failed write
- * is retried with the content that is queued by then. Secrets stay queued while there is no key. */
+ * is retried with the content that is then queued. Secrets stay queued as long as there is no
+ * key. */
 
 #include "agent/apiserver/cache.h"
 
@@ -32,7 +33,7 @@ typedef struct ApiServerCacheEntry ApiServerCacheEntry;
 struct ApiServerCacheEntry {
         ApiServerCacheEntry *next;
         const char *directory; /* static */
-        char *file;            /* its name there */
+        char *file;            /* name of the file in it */
         char *text;            /* NULL: remove the file */
         bool is_being_written;
 };
@@ -45,7 +46,8 @@ struct ApiServerCache {
         ForkedTask *write_child;
         sd_event_source *write_timer;
         int last_error;    /* -errno, logged */
-        bool is_encrypted; /* files of earlier versions are, too, or are queued to be */
+        bool is_encrypted; /* files of earlier versions have been encrypted, too, or are queued for
+                            * it */
 };
 
 const char cached_objects_directory[] = "objects";
@@ -66,7 +68,7 @@ static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
 }
 DEFINE_CLEANUP(ApiServerCacheEntry *, cache_entry_free)
 
-/* The name itself; of one that is too long for a file, its start and its hash. */
+/* The name itself; for one that is too long for a file name, its beginning and its hash. */
 static void cache_file_name(const char *name, char ret[CACHE_NAME_SIZE]) {
         char hash[SHA256_HEX_SIZE];
 
@@ -78,7 +80,7 @@ static void cache_file_name(const char *name, char ret[CACHE_NAME_SIZE]) {
         (void) snprintf(ret, CACHE_NAME_SIZE, "%.100s-%s", name, hash);
 }
 
-/* The last entry of a name is the one that counts. */
+/* The last entry with a name is the valid one. */
 static ApiServerCacheEntry *find_cache_entry(const ApiServerCache *cache, const char *directory,
                                              const char *file) {
         ApiServerCacheEntry *found = NULL;
@@ -184,8 +186,8 @@ static void on_cache_synced(int r, void *userdata) {
                 arm_cache_timer(cache, r < 0 ? CACHE_RETRY_SEC * USEC_PER_SEC : 0);
 }
 
-/* The first entries that belong in one directory and do not wait for the key. 0, or -ENOMEM if not
- * even one fits into memory. */
+/* The first entries that belong to the same directory and do not wait for the key. 0, or -ENOMEM if
+ * there is no memory even for one. */
 static int collect_write_batch(ApiServerCache *cache, const char **ret_directory,
                                DurableFile *files, size_t *ret_n) {
         const char *directory = NULL;
@@ -331,7 +333,7 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
         return r < 0 ? r : decrypt_cache_file(cache, directory, file, ret);
 }
 
-/* Without those that are being written, whose names start with a dot. */
+/* Excludes files that are being written, whose names start with a dot. */
 static int list_cache_files(const ApiServerCache *cache, const char *directory, char ***ret) {
         cleanup_free char *path = path_join(cache->directory, directory);
         cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
@@ -394,7 +396,8 @@ static bool is_file_encrypted(int dir_fd, const char *name) {
                is_encrypted_text(start);
 }
 
-/* JSON has quotes and tokens have dots; encrypted files have neither, even if they are damaged. */
+/* JSON contains quotes and tokens contain dots; encrypted files contain neither, even if they are
+ * damaged. */
 static bool may_be_in_clear(int dir_fd, const char *name) {
         cleanup_free char *data = NULL;
         size_t length = 0;
@@ -407,7 +410,7 @@ static bool may_be_in_clear(int dir_fd, const char *name) {
         return result;
 }
 
-/* A damaged file is useless, and would stay unencrypted. */
+/* A damaged file is useless and would stay unencrypted, so it is removed. */
 static void encrypt_old_file(ApiServerCache *cache, const char *directory, int dir_fd,
                              const char *name) {
         cleanup_free char *text = NULL;
@@ -453,7 +456,7 @@ int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *s
                 return -ENOMEM;
         cache->event = event;
         cache->storage = storage;
-        /* The directory keeps its name, so that an update finds the cache. */
+        /* The name of the directory is unchanged, so that an updated agent finds the cache. */
         cache->directory = path_join(state_dir, "cluster");
         r = cache->directory ? event_add_disabled_timer(event, &cache->write_timer, CLOCK_BOOTTIME,
                                                         1, on_cache_write_due, cache)
@@ -466,7 +469,7 @@ int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *s
         return 0;
 }
 
-/* An older text of the same file is being written. */
+/* Whether an older text of the same file is being written. */
 static bool is_overtaken(const ApiServerCache *cache, const ApiServerCacheEntry *entry) {
         for (const ApiServerCacheEntry *other = cache->entries; other; other = other->next)
                 if (other->is_being_written && streq(other->directory, entry->directory) &&
@@ -484,7 +487,7 @@ static void wait_for_overtaken_write(ApiServerCache *cache) {
                 }
 }
 
-/* Entries whose write has not started are written here: the loop has ended. */
+/* Entries whose write has not started are written here, because the loop has ended. */
 static void write_pending_entries(const ApiServerCache *cache) {
         for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next) {
                 cleanup_close int fd = open_cache_directory(cache, entry->directory);

@@ -27,7 +27,7 @@ typedef struct ClaimWrite {
         char *namespace;
         char *name;
         char *uid;
-        bool is_set; /* the next three are */
+        bool is_set; /* the next three members are valid */
         ClaimUpdateKind kind;
         char *size;
         char *message;
@@ -45,7 +45,7 @@ struct ClaimUpdates {
 
 /* ---- patches ---- */
 
-/* All that are about a resize. */
+/* All conditions that concern a resize. */
 static json_t *drop_resize_conditions(const json_t *claim) {
         static const char *const types[] = { "FileSystemResizePending", "Resizing",
                                              "ControllerResizeError", "NodeResizeError" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file <state>/cluster/identity: three lines, the address, the hash of the authority, the UID
- * or nothing. It drops nothing itself: see apiserver.c. */
+/* The file <state>/cluster/identity has three lines: the address, the hash of the authority, and
+ * the UID or nothing. The cache itself is dropped by apiserver.c. */
 
 #include "agent/apiserver/cluster-identity.h"
 
@@ -131,11 +131,11 @@ static bool are_names_new(const ClusterNames *cached, const ClusterNames *now) {
                (!streq(cached->server, now->server) || !streq(cached->authority, now->authority));
 }
 
-/* The cluster of these names is the one of the cache from now on. */
+/* From now on, the cache belongs to the cluster with these names. */
 static void store_asked_cluster(ClusterIdentity *identity, ClusterNames *names, bool is_same) {
         ClusterNames *cached = &identity->cached;
 
-        /* A UID that the server has stopped showing is still known for the same cluster. */
+        /* A UID that the server no longer shows is still known if the cluster is the same. */
         if (is_same && !names->uid[0] && cached->uid && text_replace(&names->uid, cached->uid) < 0)
                 return;
         if (cached->server && !are_names_new(cached, names) && streq(cached->uid, names->uid))
@@ -161,7 +161,7 @@ static int read_cluster_uid(const KubeResponse *response, char **ret) {
         return text_replace(ret, strna(json_text(object, "uid")));
 }
 
-/* A server that does not serve proves nothing: -EAGAIN. */
+/* A server that cannot serve requests proves nothing: -EAGAIN. */
 static int read_cluster_answer(const KubeResponse *response, ClusterNames *ret) {
         unsigned status = response->status;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the content of the Node status. It does not report it: see node-registration.c. */
+/* Collects the content of the Node status; node-registration.c reports it. */
 
 #include "agent/apiserver/collected-node-status.h"
 

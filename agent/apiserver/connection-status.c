@@ -10,15 +10,16 @@
 #include "common/strv.h"
 
 enum {
-        UNREACHABLE_ERRORS_MAX = 8, /* different ones that are logged while it is unreachable */
+        UNREACHABLE_ERRORS_MAX = 8, /* number of different errors that are logged while it is
+                                     * unreachable */
 };
 
 struct ConnectionStatus {
         ConnectionStatusSpec spec;
         char *errors[N_CONNECTION_ERRORS];
-        char *refused[N_APISERVER_PERMISSIONS]; /* the error; NULL: granted, or not known */
+        char *refused[N_APISERVER_PERMISSIONS]; /* the error; NULL: granted, or unknown */
         uint64_t refused_since;                 /* realtime, of the last change */
-        char **unreachable_errors;              /* logged since it was last reached */
+        char **unreachable_errors;              /* logged since the server was last reached */
 };
 
 static const char *const permission_names[N_APISERVER_PERMISSIONS] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CSINode is read before it is written: entries of drivers that have not registered again since
- * the agent has started stay, so that a restart takes no volume limit from the scheduler. */
+ * the agent started are kept, so that a restart does not remove volume limits from the scheduler's
+ * view. */
 
 #include "agent/apiserver/csi-node.h"
 
@@ -31,10 +32,10 @@ struct CsiNodeWriter {
         const CsiNodeDriverList *drivers;
         KubeWorkQueue *queue; /* NULL: there is no client yet */
         char *node_uid;       /* NULL: the Node does not exist, or is not known yet */
-        char **seen;          /* names of drivers that have registered since the start */
+        char **seen;          /* names of drivers that have registered since the agent started */
         json_t *known;        /* the server's CSINode; NULL: it must be read first */
         bool is_absent;       /* it does not exist */
-        char *error;          /* as it was logged last; or NULL */
+        char *error;          /* as last logged; or NULL */
 };
 
 /* ---- objects ---- */
@@ -55,7 +56,7 @@ static json_t *write_driver(const CsiNodeDriver *driver) {
         return json;
 }
 
-/* Those that are registered, and those of before whose drivers have not registered again yet. */
+/* The registered drivers, and earlier ones that have not registered again yet. */
 static json_t *write_drivers(const CsiNodeWriter *writer) {
         json_t *list = json_array(), *old;
         size_t at;
@@ -89,7 +90,7 @@ static json_t *write_csi_node(const CsiNodeWriter *writer) {
                          "CSINode", "metadata", metadata, "spec", "drivers", write_drivers(writer));
 }
 
-/* It belongs to an earlier Node of this name. */
+/* Whether it belongs to an earlier Node with this name. */
 static bool is_foreign(const CsiNodeWriter *writer) {
         const json_t *owner =
                 json_array_get(json_at(writer->known, "metadata", "ownerReferences"), 0);

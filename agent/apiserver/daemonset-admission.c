@@ -11,7 +11,7 @@
 
 /* ---- the same template ---- */
 
-/* Set by the controller, or here, for each revision. */
+/* Set by the controller or by this node, for each revision. */
 static bool is_revision_label(const char *key) {
         return streq(key, revision_hash_label) || streq(key, "pod-template-generation");
 }
@@ -25,7 +25,7 @@ static bool has_all_of(const StringMap *map, const StringMap *expected) {
         return true;
 }
 
-/* Admission sets these fields in a pod, so they do not depend on the template. */
+/* Admission sets these fields in a pod, so they do not come from the template. */
 static bool is_change_by_admission(const EditChange *change) {
         static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
                                              "spec.overhead", "spec.schedulerName",
@@ -67,7 +67,7 @@ static int refuse(DaemonSetRefusal *ret, const char *reason, char *message) {
         return 0;
 }
 
-/* An administrator who has this node place all sets need not name their namespaces. */
+/* An administrator who lets this node place all sets need not list their namespaces. */
 static bool is_namespace_chosen(const DaemonSetAdmission *admission, const char *namespace) {
         if (!admission->namespaces)
                 return admission->daemonsets_by == DAEMONSETS_NODE ||
@@ -94,14 +94,15 @@ static int refuse_unproven_set(const DaemonSet *set, DaemonSetRefusal *ret) {
         return refuse(ret, "AwaitsController", message);
 }
 
-/* In the words of the DaemonSet controller, which gets them from an API server. */
+/* In the words that the DaemonSet controller receives from an API server. */
 static int refuse_violation(const Pod *pod, const char *reason, const char *violations,
                             DaemonSetRefusal *ret) {
         char *message = text_format("pods \"%s\" is forbidden: %s", pod->metadata.name, violations);
         return refuse(ret, reason, message);
 }
 
-/* The API server has computed the same one for a pod of the same template. 1, 0 or -ENOMEM. */
+/* The API server has computed the same priority for a pod with the same template. 1, 0 or
+ * -ENOMEM. */
 static int was_priority_computed(const DaemonSetAdmission *admission, const DaemonSet *set,
                                  const Pod *pod) {
         cleanup_with(pod_freep) Pod *admitted = NULL;
@@ -116,7 +117,7 @@ static int was_priority_computed(const DaemonSetAdmission *admission, const Daem
 }
 
 /* The Priority admission of the server computes the priority from the class, and rejects any other
- * one. The node has only the system classes. 1, 0 with the refusal, or -ENOMEM. */
+ * one. The node only knows the system classes. 1, 0 with the refusal, or -ENOMEM. */
 static int check_computed_priority(const DaemonSetAdmission *admission, const DaemonSet *set,
                                    const Pod *pod, DaemonSetRefusal *ret) {
         const PodSpec *spec = &pod->spec;

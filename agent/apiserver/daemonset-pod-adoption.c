@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the pod to adopt, and keeps it in step with the API server's pod. */
+/* Finds the pod to adopt, and keeps it in sync with the API server's pod. */
 
 #include "agent/apiserver/daemonset-pod-adoption.h"
 
@@ -20,7 +20,7 @@ static bool is_of_same_daemonset(const AdoptionSearch *search, const AdoptionCan
                objects_have_same_controller(&candidate->pod->metadata, &search->desired->metadata);
 }
 
-/* By an older API pod of the same name. */
+/* It was adopted by an older API pod with the same name. */
 static bool was_adopted_before(const AdoptionSearch *search, const Pod *local_pod) {
         const ObjectMeta *desired = &search->desired->metadata;
         cleanup_free char *name = pod_adoption_api_name(local_pod);

@@ -24,8 +24,8 @@ static const char controller_lease_path[] =
 
 typedef struct WatchedDaemonSet {
         DaemonSet *set;
-        unsigned generation; /* of the list that had it last */
-        char *refusal;       /* why its bound pod is not replaced, as it was logged; or NULL */
+        unsigned generation; /* of the last list that contained it */
+        char *refusal;       /* the logged reason why its bound pod is not replaced; or NULL */
 } WatchedDaemonSet;
 
 struct ApiServerDaemonSets {
@@ -33,12 +33,13 @@ struct ApiServerDaemonSets {
         KubeClient *client;
         LIST_OF(WatchedDaemonSet) sets;
         unsigned generation;
-        bool has_unreadable;      /* the list has an object whose name cannot be read */
-        KubeReflector *reflector; /* while this node evaluates them, or has pods of some */
+        bool has_unreadable;      /* the list contains an object whose name cannot be parsed */
+        KubeReflector *reflector; /* while this node evaluates them, or has pods for any of them */
         KubeRequest *request;     /* for the Lease */
         sd_event_source *timer;
         ControllerLease lease;
-        bool is_placement_known; /* whether this node or the controller manager places them */
+        bool is_placement_known; /* it is known whether this node or the controller manager places
+                                  * them */
         bool is_placed_here;
         char *last_error;
         bool is_lease_denied; /* last_error contains the reason */
@@ -87,7 +88,7 @@ int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set
 
 /* ---- the watch ---- */
 
-/* 'error' is NULL if there is none; 'status' is that of HTTP. */
+/* 'error' is NULL if there is none; 'status' is the HTTP status. */
 static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *error,
                                       unsigned status) {
         connection_status_set_permission(sets->spec.connection, PERMISSION_DAEMONSETS, error,
@@ -131,7 +132,7 @@ static int update_watched_daemonset(ApiServerDaemonSets *sets, const char *json,
         return r;
 }
 
-/* One that waits for its pods to terminate desires none. */
+/* A set that waits for its pods to terminate desires no pod. */
 static int handle_daemonset_change(ApiServerDaemonSets *sets, KubeWatchEvent change,
                                    const KubeObjectSummary *metadata, const char *json,
                                    size_t length, Error *reterr) {
@@ -141,7 +142,7 @@ static int handle_daemonset_change(ApiServerDaemonSets *sets, KubeWatchEvent cha
         return 0;
 }
 
-/* The last valid version stays in use. */
+/* Keeps the last valid version in use. */
 static void keep_unreadable_daemonset(ApiServerDaemonSets *sets,
                                       const KubeObjectSummary *metadata) {
         WatchedDaemonSet *there;
@@ -233,8 +234,8 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
 
 /* ---- placement ---- */
 
-/* Pods that this node has made run until the controller manager has bound others. Until then it
- * must be visible if their set is changed or removed. */
+/* Pods that this node has created keep running until the controller manager has bound others. Until
+ * then, the node must notice if their set is changed or removed. */
 static void watch_needed_daemonsets(ApiServerDaemonSets *sets) {
         sets->reflector = kube_reflector_free(sets->reflector);
         if (sets->is_placed_here || sets->sets.n > 0)
@@ -388,8 +389,8 @@ static bool is_older_generation(const DaemonSet *set, const Pod *pod) {
         return desired && generation && strtoll(generation, NULL, 10) < strtoll(desired, NULL, 10);
 }
 
-/* The pod of the set's current template; NULL if 'pod' may stay. A template may have been
- * changed back, which the controller sees by the hash of its revision. 0 or -ENOMEM. */
+/* The pod of the set's current template; NULL if 'pod' may stay. The template may have been changed
+ * back, which the controller detects by the hash of its revision. 0 or -ENOMEM. */
 static int make_successor(const ApiServerDaemonSets *sets, const DaemonSet *set, const Pod *pod,
                           Pod **ret) {
         const Pod *template = &set->spec.template;
@@ -431,7 +432,7 @@ static void set_successor_refusal(const ApiServerDaemonSets *sets, WatchedDaemon
                             sets->spec.userdata);
 }
 
-/* Nothing is stopped for a pod that may not be created. */
+/* No pod is stopped in favor of one that must not be created. */
 static bool should_replace_bound_pod(const ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
                                      const Pod *pod) {
         cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };
@@ -445,7 +446,7 @@ static bool should_replace_bound_pod(const ApiServerDaemonSets *sets, WatchedDae
         return r > 0;
 }
 
-/* Does what the controller would do: delete a pod that may not run here, or that is outdated. */
+/* Does the controller's work: deletes a pod that must not run here, or that is outdated. */
 static void retire_if_outdated(ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
                                const Pod *pod) {
         const DaemonSet *set = watched->set;
@@ -476,8 +477,8 @@ static bool has_daemonset_in(const char *namespace, void *userdata) {
         return false;
 }
 
-/* If the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
- * whether the controller is alive or not. Until it has, ours keeps running. */
+/* If the controller has bound a pod of the DaemonSet here, a pod of this node would be a duplicate,
+ * even if the controller is no longer alive. Until then, this node's pod keeps running. */
 int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
 
@@ -492,7 +493,8 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
                 if (sets->is_placed_here)
                         retire_if_outdated(sets, &sets->sets.items[i], bound);
                 else
-                        remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
+                        remove_daemonset_at(sets, i); /* the controller's pod has replaced this
+                                                       * node's */
         }
         namespace_policies_retain(sets->spec.policies, has_daemonset_in, sets);
         return 0;

@@ -15,8 +15,8 @@ static json_t *print_node_time(uint64_t realtime) {
         return realtime > 0 ? json_string(format_rfc3339(buffer, realtime)) : NULL;
 }
 
-/* Nothing polls the agent at fixed times, so a condition was last checked when it changed: the
- * object is the same as long as nothing happens. */
+/* The agent does not poll, so the time of a condition's last check is the time of its last change:
+ * the object stays the same as long as nothing happens. */
 static void add_condition_times(json_t *conditions, uint64_t ready_since) {
         size_t i;
         json_t *condition;
@@ -60,7 +60,7 @@ static int add_annotation(json_t *metadata, OwnKey key, const char *value) {
         return own_json_set_new(annotations, key, json_string(value)) < 0 ? -ENOMEM : 0;
 }
 
-/* The state that `describe node` shows, or warns about. */
+/* The state that `describe node` shows or warns about. */
 static int add_warnings(const NodeObjectSpec *spec, json_t *metadata) {
         int r = 0;
 

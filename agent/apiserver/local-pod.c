@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the local side of a reported pod. It does not report: see pod-status-writer.c. */
+/* Keeps the local side of a reported pod; pod-status-writer.c reports it. */
 
 #include "agent/apiserver/local-pod.h"
 

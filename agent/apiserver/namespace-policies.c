@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches and caches the labels of namespaces. It checks no pod. */
+/* Watches and caches the labels of namespaces. It does not check pods. */
 
 #include "agent/apiserver/namespace-policies.h"
 
@@ -23,12 +23,12 @@ struct WatchedNamespace {
         WatchedNamespace *next;
         NamespacePolicies *owner;
         char *name;
-        json_t *labels;        /* those of pod-security.kubernetes.io, as they were last; or NULL */
+        json_t *labels;        /* the last known pod-security.kubernetes.io labels; or NULL */
         bool is_being_deleted; /* an API server creates nothing in it then */
-        bool is_current;       /* the server has reported it since the agent was started */
+        bool is_current;       /* the server has reported it since the agent started */
         bool has_no_answer;    /* the server does not respond: the cached labels count */
         bool was_listed;
-        char *error; /* why there is no policy; NULL: none is known */
+        char *error; /* why there is no policy; NULL: no error */
         KubeReflector *reflector;
 };
 
@@ -143,7 +143,7 @@ static void on_namespace_list_end(bool is_complete, void *userdata) {
                 set_namespace_gone(one);
 }
 
-/* A server that is overloaded or that fails is treated like one that is not reached. */
+/* An overloaded or failing server is treated like an unreachable one. */
 static bool is_no_answer(unsigned status) {
         return status == 0 || status == 408 || status == 410 || status == 429 || status >= 500;
 }
@@ -244,8 +244,8 @@ static WatchedNamespace *get_watched_namespace(NamespacePolicies *policies, cons
         return one;
 }
 
-/* Asks the client and not the reflector of one namespace: while the server is unreachable, only one
- * reflector tries, and the others wait for its result. */
+/* Queries the client instead of the reflector of one namespace: while the server is unreachable,
+ * only one reflector tries, and the others wait for its result. */
 static bool is_server_unreachable(const NamespacePolicies *policies) {
         KubeClientState state =
                 policies->client ? kube_client_state(policies->client) : (KubeClientState){ 0 };

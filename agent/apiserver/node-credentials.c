@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads the kubeconfig, bootstraps and rotates the client certificate. A kubeconfig that contains
- * its certificate is not changed: the successor's file is used instead, as by the kubelet. */
+/* Loads the kubeconfig, bootstraps and rotates the client certificate. A kubeconfig with an
+ * embedded certificate is not changed: the successor's file is used instead, like in the
+ * kubelet. */
 
 #include "agent/apiserver/node-credentials.h"
 
@@ -26,10 +27,10 @@
 struct ApiServerCredentials {
         ApiServerCredentialsSpec spec;
         Kubeconfig kubeconfig; /* in use */
-        char *directory;       /* of the certificates that are issued to this agent */
+        char *directory;       /* for certificates that are issued to this agent */
         sd_event_source *start_timer;
         KubeconfigWatch *kubeconfig_watch;
-        KubeconfigWatch *bootstrap_watch; /* while a first certificate is needed */
+        KubeconfigWatch *bootstrap_watch; /* while the first certificate is needed */
         CertificateRequest *bootstrap;    /* with a bootstrap token; NULL: there is none yet */
         CertificateManager *certificate_manager;
         ServingCertificate *serving; /* NULL: none is requested */
@@ -80,7 +81,7 @@ static void on_certificate_expired(void *userdata) {
                 start_tls_bootstrap(credentials);
 }
 
-/* Also of a certificate that the kubeconfig does not name, so that nothing watches its file. */
+/* Needed because nothing watches the file of a certificate that the kubeconfig does not name. */
 static void on_certificate_rotated(void *userdata) {
         ApiServerCredentials *credentials = userdata;
 
@@ -117,7 +118,7 @@ static void replace_string(char **string, char *value_consume) {
         *string = value_consume;
 }
 
-/* The same server with the certificate that was issued to this agent. */
+/* The same server, with the certificate that was issued to this agent. */
 static int set_issued_certificate(const ApiServerCredentials *credentials, Kubeconfig *kubeconfig) {
         char *certificate = path_join(credentials->directory, PAIR_FILE);
         char *key = path_join(credentials->directory, PAIR_FILE);
@@ -129,7 +130,7 @@ static int set_issued_certificate(const ApiServerCredentials *credentials, Kubec
         return certificate && key ? 0 : -ENOMEM;
 }
 
-/* When the client certificate became valid; 0: there is none that can be used. */
+/* When the client certificate became valid; 0: there is no usable one. */
 static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
         cleanup_with(kube_tls_config_done) KubeTlsConfig tls_config = KUBE_TLS_CONFIG_NULL;
 
@@ -139,7 +140,7 @@ static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
 }
 
 /* The successor of an embedded certificate is used if there is one; a kubeconfig that was written
- * later, perhaps of another cluster, takes precedence. */
+ * later, possibly for another cluster, takes precedence. */
 static int prefer_issued_certificate(const ApiServerCredentials *credentials,
                                      Kubeconfig *kubeconfig) {
         cleanup_with(kubeconfig_done) Kubeconfig issued = { 0 };
@@ -198,7 +199,7 @@ static void on_kubeconfig_error(const char *error, char *const *warnings, void *
         strv_foreach(warning, (char **) (uintptr_t) warnings)
                 log_warning("%s", *warning);
         if (credentials->bootstrap && !is_connected)
-                return; /* the bootstrap is about to write it */
+                return; /* the bootstrap is about to write the kubeconfig */
         if (!connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
                                          error) ||
             !error)
@@ -237,7 +238,7 @@ static bool is_kubeconfig_missing(const ApiServerCredentials *credentials) {
         return access(credentials->spec.kubeconfig, F_OK) < 0 && errno == ENOENT;
 }
 
-/* A new token continues the request that an earlier one has made, because its key is on disk. */
+/* A new token continues the request of an earlier one, because the key is on disk. */
 static int request_first_certificate(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
         ApiServerCredentials *credentials = userdata;
         const char *kubeconfig_to_write =
@@ -275,7 +276,7 @@ static void on_bootstrap_kubeconfig_error(const char *error, char *const *warnin
                                   : "static pods run without an API server");
 }
 
-/* The bootstrap kubeconfig is used each time that it is replaced, as tokens expire. */
+/* The bootstrap kubeconfig is used each time that it is replaced, because tokens expire. */
 static void start_tls_bootstrap(ApiServerCredentials *credentials) {
         const char *path = credentials->spec.bootstrap_kubeconfig;
         int r;

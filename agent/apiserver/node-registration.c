@@ -26,7 +26,7 @@ static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_st
 
         *ret_local = node->spec.inputs.local;
         /* The reason is the kubelet's. An agent that takes over the pods of an earlier one is
-         * Ready: a restart must not make controllers take the pods' readiness away. */
+         * Ready: a restart must not make controllers mark the pods as unready. */
         return collect_node_status(&node->spec.inputs,
                                    node->is_shutting_down ? "node is shutting down" : NULL, refused,
                                    ret_status);
@@ -34,7 +34,7 @@ static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_st
 
 /* ---- callbacks ---- */
 
-/* A deleted Node does not determine the labels and taints of the next one. */
+/* A deleted Node does not determine the labels and taints of its successor. */
 static void on_remote_node(const NodeLabelsTaints *external, const char *uid, void *userdata) {
         NodeRegistration *node = userdata;
         bool has_changed = !streq_ptr(node->uid, uid);

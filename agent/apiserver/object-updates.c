@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the keys of changed API objects and matches them with the references of a pod. */
+/* Collects the keys of changed API objects and compares them with the references of a pod. */
 
 #include "agent/apiserver/object-updates.h"
 

@@ -12,10 +12,12 @@
 #include "common/text.h"
 
 enum {
-        POD_REQUESTS_MAX = 8,   /* at a time */
-        REFUSED_PODS_MAX = 5,   /* that are printed */
-        REPEATS_APART_SEC = 10, /* of a status that others change; as the kubelet's */
-        CONFLICTS_MIN = 3,      /* after which a name is not just becoming free */
+        POD_REQUESTS_MAX = 8,   /* requests in flight */
+        REFUSED_PODS_MAX = 5,   /* number of pods that are printed */
+        REPEATS_APART_SEC = 10, /* between repetitions of a status that other writers change; the
+                                 * kubelet's value */
+        CONFLICTS_MIN = 3,      /* conflicts after which a name is not merely about to become
+                                 * free */
 };
 
 struct PodStatusWriter {
@@ -62,13 +64,13 @@ static bool has_final_status(const LocalPod *local) {
         return local->final_status || local->final_json;
 }
 
-/* The server's pod, which is not a mirror pod, has the name of a pod of this node's own. */
+/* Whether the server's pod, which is not a mirror pod, has the name of a pod of this node. */
 static bool is_name_taken(const ApiServerPod *pod) {
         return pod->local.uid && !pod->local.is_api_pod && pod->remote.exists &&
                !pod->remote.metadata.mirror_hash;
 }
 
-/* It may have run before. */
+/* It may have run earlier. */
 static void read_squatter(const ApiServerPod *pod, KubeLocalPod *ret) {
         const LocalPod *local = &pod->local;
 
@@ -107,7 +109,7 @@ static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_
         sha256_hex(status, strlen(status), ret);
 }
 
-/* The server has taken this status for this object, whatever has happened to it since. */
+/* Whether the server has accepted this status for this object, regardless of later changes. */
 static bool was_status_reported(const ApiServerPod *pod, const KubeLocalPod *local) {
         const SentPodStatus *reported = &pod->report.reported;
 
@@ -149,10 +151,10 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
                       : text_format("/api/v1/namespaces/%s/pods", pod->namespace);
 }
 
-/* A status that the server has taken is sent again only after others have changed it there: the
- * node controller makes all pods of a node unready that it has not heard of for a while. Changes
- * that the server itself makes to it, such as by a webhook, are left. 1, 0, or -EAGAIN: not so soon
- * again. */
+/* A status that the server has accepted is sent again only if other writers have changed it
+ * afterwards: the node controller marks all pods of a node as unready if it has not heard from the
+ * node for a while. Changes that the server itself makes, for example through a webhook, are kept.
+ * 1, 0, or -EAGAIN: not so soon again. */
 static int is_status_to_be_sent(ApiServerPod *pod, const KubeLocalPod *local) {
         PodReport *report = &pod->report;
         uint64_t now = now_boottime_usec();
@@ -229,13 +231,13 @@ static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userda
 
 /* ---- the response ---- */
 
-/* The next step may be due: a deleted mirror pod is created again. */
+/* Another step may be due: a deleted mirror pod is created again. */
 static KubeWorkResult on_remote_pod_deleted(ApiServerPod *pod) {
         return remote_pod_mark_deleted(&pod->remote) < 0 ? KUBE_WORK_RETRY_LATER
                                                          : KUBE_WORK_RETRY_NOW;
 }
 
-/* Logged once for each reason; retried, as the permission may be granted later. */
+/* Logged once for each reason; retried, because the permission may be granted later. */
 static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeResponse *response) {
         cleanup_free char *error = kube_response_describe_error(response);
 

@@ -21,10 +21,10 @@ enum {
 struct RemotePodWatch {
         RemotePodWatchSpec spec;
         KubeReflector *reflector;
-        unsigned generation; /* of the list that is being read, or was read last */
+        unsigned generation; /* of the list that is being read, or was last read */
         bool is_listing;
-        bool has_unreadable;   /* the list has an object that cannot be identified */
-        bool is_list_doubtful; /* the last list did not contain many pods: the next one is
+        bool has_unreadable;   /* the list contains an object that cannot be identified */
+        bool is_list_doubtful; /* many pods were missing from the last list: the next one is
                                 * accepted */
 };
 
@@ -77,8 +77,8 @@ static void delete_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                          watch->spec.pod_manager);
 }
 
-/* Takes the metadata, unless it is older than the known one; a list is authoritative even if its
- * version is older. 1 if a recomputation is due. */
+/* Takes the metadata, unless it is older than the known metadata; a list is authoritative even if
+ * its version is older. 1 if a recomputation is due. */
 static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change, ApiServerPod *pod,
                               KubeObjectSummary *metadata, const char *json, size_t length) {
         bool was_deleting = remote_pod_is_deleting(&pod->remote);

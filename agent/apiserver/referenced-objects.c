@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches and caches the API objects to which pods refer. Claims and their volumes can only be read
- * by a node, not watched: they are fetched until they are bound, which they stay, and again while
- * their volume may be expanded. A volume of a CSI driver needs further objects: its driver, its
- * secrets, and its attachment. */
+/* Watches and caches the API objects to which pods refer. A node can only read claims and their
+ * volumes, not watch them: they are fetched until they are bound, which is permanent, and again
+ * while their volume may be expanded. A volume of a CSI driver needs further objects: its driver,
+ * its secrets, and its attachment. */
 
 #include "agent/apiserver/referenced-objects.h"
 
@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/text.h"
 
-/* A volume is expected to be attached within this time; later it is queried less often. */
+/* A volume should be attached within this time; afterwards it is queried less often. */
 #define ATTACH_USEC (120 * USEC_PER_SEC)
 
 enum {
@@ -38,13 +38,13 @@ struct ReferencedObject {
         char *name;
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
-        bool is_known;      /* whether it exists is known, from the cache or the server */
-        bool was_absent;    /* by the cache; assumed if the server does not report it */
+        bool is_known;      /* it is known from the cache or the server whether it exists */
+        bool was_absent;    /* according to the cache; assumed if the server does not respond */
         bool is_unanswered; /* the server could not be queried */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
-        bool is_fetched;      /* of a kind that is not watched: it is as it will stay */
+        bool is_fetched;      /* of a kind that is not watched: it will not change any more */
         bool awaits_answer;   /* it is requested again for a new pod */
         uint64_t asked_since; /* boot time of the first request; 0: none yet */
 };
@@ -60,7 +60,7 @@ struct ReferencedObjects {
 static const struct {
         const char *group; /* NULL: not read */
         const char *plural;
-        bool is_fetched; /* read by name, not watched */
+        bool is_fetched; /* read by name instead of watched */
 } watched_kinds[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = { "/api/v1", "configmaps" },
         [OBJECT_SECRET] = { "/api/v1", "secrets" },
@@ -73,7 +73,7 @@ static const struct {
 
 /* ---- the cache ---- */
 
-/* The text of an object that does not exist: a pod to which it is optional starts without it. */
+/* The text for an object that does not exist: a pod for which it is optional starts without it. */
 static const char absent_object[] = "null\n";
 
 static void cache_object(ReferencedObject *object, const char *json) {
@@ -143,7 +143,7 @@ static void load_cached_object(ReferencedObject *object) {
 
 static void add_objects_of_driver(const ReferencedObject *driver);
 
-/* They are objects of pods only by way of a claim. */
+/* Pods depend on these objects only through a claim. */
 static void schedule_claims(const ReferencedObjects *objects) {
         for (const ReferencedObject *object = objects->first; object; object = object->next)
                 if (object->kind == OBJECT_VOLUME_CLAIM)
@@ -288,7 +288,7 @@ ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
         return NULL;
 }
 
-/* The link to the object of the key, or to the place at which it would be inserted. */
+/* The link to the object with this key, or to the place where it would be inserted. */
 static ReferencedObject **find_object_link(ReferencedObjects *objects, const char *key) {
         ReferencedObject **link = &objects->first;
 
@@ -328,8 +328,8 @@ static ReferencedObject *get_referenced_object(ReferencedObjects *objects, const
 
 static int add_referenced_object(const ObjectKey *key, void *userdata);
 
-/* A claim that is not bound changes yet. An object that was read from the cache may have changed
- * while no agent ran, so it is read once more. */
+/* An unbound claim will still change. An object that was read from the cache may have changed while
+ * no agent was running, so it is read once more. */
 static bool is_object_settled(const ReferencedObject *object) {
         if (!object->object)
                 return false;
@@ -364,7 +364,7 @@ static ReferencedObject *find_volume_of_claim(const ReferencedObject *claim) {
                 &(ObjectKey){ OBJECT_SOURCE_APISERVER, OBJECT_PERSISTENT_VOLUME, "", name });
 }
 
-/* The same of a volume of a CSI driver. */
+/* The same for a volume of a CSI driver. */
 static ReferencedObject *find_attachment_of_volume(const ReferencedObject *volume) {
         const CsiPersistentVolumeSource *csi = volume->object ? volume->object->volume.csi : NULL;
         char name[CSI_NAME_SIZE];
@@ -385,8 +385,8 @@ static int add_secret_of_volume(ReferencedObjects *objects, const SecretReferenc
                                      objects);
 }
 
-/* Adds the further objects that a node needs to mount a volume of a CSI driver. Its
- * VolumeAttachment is requested once it is known that the driver attaches volumes. 0 or -ENOMEM. */
+/* Adds the objects that a node needs to mount a volume of a CSI driver. Its VolumeAttachment is
+ * requested once it is known that the driver attaches volumes. 0 or -ENOMEM. */
 static int add_objects_of_volume(const ReferencedObject *volume) {
         const CsiPersistentVolumeSource *csi = volume->object ? volume->object->volume.csi : NULL;
         ObjectKey key = { OBJECT_SOURCE_APISERVER, OBJECT_CSI_DRIVER, "",
@@ -427,7 +427,7 @@ static void add_objects_of_driver(const ReferencedObject *driver) {
                           driver->name, strerror(-r));
 }
 
-/* The volume of a claim is read when the claim has it. 0 or -ENOMEM. */
+/* The volume of a claim is read once the claim names it. 0 or -ENOMEM. */
 static int add_volume_of_claim(const ReferencedObject *claim) {
         const char *name = claim->object ? claim->object->claim.spec.volume_name : NULL;
 
@@ -451,7 +451,7 @@ static int fetch_referenced_object(ReferencedObject *object) {
         return kube_work_queue_add(owner->fetches, object->key);
 }
 
-/* A volume changes the pods of the claims that are bound to it. */
+/* A changed volume affects the pods of the claims that are bound to it. */
 static void schedule_pods_of_volume(const ReferencedObject *volume) {
         for (const ReferencedObject *object = volume->owner->first; object; object = object->next)
                 if (object->kind == OBJECT_VOLUME_CLAIM && object->object &&
@@ -490,7 +490,7 @@ static void refresh_volume_of_claim(const ReferencedObject *claim) {
                 (void) kube_work_queue_add(claim->owner->fetches, volume->key);
 }
 
-/* Takes 'data'. An unchanged object updates no pod. */
+/* Takes 'data'. An unchanged object does not update pods. */
 static void take_referenced_object(ReferencedObject *object, const char *json, DataObject *data) {
         bool is_known = object->object;
         bool is_same = is_known && schema_equal(object_schemas[object->kind], object->object, data);
@@ -503,7 +503,7 @@ static void take_referenced_object(ReferencedObject *object, const char *json, D
                 if (object->kind == OBJECT_PERSISTENT_VOLUME)
                         schedule_pods_of_volume(object);
         }
-        /* A volume that is known already was another claim's. */
+        /* A volume that is known already belonged to another claim. */
         if (object->kind == OBJECT_VOLUME_CLAIM &&
             (!is_same || volume_claim_is_resizing(&object->object->claim)))
                 refresh_volume_of_claim(object);
@@ -589,7 +589,7 @@ static int add_referenced_object(const ObjectKey *key, void *userdata) {
 
 /* ---- claims of new pods ---- */
 
-/* Not if its first answer is still to come: nothing starts before that. */
+/* Does nothing if its first response is still missing: nothing starts before that. */
 static void renew_object(ReferencedObject *object) {
         if (!object || !object->object)
                 return;

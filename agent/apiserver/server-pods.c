@@ -153,7 +153,7 @@ int apiserver_pods_restore(ApiServerPods *pods, const Pod *desired) {
         return bound_pod_restore(&pod->bound, desired);
 }
 
-/* A pod that has terminated, and that has left nothing here, does not start again. */
+/* A pod that has terminated and has left nothing here does not start again. */
 static bool is_apiserver_pod_desired(const ApiServerPod *pod) {
         bool has_terminated = remote_pod_has_terminated(&pod->remote) && !pod->local.uid;
 
@@ -184,7 +184,7 @@ static int check_adoption_candidate(const Pod *local_pod, const PodStatus *statu
                                       .is_adopted_elsewhere = is_adopted_elsewhere });
 }
 
-/* If the new pod can never start, its own status shows this better: then it does not wait. */
+/* If the new pod can never start, its own status shows this better, so it does not wait. */
 static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
         int r = 0;
 
@@ -194,8 +194,8 @@ static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
         return r < 0 || preflight_step(bound->preflight, NULL) != 0;
 }
 
-/* A pod of the same DaemonSet runs, and cannot be adopted. It keeps running while its status is not
- * known, or until the images of the new pod are there. */
+/* A pod of the same DaemonSet is running and cannot be adopted. It keeps running until its status
+ * is known and the images of the new pod are present. */
 static int keep_blocking_pods(ApiServerPods *pods, BoundPod *bound, const AdoptionSearch *search,
                               DesiredPods *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
@@ -245,8 +245,8 @@ static bool runs_itself(const ApiServerPods *pods, const Pod *desired) {
         return running && objects_are_same(&running->metadata, &desired->metadata);
 }
 
-/* The pod to run for the API server's pod: itself, or the one that it has adopted. 1 with it; 0 if
- * another pod has to stop, or to become known, first; -ENOMEM. */
+/* The pod to run for the API server's pod: that pod itself, or the one that it has adopted. 1 with
+ * it; 0 if another pod has to stop first, or its state is unknown; -ENOMEM. */
 static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired,
                                const Pod **ret_resolved) {
         BoundPod *bound = &pod->bound;
@@ -255,7 +255,7 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
         if (r < 0)
                 return r;
         if (r == 0 && runs_itself(pods, bound->desired))
-                bound->preflight = preflight_free(bound->preflight); /* it runs already */
+                bound->preflight = preflight_free(bound->preflight); /* it is running already */
         else if (r == 0) {
                 r = find_adoptable_pod(pods, pod, desired);
                 if (r <= 0)
@@ -265,7 +265,7 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
         return 1;
 }
 
-/* For good: a pod that has failed never runs. */
+/* Permanent: a pod that has failed never runs. */
 static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const char *reason,
                            const char *message) {
         int r = bound_pod_reject(&pod->bound, reason, message);
@@ -279,7 +279,7 @@ static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const c
         return 0;
 }
 
-/* 1: it waits for an answer of the server; 0; -ENOMEM. A pod that runs never waits. */
+/* 1: it waits for a response of the server; 0; -ENOMEM. A running pod never waits. */
 static int await_claims(const ApiServerPods *pods, BoundPod *bound) {
         ReferencedObjects *objects = pods->spec.objects;
         int r;
@@ -336,8 +336,8 @@ void apiserver_pods_forget_bound(ApiServerPods *pods) {
         request_recompute(pods);
 }
 
-/* One that has terminated needs none, and protects none: its claims may be deleted, and their
- * volumes be given to others. */
+/* A terminated pod needs none and protects none: its claims may be deleted, and their volumes given
+ * to others. */
 static bool needs_objects(const ApiServerPod *pod) {
         return pod->bound.desired && !remote_pod_has_terminated(&pod->remote);
 }
@@ -370,7 +370,7 @@ static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const Daemon
         return NULL;
 }
 
-/* The set may be forgotten before the pod adopts the one that this node has created for it. */
+/* The set may be forgotten before the pod adopts the one that this node has created for the set. */
 const Pod *apiserver_pods_controlled_pod(ApiServerPods *pods, const DaemonSet *set) {
         ApiServerPod *pod = find_controlled_pod(pods, set);
 
@@ -396,7 +396,7 @@ static char *format_replaced_by(const ApiServerPod *pod) {
         return text_format("replaced by pod %s of the API server", pod->key);
 }
 
-/* The entry of the API pod for which this pod ran, itself or adopted; or NULL. */
+/* The entry of the API pod for which this pod ran, directly or adopted; or NULL. */
 static const ApiServerPod *find_served_pod(const ApiServerPods *pods, const Pod *local_pod) {
         cleanup_free char *api_name = pod_adoption_api_name(local_pod), *key = NULL;
 
@@ -445,7 +445,8 @@ char *apiserver_pods_explain_stop(const ApiServerPods *pods, const PodSource *so
 
 /* ---- local pods ---- */
 
-/* The containers have terminated by themselves: the pod was not stopped, evicted or deleted. */
+/* Whether the containers have terminated on their own: the pod was not stopped, evicted or
+ * deleted. */
 static bool has_local_pod_terminated(const ApiServerPod *pod, const PodStatus *status) {
         const Pod *desired = pod->bound.desired;
         bool is_still_desired = desired && object_has_uid(&desired->metadata, pod->local.uid) &&
@@ -472,7 +473,7 @@ static void cache_if_terminated(ApiServerPods *pods, ApiServerPod *pod, const Po
         local->is_terminated_cached = true;
 }
 
-/* The pod terminated before this boot; its remains on disk do not show how. */
+/* Whether the pod terminated before this boot; the data on disk does not show how. */
 static bool is_terminated_leftover(const ApiServerPod *pod, const Pod *local_pod) {
         return pod_is_of_api(local_pod) && pod->local.is_api_pod && !pod->local.uid &&
                object_has_uid(&local_pod->metadata, pod->local.final_uid);

@@ -16,13 +16,13 @@
 enum {
         TOKEN_FILE_MAX_BYTES = 64 * 1024,
         TOKEN_HASH_DIGITS = 16,
-        TOKEN_REQUESTS_MAX = 4, /* at a time */
+        TOKEN_REQUESTS_MAX = 4, /* requests in flight */
 };
 
 typedef struct ServiceAccountToken ServiceAccountToken;
 struct ServiceAccountToken {
         ServiceAccountToken *next;
-        char *key; /* "<pod UID>_<hash>", which is also the name of its file in the cache */
+        char *key; /* "<pod UID>_<hash>", which is also its file name in the cache */
         char *pod_uid;
         char *pod;
         char *namespace;
@@ -32,9 +32,9 @@ struct ServiceAccountToken {
         char *token;         /* NULL: none yet */
         uint64_t expires_at; /* realtime; 0: unknown, because an earlier version cached it */
         uint64_t refresh_at; /* boot time; 0: a request is due or in flight */
-        bool is_on_disk;     /* one of them */
-        char *last_error;    /* of the last request; NULL: it succeeded */
-        uint64_t lags_since; /* boot time of the first refusal that may pass; 0: none */
+        bool is_on_disk;     /* the pod's first token */
+        char *last_error;    /* of the last request; NULL: it has succeeded */
+        uint64_t lags_since; /* boot time of the first refusal that may be temporary; 0: none */
 };
 
 struct ServiceAccountTokens {
@@ -67,8 +67,8 @@ static void cache_token(const ServiceAccountTokens *tokens, ServiceAccountToken 
         erase_text(text);
 }
 
-/* The token in memory is newer. If the disk has none, or one of a key that was lost, it gets that
- * one, unless the key is only being opened. */
+/* The token in memory is newer. If there is none on disk, or one encrypted with a lost key, the one
+ * in memory is written there, unless the key is still being opened. */
 static void load_cached_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
         char *on_disk = NULL, *text = NULL;
         uint64_t delay = 0;
@@ -215,7 +215,7 @@ void service_account_tokens_forget_cached(ServiceAccountTokens *tokens) {
 
 /* ---- refresh ---- */
 
-/* Without a client the token stays due until there is one. */
+/* Without a client, the token stays due until there is one. */
 static int request_token(const ServiceAccountTokens *tokens, const ServiceAccountToken *token) {
         return tokens->requests ? kube_work_queue_add(tokens->requests, token->key) : 0;
 }
@@ -257,7 +257,7 @@ static void arm_token_timer(ServiceAccountTokens *tokens) {
                           strerror(-r));
 }
 
-/* A cached token whose expiry is not known lasts until it is refreshed, at least. */
+/* A cached token whose expiry is unknown lasts at least until it is refreshed. */
 static uint64_t token_expiry(const ServiceAccountToken *token) {
         uint64_t now = now_boottime_usec();
 
@@ -333,7 +333,7 @@ static int build_token_request(const char *key, KubeRequestSpec *ret, void *user
         return 1;
 }
 
-/* A pod that waits reports it at once. */
+/* A pod that waits for it reports the error at once. */
 static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
                                       ServiceAccountToken *token, const char *error) {
         if (!streq_ptr(token->last_error, error)) {

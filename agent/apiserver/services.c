@@ -70,7 +70,7 @@ static int read_service_ports(const json_t *ports, Service *service) {
         return 0;
 }
 
-/* Reads a v1.Service, or the part of one that the cache has. 1; 0 for a headless one, which gives
+/* Reads a v1.Service, or the part of it that is in the cache. 1; 0 for a headless one, which yields
  * no variables. */
 static int read_service(const json_t *object, Service *ret) {
         const json_t *metadata = json_object_get(object, "metadata");
@@ -192,7 +192,7 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
         return 0;
 }
 
-/* One write for services that change together, however long they change. */
+/* One write for services that change together, even if they change for a long time. */
 static void schedule_service_store(ApiServerServices *services) {
         int r;
 
@@ -224,8 +224,8 @@ static void load_cached_services(ApiServerServices *services) {
 
 /* ---- the watch ---- */
 
-/* The first pods start with the first list. It is stored at once: after a power cut they need it
- * again. */
+/* The first pods start with the first list. It is stored at once, because they need it again after
+ * a power cut. */
 static void on_services_changed(ApiServerServices *services) {
         if (services->is_known) {
                 schedule_service_store(services);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the terminated-pod cache. It does not decide when a pod has terminated. */
+/* Reads and writes the terminated-pod cache. Other files decide when a pod has terminated. */
 
 #include "agent/apiserver/terminated-pods.h"
 
