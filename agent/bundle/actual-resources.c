@@ -85,8 +85,8 @@ static int set_actual_quantity(Quantity *quantity, int64_t amount, const char *u
         return 0;
 }
 
-/* The request that 'shares' come from, rounded to a number of milli-CPUs that a manifest would
- * have. */
+/* Converts 'shares' back to the request, rounded to a number of milli-CPUs that a manifest would
+ * contain. */
 static int64_t shares_to_milli_cpu(int64_t shares) {
         return (shares * 1000 + 1023) / 1024;
 }
@@ -109,7 +109,7 @@ static int64_t weight_to_shares(uint64_t weight) {
 /* 'text' is the content of the cgroup file, which may differ in form from the value in the spec. */
 static int apply_cgroup_value(const char *file, const char *text, ResourceRequirements *resources) {
         Quantity *cpu = &resources->limits.cpu, *memory = &resources->limits.memory;
-        int64_t value = strtoll(text, NULL, 10); /* "max" is 0: no limit */
+        int64_t value = strtoll(text, NULL, 10); /* "max" becomes 0: no limit */
         bool is_none = value <= 0 || value >= INT64_MAX / 2;
 
         if (streq(file, "cpu.cfs_quota_us") || streq(file, "cpu.max"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The atomic writer of volumes (kubelet: pkg/volume/util/atomic_writer.go). All work is done
- * relative to a descriptor of the volume and follows no link. Containers see the directory
- * read-only, so its content is the agent's; but a hostPath volume that includes the state directory
- * could be written by a container. */
+/* The atomic writer of volumes (kubelet: pkg/volume/util/atomic_writer.go). All operations are
+ * relative to a descriptor of the volume and follow no links. Containers see the directory
+ * read-only, so only the agent writes its content; but a container with a hostPath volume that
+ * includes the state directory could write to it. */
 
 #include "agent/bundle/atomic-writer.h"
 
@@ -199,7 +199,7 @@ static int switch_data_link(int dir_fd, const char *set) {
         return 0;
 }
 
-/* The first component of the path: the name that appears in the volume. */
+/* The first component of the path: the name that is visible in the volume. */
 static size_t visible_name_length(const char *path) {
         return strcspn(path, "/");
 }
@@ -242,8 +242,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
         return 0;
 }
 
-/* Created by this writer: an older set, or a link to a file that does not exist any more. A
- * directory that a subPath mount created stays, and so does a mount point. */
+/* Created by this writer: an older set, or a link to a file that no longer exists. A directory that
+ * was created for a subPath mount stays, and so does a mount point. */
 static bool is_stale_volume_entry(int dir_fd, const VolumePayload *payload, const char *name,
                                   const char *set) {
         char target[sizeof(data_dir_name)];

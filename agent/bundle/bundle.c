@@ -68,7 +68,7 @@ static int write_bundle_file(const char *directory, const char *name, const char
         return 0;
 }
 
-/* An empty file as a mount point. One that exists may have its mount already. */
+/* An empty file as a mount point. An existing one may already have its mount. */
 static int make_bundle_file(const char *directory, const char *name, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
         cleanup_close int fd = -EBADF;
@@ -91,8 +91,8 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
 
         if (!path)
                 return -ENOMEM;
-        /* Recorded for a later agent that has no other data of the pod, so that it can remove the
-         * cgroup. */
+        /* Recorded for a later agent that has no other data about the pod, so that it can remove
+         * the cgroup. */
         r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
         if (r < 0)
                 return r;
@@ -171,7 +171,7 @@ static int read_node_file(const char *path, char **ret, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot read %s: %s", path, strerror(-r)) : 0;
 }
 
-/* Files that the root user of the pod may write are owned by it. */
+/* Files that the pod's root user may write are owned by it. */
 static int set_file_owner(const char *directory, const char *name, unsigned id, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
 
@@ -280,8 +280,8 @@ static int prepare_etc_files(const BundleConfig *config, const Pod *pod, Error *
         return bundle_write_hosts(config, pod, NULL, 0, reterr);
 }
 
-/* The shim reads the first ID from the file "user-namespace" and replaces the file by the
- * namespace. The run directory must be passable for the pod's root user, so "volumes" is closed:
+/* The shim reads the first ID from the file "user-namespace" and replaces the file with the
+ * namespace. The run directory must be searchable for the pod's root user, so "volumes" is closed:
  * other users must not read Secrets in it. */
 static int prepare_pod_user_ids(const BundleConfig *config, const Pod *pod, const char *run_dir,
                                 Error *reterr) {
@@ -406,8 +406,8 @@ void bundle_done(Bundle *bundle) {
         *bundle = (Bundle){ 0 };
 }
 
-/* The symlink in /var/log/containers, as the kubelet names it. Log shippers take pod and container
- * from its name. */
+/* The symlink in /var/log/containers, named like in the kubelet. Log shippers parse pod and
+ * container from its name. */
 static int link_container_log(const BundleConfig *config, const Pod *pod,
                               const Container *container, const Bundle *bundle, Error *reterr) {
         cleanup_free char *link = container_log_link(config, pod, container->name, bundle->id);
@@ -424,8 +424,8 @@ static int link_container_log(const BundleConfig *config, const Pod *pod,
                      : 0;
 }
 
-/* A creation that failed has the same number, and may have mounted the overlay. The kernel marks
- * one that was 'volatile', and does not mount it again; nothing has been written into this one. */
+/* A failed creation has the same attempt number, and may have mounted the overlay. The kernel marks
+ * a 'volatile' overlay and does not mount it again; nothing has been written to this one. */
 static int forget_volatile_overlay(const char *work, Error *reterr) {
         cleanup_free char *mark = path_join(work, "work/incompat");
         int r = mark ? remove_tree_at(AT_FDCWD, mark) : -ENOMEM;
@@ -512,7 +512,7 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
                          : -ENOMEM;
 }
 
-/* The shim makes the volumes in it. */
+/* The shim creates the volumes in it. */
 static int make_anonymous_volumes_dir(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *directory = NULL;
 
@@ -626,7 +626,7 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
         return 0;
 }
 
-/* The group of all pods: the resources that the node does not reserve. */
+/* The cgroup of all pods: limited to the resources that the node does not reserve. */
 static int limit_all_pods(const BundleConfig *config, Error *reterr) {
         cleanup_free char *path = cgroup_of_qos_class(config, QOS_GUARANTEED);
         CgroupValue values[CGROUP_VALUES_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* By the rules of CDI's own library: all edits of a file come before those of its first device; an
- * environment variable, a device node or a mount replaces one with the same name or path; what a
- * device node does not say is taken from the node; mounts are then sorted by depth. */
+ * environment variable, a device node or a mount replaces one with the same name or path; missing
+ * fields of a device node are taken from the node; mounts are then sorted by depth. */
 
 #include "agent/bundle/cdi-edits.h"
 
@@ -75,7 +75,7 @@ static int append_match(EditsList *list, const CdiMatch *match) {
         return r < 0 ? r : append_edits(list, &match->device->edits);
 }
 
-/* Names every device that cannot be found, and why. */
+/* Names every device that cannot be found, with the reason. */
 static int refuse_unresolvable(char *const *names, char *const *reasons, Error *reterr) {
         cleanup_free char *joined = text_join(names, ", "), *why = text_join(reasons, "; ");
 
@@ -111,7 +111,7 @@ static int collect_edits(const RuntimeSpecInput *input, EditsList *ret, Error *r
 
 /* ---- arrays of the document ---- */
 
-/* The member of an object, which is added where it is missing. */
+/* The member of an object, which is added if it is missing. */
 static json_t *member(json_t *object, const char *key, json_t *(*make)(void) ) {
         json_t *value = json_object_get(object, key);
 
@@ -171,7 +171,7 @@ static void edit_process(json_t *process, const CdiEdits *edits) {
 
 /* ---- device nodes ---- */
 
-/* A device node with what was missing in the file. */
+/* A device node, with the values that were missing in the file. */
 typedef struct ResolvedNode {
         const CdiDeviceNode *node;
         const char *host_path;
@@ -270,8 +270,8 @@ static void allow_device(json_t *section, const ResolvedNode *resolved) {
                                                streq(access, "none") ? "" : access));
 }
 
-/* Inside of a user namespace no device can be made: the runtime binds the node's, by the path in
- * the container. One with another path is mounted. */
+/* Device nodes cannot be created inside a user namespace: the runtime binds the node's, by the path
+ * in the container. A device with another path is mounted. */
 static void bind_device(json_t *document, const ResolvedNode *resolved) {
         json_t *mounts = member(document, "mounts", json_array);
 
@@ -358,7 +358,7 @@ static void sort_mounts_by_depth(json_t *document) {
         json_object_set_new(document, "mounts", sorted);
 }
 
-/* 'number' counts the mounts of all edits. */
+/* The shim moves them in a hook, because runc before version 1.4 does not. */
 static int edit_mounts(const RuntimeSpecInput *input, json_t *document, const CdiEdits *edits,
                        size_t *number) {
         int r = 0;

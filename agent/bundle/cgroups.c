@@ -99,8 +99,8 @@ char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos) {
                                   : qos_cgroup_path(config->cgroup_root, qos);
 }
 
-/* Whether a recorded path names a cgroup of this pod, of whichever root and driver. All processes
- * in it are killed in the end: a record that is cut must not name the group of other pods. */
+/* Whether a recorded path names a cgroup of this pod, for any root and driver. All processes in it
+ * are killed in the end, so a truncated record must not name the cgroup of other pods. */
 static bool is_cgroup_of_pod(const char *group, const char *uid) {
         cleanup_free char *directory = pod_cgroup_path("/", QOS_GUARANTEED, uid);
         cleanup_free char *slice = pod_slice_name(QOS_GUARANTEED, uid);
@@ -117,8 +117,8 @@ static bool cgroup_exists(const char *group) {
         return file && access(file, F_OK) >= 0;
 }
 
-/* Without a record. If only the UID of a pod is known, its QoS class is found by the cgroup that
- * exists. */
+/* Without a record. If only the UID of a pod is known, its QoS class is determined by the cgroup
+ * that exists. */
 static char *derive_cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         for (unsigned i = 0; i < N_QOS_CLASSES; i++) {
                 cleanup_free char *group = cgroup_of_new_pod(config, (QosClass) i, uid);
@@ -152,12 +152,12 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         return derive_cgroup_of_pod(config, qos, uid);
 }
 
-/* The prefix of scopes. Daemons that find containers by their cgroups recognize only those of
- * published runtimes, and in a pod's slice this one: see mainstay-differences(7). */
+/* The prefix of scopes. Daemons that find containers by their cgroups only recognize those of
+ * well-known runtimes, and in a pod's slice this one: see mainstay-differences(7). */
 #define SCOPE_PREFIX "cri-containerd"
 
-/* A container that an agent of version 0.2 has started keeps its scope: the next attempt has
- * another ID. */
+/* A container started by an agent of version 0.2 keeps its scope: the next attempt has another
+ * ID. */
 #define FORMER_SCOPE_PREFIX "mainstay"
 
 static char *scope_in_slice(const char *slice, const char *prefix, const char *id) {

@@ -95,7 +95,7 @@ static bool has_volume_device(const Container *container, const char *name) {
         return false;
 }
 
-/* A volume is used as what it is. */
+/* The mode in which a volume is used must match its type. */
 static int check_volume_use(const Pod *pod, const Volume *volume, VolumeMode mode, Error *reterr) {
         const Container *container;
         bool is_block = mode == VOLUME_MODE_BLOCK;
@@ -139,7 +139,7 @@ bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const 
                object->volume.local && !(claim && claim->read_only);
 }
 
-/* Claims of NFS and of CSI drivers are no directories of the node. */
+/* Claims of NFS and of CSI drivers are not directories of the node. */
 static bool has_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
         const DataObject *object;
 
@@ -194,7 +194,7 @@ int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *vo
         return 1;
 }
 
-/* Those of an API server or an old record are checked here only. */
+/* Those from an API server or an old record are only checked here. */
 static int check_nfs_export(const NfsExport *export, Error *reterr) {
         int r = check_nfs_server(strna(export->source->server), reterr);
 

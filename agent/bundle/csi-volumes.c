@@ -13,7 +13,8 @@
 
 /* ---- objects ---- */
 
-/* NULL: there is none. Pods of files have none: no file and no other source contains one. */
+/* NULL: there is none. Pods of files have none, because no file and no other source contains
+ * one. */
 static int find_driver_object(const BundleConfig *config, const ObjectMeta *from,
                               const char *driver, const CsiDriverObject **ret, Error *reterr) {
         const DataObject *object = NULL;

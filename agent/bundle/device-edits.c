@@ -35,8 +35,8 @@ static void add_bind_mount(json_t *mounts, const char *destination, const char *
                                         "rprivate", is_read_only ? "ro" : "rw"));
 }
 
-/* In a user namespace a runtime cannot make device nodes: it binds those of the node, at the same
- * path only. */
+/* A runtime cannot create device nodes in a user namespace: it binds those of the node, only at the
+ * same path. */
 static bool binds_devices(const RuntimeSpecInput *input) {
         return input->users;
 }
@@ -105,7 +105,7 @@ int device_edits_print_live(const DeviceEdits *edits, char ***ret) {
         return 0;
 }
 
-/* The shim replaces those that the container has at its start. */
+/* The shim replaces the devices that the container has when it starts. */
 static int add_live_devices(const DeviceEdits *edits, json_t *document) {
         cleanup_strv char **lines = NULL;
         json_t *own = json_object_get(document, "mainstay"), *list;
@@ -128,8 +128,8 @@ static int add_live_devices(const DeviceEdits *edits, json_t *document) {
 
 /* The lists of config.json, and one device of the edits. */
 typedef struct DeviceAddition {
-        json_t *devices; /* linux.devices; NULL: it is bound */
-        json_t *user;    /* process.user, who owns a device that may come and go */
+        json_t *devices; /* linux.devices; NULL: the device is bound */
+        json_t *user;    /* process.user, who owns a hot-plug device */
         json_t *rules;   /* linux.resources.devices */
         const char *access;
 } DeviceAddition;
@@ -161,7 +161,7 @@ static void add_edited_node(const DeviceAddition *addition, json_t *device) {
         add_device_rule(addition, device);
 }
 
-/* All devices below a directory of the node, as by containerd. */
+/* All devices below a directory of the node, like in containerd. */
 static int add_device_files_below(const DeviceAddition *addition, const DeviceFile *file) {
         cleanup_json json_t *devices = node_devices(file->host_path);
         size_t prefix = strlen(file->host_path), i;
@@ -196,7 +196,7 @@ static int add_device_file(const DeviceAddition *addition, const DeviceFile *fil
         struct stat st;
 
         if (stat(file->host_path, &st) < 0) {
-                if (file->is_live && errno == ENOENT) /* unplugged just now */
+                if (file->is_live && errno == ENOENT) /* just unplugged */
                         return 0;
                 return error_setf(reterr, errno,
                                   "error gathering device information while adding custom device "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares paths as they are once the links of the image are resolved. A container that writes to a
+/* Compares paths after the links of the image have been resolved. A container that writes to a
  * volume controls the content below it; so it matters whether a volume covers the devices of the
- * container, and whether another mount or the working directory is below one. */
+ * container, and whether another mount or the working directory is below a volume. */
 
 #include "agent/bundle/guarded-root.h"
 
@@ -14,14 +14,13 @@
 
 #include <fcntl.h>
 
-/* Whether a directory of a layer is behind a link there. */
+/* Whether a directory of a layer is reached through a link. */
 static bool passes_link_of_image(const LayerDirectories *layers, const char *path) {
         for (size_t i = 0; i < layers->n; i++) {
                 cleanup_close int fd =
                         *path ? open_no_symlinks(layers->fds[i], path, O_PATH, 0) : -ENOENT;
 
-                /* A path with ".." does not lead to the place that its text shows if a link
-                 * precedes it. */
+                /* A path with ".." does not lead where its text suggests if a link precedes it. */
                 if (fd == -ELOOP || fd == -EXDEV)
                         return true;
         }
@@ -37,7 +36,7 @@ static int add_resolved(const LayerDirectories *layers, const char *path, char *
         return r < 0 ? r : strv_append(ret, resolved);
 }
 
-/* The rest of 'path' below 'directory', without slashes in front; NULL if it is not there. */
+/* The rest of 'path' below 'directory', without leading slashes; NULL if it is not below. */
 static const char *find_rest(const char *path, const char *directory) {
         size_t length = strlen(directory);
 

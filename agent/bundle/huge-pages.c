@@ -80,7 +80,7 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
         return n;
 }
 
-/* A container without its own limit has that of the pod. */
+/* A container without its own limit has the pod's. */
 static int64_t find_huge_pages_limit(const PodSpec *spec, const Container *container,
                                      ResourceType type) {
         const Quantity *own = resource_quantity(&container->resources.limits, type);

@@ -16,8 +16,8 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         return directory ? opendir_no_symlinks(directory) : NULL;
 }
 
-/* The attempt of a log file: "3.log" and, if rotated files count too, "3.log.<anything>". -1 if the
- * name is not that of a log. */
+/* The attempt of a log file: "3.log" and, if rotated files count, too, "3.log.<anything>". -1 if it
+ * is not the name of a log. */
 static int logged_attempt(const char *name, bool with_rotated) {
         char *end;
         long attempt = strtol(name, &end, 10);
@@ -77,8 +77,8 @@ void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const
         }
 }
 
-/* The names of a pod's symlinks start with the pod's name, the second of the three parts of its
- * directory's name. */
+/* The names of a pod's symlinks start with the pod's name, which is the second of the three parts
+ * of its directory's name. */
 static bool may_be_link_to(const char *link, const char *log_dir) {
         const char *name = strchr(strrchr(log_dir, '/'), '_'),
                    *end = name ? strchr(name + 1, '_') : NULL;

@@ -111,8 +111,8 @@ static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathV
                             strna(host_path_type_names[source->type]));
 }
 
-/* Like in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: not
- * known. The kernel does not limit a tmpfs of size 0. */
+/* Like in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: unknown.
+ * The kernel does not limit a tmpfs of size 0. */
 static int64_t memory_volume_size(const BundleConfig *config, const PodSpec *spec,
                                   const Volume *volume) {
         const int64_t limits[] = { config->allocatable.memory, pod_memory_limit(spec),
@@ -130,7 +130,7 @@ static void put_volume_size(FILE *out, int64_t size) {
                 (void) fprintf(out, ",size=%" PRId64, size);
 }
 
-/* Sticky, as a tmpfs is by itself, and as the kubelet leaves it; never in swap space, as there. */
+/* Sticky, like a tmpfs by default and in the kubelet; never in swap space, like there. */
 static void put_memory_mount(FILE *out, const BundleConfig *config, const PodSpec *spec,
                              const Volume *volume, const char *target) {
         const OptionalInt *fs_group = &spec->security_context.fs_group;

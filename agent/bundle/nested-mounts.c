@@ -17,7 +17,7 @@ static int append_first_name(char ***names, const char *path) {
         return strv_contains(*names, name) ? 0 : strv_append(names, name);
 }
 
-/* Names of one mount of the volume, which is at 'outer'. */
+/* Names in one mount of the volume, which is at 'outer'. */
 static int append_names_below(char ***names, const Container *container, const char *outer) {
         for (size_t i = 0; i < container->volume_mounts.n; i++) {
                 cleanup_free char *path = path_clean(container->volume_mounts.items[i].mount_path);
@@ -63,7 +63,7 @@ int nested_mount_names(const Pod *pod, const Volume *volume, char ***ret) {
         return 0;
 }
 
-/* The mount that the path is directly in; NULL: the root file system. */
+/* The innermost mount that contains the path; NULL: the root file system. */
 static const MountEntry *find_outer_mount(const MountList *list, const char *path) {
         const MountEntry *outer = NULL;
         size_t longest = 0;

@@ -149,7 +149,7 @@ static int add_unique_strings(char ***strv, char *const *texts, size_t max) {
         return 0;
 }
 
-/* Replaces an option of the same name. */
+/* Replaces an option with the same name. */
 static int add_resolver_option(char ***options, const char *name, const char *value) {
         size_t length = strlen(name);
         char *option = text_format("%s%s%s", name, value ? ":" : "", strna(value));
@@ -174,8 +174,8 @@ static int add_resolver_option(char ***options, const char *name, const char *va
         return 0;
 }
 
-/* A domain with a final dot is the same domain. The root domain, which systemd-resolved writes,
- * becomes empty: it would make the resolver of musl fail for every name. */
+/* A domain with a trailing dot is the same domain. The root domain, which systemd-resolved writes,
+ * becomes empty, because it would make musl's resolver fail for every name. */
 static void drop_final_dot(char *domain) {
         size_t length = strlen(domain);
 
@@ -204,7 +204,7 @@ static int add_resolver_words(char ***strv, char *words, size_t max, bool are_do
         return 0;
 }
 
-/* One line of resolv.conf(5). The last search line counts. */
+/* One line of resolv.conf(5). The last search line is used. */
 static int parse_resolv_conf_line(ResolvConf *conf, char *line) {
         char *rest = line + strspn(line, " \t"), *key = strsep(&rest, " \t");
 

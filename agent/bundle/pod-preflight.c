@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-/* If not all containers of a pod have a limit, only the runtime would try to set them. */
+/* If not all containers of a pod have a limit, nothing but the runtime would try to set them. */
 static int check_memory_limits(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
         const Container *container;
 
@@ -69,7 +69,7 @@ static int preflight_sub_paths(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *fstab = NULL;
 
         if (has_variables_of_files(input->container))
-                return 0; /* a value that subPathExpr refers to is not known yet */
+                return 0; /* a value to which subPathExpr refers is not known yet */
         return sub_paths_fstab(input, &fstab, reterr);
 }
 
@@ -118,7 +118,7 @@ int bundle_preflight_pod(const BundleConfig *config, const Pod *pod, Image *cons
         r = preflight_volumes(config, pod, reterr);
         if (r < 0)
                 return r;
-        of_pod.pod_ips[0] = "0.0.0.0"; /* it will have some address */
+        of_pod.pod_ips[0] = "0.0.0.0"; /* some address; the real one is not known yet */
         for (size_t i = 0; (container = pod_nth_container(&pod->spec, i)); i++) {
                 r = preflight_container(&of_pod, pod, container, images[i], reterr);
                 if (r < 0)

@@ -104,7 +104,7 @@ static int allocate_user_ids(int pods_fd, const char *uid, unsigned *ret) {
         if (id >= USERNS_END_ID)
                 return -ENOSPC;
         (void) snprintf(text, sizeof(text), "%u", id);
-        (void) unlinkat(pods_fd, path, 0); /* a damaged one */
+        (void) unlinkat(pods_fd, path, 0); /* remove a damaged link */
         if (symlinkat(text, pods_fd, path) < 0)
                 return -errno;
         *ret = id;

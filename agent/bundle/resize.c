@@ -4,11 +4,11 @@
  *
  * In cgroup v1 the quota of a cgroup may not exceed its parent's, so a limit that grows is written
  * to the pod first, and one that shrinks to the pod last: the pod is written before and after its
- * containers, and only the second result is reported. The same holds for the two memory limits of
- * cgroup v1: the limit with swap may not be below the one without.
+ * containers, and only the second result is reported. The same applies to the two memory limits of
+ * cgroup v1: the limit with swap must not be below the one without.
  *
- * The memory limit of the pod shrinks last, and only if all containers have theirs: with less than
- * its containers have together, the kernel could kill one that is within its own limit. */
+ * The memory limit of the pod shrinks last, and only if all containers have their new limits: if it
+ * were below the sum of theirs, the kernel could kill a container that is within its own limit. */
 
 #include "agent/bundle/resize.h"
 
@@ -116,8 +116,8 @@ static int write_cgroup_value(const char *group, const char *what, const CgroupV
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
-/* All values are written, even if one fails; the first failure is reported. With 'keeps_memory'
- * no memory limit shrinks. */
+/* All values are written, even if one fails; the first failure is reported. With 'keeps_memory', no
+ * memory limit is lowered. */
 static int write_cgroup_values(const char *group, const char *what, CgroupValue *values, size_t n,
                                bool keeps_memory, Error *reterr) {
         int result = 0;

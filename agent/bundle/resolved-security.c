@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resolves the security contexts of pod and container. A container's setting overrides its pod's,
- * as in the kubelet; capabilities are combined as container engines do. By default a container gets
- * the fourteen customary capabilities and the RuntimeDefault seccomp profile. */
+ * like in the kubelet; capabilities are combined like in container engines. By default a container
+ * gets the fourteen customary capabilities and the RuntimeDefault seccomp profile. */
 
 #include "agent/bundle/resolved-security.h"
 
@@ -44,7 +44,7 @@ static const char *non_numeric_user(const Image *image) {
         return user;
 }
 
-/* A numeric USER is known even if the user of the image cannot be resolved. */
+/* A numeric USER is known even if the image's user cannot be resolved. */
 static bool runs_as_root(const Image *image) {
         const char *user = strna(image->user);
 
@@ -96,13 +96,13 @@ static void add_supplemental_group(json_t *groups, int64_t gid) {
         json_array_append_new(groups, json_integer(gid));
 }
 
-/* supplementalGroups, fsGroup, and by supplementalGroupsPolicy those of the image. */
+/* supplementalGroups, fsGroup and, depending on supplementalGroupsPolicy, those of the image. */
 static json_t *compose_supplemental_groups(const PodSecurityContext *context, gid_t gid,
                                            const gid_t *of_image, size_t n_of_image) {
         json_t *groups = json_array();
 
         /* Includes the primary group: a file that denies access to that group must not become
-         * accessible by leaving it. */
+         * accessible by dropping the group. */
         add_supplemental_group(groups, gid);
         for (size_t i = 0; i < n_of_image; i++)
                 if (context->supplemental_groups_policy != GROUPS_POLICY_STRICT)
@@ -114,7 +114,7 @@ static json_t *compose_supplemental_groups(const PodSecurityContext *context, gi
         return groups;
 }
 
-/* The user and group to look up in the image: those of the pod, else the image's. */
+/* The user and group to look up in the image: the pod's, otherwise the image's. */
 static char *name_user(const OptionalInt *user, const OptionalInt *group, const Image *image) {
         char uid[24], gid[24];
         const char *name = strna(image->user);
@@ -205,8 +205,8 @@ static uint64_t named_capabilities(char *const *names, bool *ret_all) {
         return mask;
 }
 
-/* A capability that is added by name must be available to the agent; a word such as ALL adds those
- * that are available. */
+/* A capability added by name must be available to the agent; a word such as ALL adds those that are
+ * available. */
 static int resolve_capabilities(const RuntimeSpecInput *input, ContainerSecurity *security,
                                 Error *reterr) {
         const SecurityContext *context = &input->container->security_context;
@@ -265,7 +265,7 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
                      : 0;
 }
 
-/* A profile of a type that is not known here may be of any strictness. */
+/* A profile of an unknown type could be of any strictness. */
 static int refuse_unknown_profile(const char *kind, Error *reterr) {
         return error_setf(reterr, BUNDLE_CONFIG_ERROR,
                           "unknown %s profile type: this version of Mainstay knows RuntimeDefault, "
@@ -300,8 +300,8 @@ static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *sec
         return security->seccomp ? 0 : -ENOMEM;
 }
 
-/* The runtime passes any name on to the kernel, to which "unconfined" and others mean no profile at
- * all. Pod Security allows Localhost, and not Unconfined. */
+/* The runtime passes any name on to the kernel, for which "unconfined" and others mean no profile
+ * at all. Pod Security allows Localhost, but not Unconfined. */
 static int check_app_armor_profile(const BundleConfig *config, const char *name, Error *reterr) {
         cleanup_free char *mode = NULL;
         int r = app_armor_find_mode(strna(config->app_armor_profiles), name, &mode);
@@ -388,7 +388,7 @@ int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity 
 
 /* ---- sysctls ---- */
 
-/* The safe sysctls and those of allowedUnsafeSysctls; with others the pod is rejected
+/* The safe sysctls and those in allowedUnsafeSysctls; a pod with others is rejected
  * (SysctlForbidden). */
 int pod_check_sysctls(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
         for (size_t i = 0; i < spec->security_context.sysctls.n; i++) {

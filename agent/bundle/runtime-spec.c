@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes config.json: process, mounts, namespaces, cgroup, devices, masked paths. Defaults are
  * those that the kubelet and containerd give an unprivileged container. User, capabilities and
- * seccomp are resolved in resolved-security.c. An image never decides anything about the node. */
+ * seccomp are resolved in resolved-security.c. An image has no influence on the node. */
 
 #include "agent/bundle/runtime-spec.h"
 
@@ -49,8 +49,8 @@ static const char *working_directory(const RuntimeSpecInput *input) {
         return input->image->working_dir ? input->image->working_dir : "/";
 }
 
-/* Whether the path enters /proc, read as a text. A path that leaves it again by ".." counts as
- * well: behind a descriptor, ".." does not lead to the place that the text shows. */
+/* Whether the path enters /proc, as a text. A path that leaves it again with ".." counts, too:
+ * behind a descriptor, ".." does not lead where the text suggests. */
 static bool passes_proc(const char *path) {
         size_t depth = 0, length;
 
@@ -159,7 +159,7 @@ static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecu
         add_mount(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k");
         add_mount(mounts, "/dev/pts", "devpts", "devpts",
                   "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5");
-        /* /dev/mqueue. A runtime would relabel one that it mounts itself, which would be the
+        /* /dev/mqueue. A runtime would relabel an mqueue that it mounts itself, which would be the
          * node's. */
         if (input->pod->spec.host_ipc && input->labels.file)
                 add_mount(mounts, "/dev/mqueue", "bind", "/dev/mqueue", "rbind,rprivate,rw");
@@ -190,7 +190,7 @@ static char *target_pid_namespace(const RuntimeSpecInput *input) {
 }
 
 /* shareProcessNamespace, targetContainerName, hostPID: the container's own namespace; its target's;
- * the pod's, which the shim holds; or the node's, which is expressed by leaving it out. */
+ * the pod's, which the shim holds; or the node's, which is expressed by omitting it. */
 static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
         const PodSpec *spec = &input->pod->spec;
         bool has_target = input->container->target_container_name;
@@ -205,8 +205,8 @@ static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
                 json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
 }
 
-/* hostNetwork, hostUsers: a namespace that is not listed is inherited from the runtime: the node's.
- * With hostIPC the sandbox's is the node's. */
+/* hostNetwork, hostUsers: a namespace that is not listed is inherited from the runtime, so it is
+ * the node's. With hostIPC the sandbox's IPC namespace is the node's. */
 static json_t *namespaces_section(const RuntimeSpecInput *input) {
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
@@ -225,7 +225,8 @@ static json_t *namespaces_section(const RuntimeSpecInput *input) {
         return list;
 }
 
-/* Without a memory limit, a container in cgroup v1 has unlimited swap, and no file to limit it. */
+/* Without a memory limit, a container in cgroup v1 has unlimited swap, and there is no file to
+ * limit it. */
 static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
         const PodSpec *spec = &input->pod->spec;
         int64_t limit = container_memory_limit(spec, input->container);
@@ -379,8 +380,9 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
         return result;
 }
 
-/* The runtime runs it outside of the container, once all is mounted, after hooks of CDI devices.
- * It masks paths instead of the runtime, because the mount points may be links in a volume. */
+/* The runtime runs it outside of the container, after all mounts and after the hooks of CDI
+ * devices. It masks paths instead of the runtime, because the mount points may be links in a
+ * volume. */
 static void add_root_guard(json_t *document, const char *shim) {
         json_t *section = json_object_get(document, "linux");
 

@@ -12,8 +12,8 @@
 
 typedef struct SeccompRule {
         const char *names;  /* names, separated by blanks */
-        const char *with;   /* applies with this capability only */
-        const char *arches; /* applies on these architectures only */
+        const char *with;   /* only applies with this capability */
+        const char *arches; /* only applies on these architectures */
 } SeccompRule;
 
 /* clang-format off */
@@ -71,7 +71,7 @@ static const SeccompRule allowed[] = {
           "setitimer time timer_create timer_delete timer_getoverrun timer_gettime timer_gettime64 "
           "timer_settime timer_settime64 timerfd_create timerfd_gettime timerfd_gettime64 "
           "timerfd_settime timerfd_settime64" },
-        /* Sockets; making one is below. */
+        /* Sockets; creating them is below. */
         { "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom "
           "recvmmsg recvmmsg_time64 recvmsg send sendmmsg sendmsg sendto setsockopt shutdown "
           "socketcall socketpair" },
@@ -108,7 +108,7 @@ static const SeccompRule allowed[] = {
 };
 
 /* Denied with EPERM instead of ENOSYS unless a rule above allows them: a program that gets ENOSYS
- * for a call that is known to exist takes the kernel for an old one. */
+ * for a well-known call assumes that the kernel is old. */
 static const char denied[] =
         "acct add_key bpf chroot clock_settime clock_settime64 delete_module fanotify_init "
         "finit_module fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register "
@@ -118,7 +118,7 @@ static const char denied[] =
         "request_key setdomainname sethostname setns settimeofday stime swapoff swapon syslog "
         "umount umount2 unshare userfaultfd ustat vhangup vm86 vm86old";
 
-/* personality(2): plain Linux and 32 bit addresses, each without the legacy layouts; and the query.
+/* personality(2): plain Linux and 32-bit addresses, each without the legacy layouts; and the query.
  */
 static const json_int_t personalities[] = { 0x0, 0x8, 0x20000, 0x20008, 0xffffffff };
 /* clang-format on */

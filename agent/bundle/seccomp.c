@@ -42,10 +42,10 @@ enum {
 #define SCMP_ARCHITECTURE "SCMP_ARCH_RISCV64"
 #endif
 
-/* One of a file has one of the two, the built-in one has none. */
+/* A profile from a file has one of the two, the built-in one has none. */
 struct SeccompProfile {
         json_t *root;
-        char *text; /* JSON without spaces, in a fraction of the memory */
+        char *text; /* JSON without spaces, which uses a fraction of the memory */
 };
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile) {
@@ -70,7 +70,7 @@ static int profile_new(json_t *root, SeccompProfile **ret) {
         return r;
 }
 
-/* For one that is kept. */
+/* For a profile that is kept. */
 static int compact_profile(SeccompProfile *profile) {
         profile->text = json_to_text(profile->root, JSON_COMPACT);
         if (!profile->text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Only the level (a pair of categories) is chosen and recorded; everything else is computed from
- * the spec and the policy each time. The first candidate is given by the hash of the pod's UID; if
- * another pod already has it, the next one is tried. */
+ * the spec and the policy each time. The first candidate is derived from the hash of the pod's UID;
+ * if another pod already has it, the next one is tried. */
 
 #include "agent/bundle/selinux-labels.h"
 
@@ -41,7 +41,7 @@ static char *context_line_value(char *line, const char *key) {
         return length > 0 ? strndup(value, length) : NULL;
 }
 
-/* The last line with the key counts, as in libselinux. NULL: none. */
+/* The last line with the key is used, like in libselinux. NULL: none. */
 static char *find_context_value(const char *text, const char *key) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *line, *found = NULL;
@@ -137,7 +137,7 @@ static void set_label_part(const char **part, const char *value) {
                 *part = value;
 }
 
-/* A file has the user and level of the processes; its type is given by the policy. */
+/* A file has the user and level of the processes; its type comes from the policy. */
 static int compose_selinux_label(const SeLinuxLabelDefaults *defaults,
                                  const SeLinuxOptions *options, const char *level,
                                  SeLinuxLabels *ret) {
@@ -328,7 +328,7 @@ static bool wants_selinux_labels(const BundleConfig *config, const Pod *pod,
                (config->has_selinux_labels && !pod->spec.host_pid && !pod->spec.host_ipc);
 }
 
-/* 'level' is the level that was chosen for the pod. */
+/* 'level' is the level chosen for the pod. */
 static int compute_container_labels(const BundleConfig *config, const Pod *pod,
                                     const Container *container, const char *level,
                                     SeLinuxLabels *ret, Error *reterr) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relabeling is requested with each attempt: files with the right label are left alone; files with
- * a different one, as after an edit, or after the whole disk was relabelled by its paths, get
+/* Relabeling is requested with each attempt: files with the right label are not changed; files with
+ * another one, for example after an edit, or after the whole disk was relabelled by path, get
  * theirs. */
 
 #include "agent/bundle/selinux-relabel.h"

@@ -22,7 +22,7 @@ enum {
         LOG_READ_MAX = 64 * 1024,
 };
 
-/* The end of a regular file, at most 'max' bytes, terminated by a NUL, with '?' for each NUL in it;
+/* The end of a regular file, at most 'max' bytes, NUL-terminated, with '?' for each NUL in it;
  * *ret_is_cut is true if the file is longer. NULL if it cannot be read. */
 static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bool *ret_is_cut) {
         cleanup_close int fd =
@@ -47,8 +47,8 @@ static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bo
         return TAKE_PTR(data);
 }
 
-/* "<time> <stream> <tag> <message>": returns the message, or NULL if the line has a different
- * form. */
+/* "<time> <stream> <tag> <message>": returns the message, or NULL if the line has another
+ * format. */
 static const char *log_line_message(const char *line, bool *ret_is_partial) {
         const char *stream = strchr(line, ' ');
         const char *tag = stream ? strchr(stream + 1, ' ') : NULL;

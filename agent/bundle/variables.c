@@ -129,7 +129,8 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
 
                 return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
         }
-        *ret = strdup(""); /* of a kind that only a newer API server knows, like in the kubelet */
+        *ret = strdup(""); /* of a kind that only a newer API server knows: empty, like in the
+                            * kubelet */
         return *ret ? 0 : -ENOMEM;
 }
 

@@ -135,8 +135,8 @@ static bool is_hidden_by_mount(const RuntimeSpecInput *input, const char *direct
 }
 
 /* /etc/hosts, /etc/hostname and /etc/resolv.conf: the pod's own copies, unless the pod mounts
- * something there itself. The kubelet's file (hosts) is always writable; those that container
- * engines make are read-only with a read-only root. */
+ * something there itself. The kubelet's file (hosts) is always writable; those of container engines
+ * are read-only if the root is. */
 static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list) {
         static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
         bool read_only = input->container->security_context.read_only_root_filesystem;

@@ -91,7 +91,7 @@ static int add_downward_api_files(const VolumePayloadBuilder *builder,
         return 0;
 }
 
-/* With fsGroup the writer adds read permission for the group; others have none. */
+/* With fsGroup the writer adds read permission for the group; others have no permissions. */
 static mode_t token_mode(const VolumePayloadBuilder *builder) {
         return builder->payload->group >= 0 ? 0600 : builder->mode;
 }
@@ -178,7 +178,7 @@ static int write_volume_payload(const BundleConfig *config, int fd, VolumePayloa
         return atomic_writer_write(fd, payload, rewrite);
 }
 
-/* The directories above it are accessible to root only. */
+/* Only root can access its parent directories. */
 static int open_volume_directory(const char *path) {
         int r = mkdir_parents_at(AT_FDCWD, path, 0755), fd;
 
@@ -224,7 +224,7 @@ int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool re
                                                "MountVolume.SetUp failed for volume \"%s\" ",
                                                volume->name);
                 else if (r < 0 && r != -ENOENT)
-                        result = r; /* not because an object is missing: it is worth a retry */
+                        result = r; /* not because of a missing object, so a retry makes sense */
         }
         return result;
 }
