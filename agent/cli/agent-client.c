@@ -62,7 +62,7 @@ int client_explain_connection(int code, const char *socket, Error *reterr) {
 
 int client_explain_refusal(long status, char *text, Error *reterr) {
         text[strcspn(text, "\n")] = '\0';
-        if (text[0] != '<') /* the agent's own are a line of text */
+        if (text[0] != '<') /* the agent's own messages are a line of text */
                 return error_setf(reterr, EREMOTEIO, "%s", text);
         if (status == 413 || status == 414 || status == 431)
                 return error_setf(reterr, E2BIG, "the arguments are too long for the agent");

@@ -193,7 +193,7 @@ static int copy_into_container(CpTransfer *transfer, const CpFileSpec *from, con
                 return fail_usage("'%s' cannot be copied as a whole", from->path);
         if (is_directory_in_container(transfer, to->path))
                 return send_tar(transfer, real, to->path, own_name);
-        /* A session that cannot be started will not start later either. */
+        /* A session that could not be started will not start later either. */
         error_done(&transfer->error);
         transfer->error = ERROR_NULL;
         r = split_local_path(to->path, &parent, &name);
@@ -212,7 +212,7 @@ static _Noreturn void unpack_child(const char *directory, const char *name, cons
                         ? error_setf(&error, errno, "%s: %s", directory, strerror(errno))
                         : tar_unpack(fd, name, target, &error);
 
-        /* A tar may end in more zeros than its reader needs; its writer must not fail because of
+        /* A tar may end with more zeros than its reader needs; its writer must not fail because of
          * that. */
         while (r >= 0 && read(fd, rest, sizeof(rest)) > 0)
                 ;

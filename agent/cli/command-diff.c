@@ -90,7 +90,7 @@ enum {
 
 typedef struct ManifestDiff {
         json_t *pods;    /* that run */
-        json_t *classes; /* PriorityClasses of the node */
+        json_t *classes; /* the node's PriorityClasses */
         const char *node;
         int status;
 } ManifestDiff;
@@ -104,7 +104,7 @@ static void set_diff_found(ManifestDiff *diff) {
         diff->status = MAX(diff->status, DIFF_SOME);
 }
 
-/* The length of the name as in the manifest, without the node suffix. */
+/* The length of the name in the manifest, without the node suffix. */
 static int name_length(const ManifestDiff *diff, const char *name) {
         size_t length = strlen(name), suffix = strlen(diff->node) + 1;
 
@@ -122,7 +122,7 @@ static const json_t *find_running_pod(const ManifestDiff *diff, const Pod *pod) 
         return NULL;
 }
 
-/* The source is not part of the pod. */
+/* The source is not part of the pod's JSON. */
 static int parse_running_pod(const json_t *item, Pod **ret, Error *reterr) {
         json_t *annotations = json_at(item, "metadata", "annotations");
         cleanup_free char *text = NULL;
@@ -176,8 +176,8 @@ static const json_t *find_priority_class(const ManifestDiff *diff, const char *n
         return NULL;
 }
 
-/* Like in the agent: values of a class that does not exist any more are those of the start of the
- * pod. */
+/* Like in the agent: values of a class that no longer exists are those with which the pod
+ * started. */
 static int resolve_diff_priority(const ManifestDiff *diff, PodSpec *spec) {
         const json_t *class = find_priority_class(diff, spec->priority_class_name);
 

@@ -61,7 +61,7 @@ void help_command(const Command *command) {
 
 int fail_command(const char *word) {
         cleanup_free const char **names = calloc(n_commands, sizeof(*names));
-        size_t n = names ? n_commands : 0; /* without memory there is no suggestion */
+        size_t n = names ? n_commands : 0; /* if memory is exhausted, there is no suggestion */
 
         for (size_t i = 0; i < n; i++)
                 names[i] = commands[i].name;

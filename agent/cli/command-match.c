@@ -19,7 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All files, kept until the end: pods of one may matter for the affinity of pods of another. */
+/* All files, kept until the end: the pods of one file may matter for the affinity of pods in
+ * another. */
 typedef struct MatchInputs {
         ManifestObjects *objects; /* as many as there are arguments */
         bool *good;

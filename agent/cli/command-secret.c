@@ -52,7 +52,7 @@ static void secret_printer_done(SecretPrinter *printer) {
 
 /* ---- recipients ---- */
 
-/* In quotes it is text of YAML, and ',' separates names. */
+/* In quotes it is YAML text, and ',' separates names. */
 static int append_recipient_name(SecretPrinter *printer, const char *name) {
         cleanup_free char *plain = strndup(name, RECIPIENT_NAME_MAX);
 
@@ -68,7 +68,7 @@ static int append_recipient_name(SecretPrinter *printer, const char *name) {
         return buffer_append(&printer->recipient_names, plain, strlen(plain), SIZE_MAX);
 }
 
-/* 'name' NULL: the recipient itself is all that is known. */
+/* If 'name' is NULL, only the recipient itself is known. */
 static int add_recipient(SecretPrinter *printer, const char *text, const char *name,
                          Error *reterr) {
         if (printer->n_recipients == AGE_RECIPIENTS_MAX)
@@ -208,7 +208,7 @@ static int read_value(const char *path, char **ret, size_t *ret_length, Error *r
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 0;
 }
 
-/* The key of "KEY=FILE", unless one of the words before it has the same one. */
+/* The key of "KEY=FILE", which must differ from those of the preceding words. */
 static int take_key(const SecretPrinter *printer, size_t word, char **ret, Error *reterr) {
         char *const *words = printer->options->words;
         size_t length = strcspn(words[word], "=");

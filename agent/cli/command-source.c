@@ -47,9 +47,9 @@ enum {
 
 typedef struct IndexMaker {
         const Options *options;
-        int from_fd, to_fd, blobs_fd; /* the last one is negative if nothing must be written */
+        int from_fd, to_fd, blobs_fd; /* the last one is negative if nothing is to be written */
         json_t *files, *images;
-        SourceIndex before; /* that the directory has; empty: none */
+        SourceIndex before; /* the existing index of the directory; empty: none */
         IndexImagesMaker *images_maker;
 } IndexMaker;
 
@@ -72,7 +72,7 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 
-/* Their names, as the Secret has them, for the reader of the index. */
+/* Their names in the Secret, for readers of the index. */
 static void explain_recipients(const DataObject *secret, int n) {
         const char *names = own_value_as_written(&secret->metadata, OWN_KEY_ENCRYPTED_FOR);
         int n_names = names && *names ? 1 : 0;
@@ -160,7 +160,7 @@ static int compare_directory_names(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* All files but hidden ones: a name that no index may have is an error that names it. */
+/* All files except hidden ones: a name that is invalid in an index is an error that names it. */
 static int list_files_to_sign(int dir_fd, char ***ret) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -195,7 +195,7 @@ static int add_files_to_index(const IndexMaker *maker, Error *reterr) {
         return 0;
 }
 
-/* The index that is there. */
+/* Reads the existing index. */
 static int read_index_before(IndexMaker *maker, Error *reterr) {
         cleanup_free char *text = NULL;
         size_t length = 0;
@@ -208,7 +208,7 @@ static int read_index_before(IndexMaker *maker, Error *reterr) {
         return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "index.json") : 0;
 }
 
-/* The number after that of the index which is there, if any. */
+/* The number after that of the existing index, if any. */
 static int choose_index_number(const IndexMaker *maker, json_int_t *ret, Error *reterr) {
         char *end;
 
@@ -307,7 +307,7 @@ static int sign_index_text(const char *key_file, const char *text, char ret[],
         return 0;
 }
 
-/* The index is written last: until then, nothing that a node reads has changed. */
+/* The index is written last: until then, nothing has changed for nodes that read it. */
 static int write_signed_index(const IndexMaker *maker, Error *reterr) {
         cleanup_with(source_index_done) SourceIndex index = { 0 };
         cleanup_free char *text = NULL;
@@ -482,8 +482,8 @@ static int verify_source(const Options *options) {
 
 /* ---- status ---- */
 
-/* "source", "staticPodURL" of the conditions "mainstay.io/SourceFailed" and so on; NULL: it is
- * another one. */
+/* "source" or "staticPodURL" for the conditions "mainstay.io/SourceFailed" and so on; NULL: another
+ * condition. */
 static const char *find_condition_source(const json_t *condition) {
         static const char *const names[] = { "staticPodURL", "source", "report" };
         const char *type = strna(json_text(condition, "type"));
@@ -509,7 +509,7 @@ static void write_source_row(const json_t *condition, FILE *out, void *userdata)
         fputc('\n', out);
 }
 
-/* How often the agent is asked for the end of its work. */
+/* How often the agent is asked whether its work is complete. */
 static int wait_for_agent(const Options *options, const char *path, json_t **ret, Error *reterr) {
         for (int i = 0; i < BUSY_ASKED_MAX; i++) {
                 int r = client_get_json(options->socket, path, ret, reterr);
@@ -539,7 +539,7 @@ static void write_secret_row(const json_t *secret, FILE *out, void *userdata) {
         fputc('\n', out);
 }
 
-/* Those of the index in use, and of staticPodURL. */
+/* Shows those of the index in use, and of staticPodURL. */
 static int show_encrypted_secrets(const Options *options, Error *reterr) {
         cleanup_json json_t *found = NULL, *rows = json_array();
         Columns columns = COLUMNS_TABLE;

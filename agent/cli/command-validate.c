@@ -50,7 +50,7 @@ static char *daemonset_label(const DaemonSet *set) {
         return text_format("daemonset %s/%s", set->metadata.namespace, set->metadata.name);
 }
 
-/* A Pod and a DaemonSet share one space of names. */
+/* Pods and DaemonSets share one name space. */
 static const char *skip_kind(const char *label) {
         bool is_pod = strncmp(label, "pod ", 4) == 0 || strncmp(label, "daemonset ", 10) == 0;
 

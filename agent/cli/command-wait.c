@@ -29,7 +29,7 @@ typedef struct PodWait {
         uint64_t end;     /* boot time; USEC_INFINITY: there is none */
         bool is_critical; /* the agent must have acted on its manifests */
         json_t *missing;  /* the pods that were not ready */
-        json_t *done;     /* the UIDs of those that have been seen ready, or have gone */
+        json_t *done;     /* UIDs of the pods that have been ready, or are gone */
 } PodWait;
 
 static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
@@ -75,7 +75,7 @@ static int check_awaited_pods(PodWait *wait, Error *reterr) {
         return (int) json_array_size(wait->missing);
 }
 
-/* Reports what is missing, or the problem of the agent. */
+/* Reports which pods are missing, or the problem of the agent. */
 static int fail_timeout(const PodWait *wait, const Error *error, int r) {
         size_t i;
         json_t *pod;
@@ -96,7 +96,7 @@ static int wait_for_pods(PodWait *wait) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Pods that were ready may have stopped being ready by the time the last one is. */
+        /* Pods that were ready may no longer be ready when the last one is. */
         while ((r = check_awaited_pods(wait, &error)) != 0 && r != -ENOMEM) {
                 if (now_boottime_usec() >= wait->end)
                         return fail_timeout(wait, &error, r);
@@ -105,7 +105,8 @@ static int wait_for_pods(PodWait *wait) {
                                        &error);
                 else
                         r = -EAGAIN;
-                /* The agent does not respond, it may be restarting; or there is a time limit. */
+                /* The agent does not respond because it is restarting; or the time limit has
+                 * passed. */
                 if (r < 0)
                         sleep_a_moment();
                 error_done(&error);

@@ -113,7 +113,7 @@ int request_daemonset_action(const Options *options, const char *namespace, cons
         return r < 0 ? r : is_unchanged;
 }
 
-/* The value of --cascade, also in the words before Kubernetes 1.20; NULL: unknown. */
+/* The value of --cascade, also in the syntax before Kubernetes 1.20; NULL: unknown. */
 static const char *choose_delete_verb(const Options *options) {
         const char *cascade = options->cascade ? options->cascade : "background";
 

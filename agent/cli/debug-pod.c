@@ -66,7 +66,7 @@ static int put_true(json_t *container, const char *key, bool value) {
         return value && json_object_set_new(container, key, json_true()) < 0 ? -ENOMEM : 0;
 }
 
-/* A command that gets its input from a pipe must see its end. */
+/* A command with input from a pipe must see its end. */
 static int fill_container(const Options *options, json_t *container) {
         bool is_piped = options->interactive && !options->tty;
 
@@ -169,7 +169,7 @@ static void print_waiting_message(ContainerWait *wait, const char *message) {
         print_line(stderr, "Container %s: %s", wait->container, message);
 }
 
-/* 1 when it has started, or has even ended; or when its pod is gone. */
+/* 1 when it has started, or has already ended; or when its pod is gone. */
 static int on_debugged_pod(const char *type, json_t *pod, void *userdata) {
         ContainerWait *wait = userdata;
         const json_t *status;
@@ -189,7 +189,7 @@ static int print_debug_log(const char *data, size_t length, void *userdata) {
         return write_all(STDOUT_FILENO, data, length);
 }
 
-/* It had ended before anything could be attached to it. */
+/* It had ended before a client could be attached. */
 static int print_container_log(const Options *options, const json_t *pod, const char *container,
                                Error *reterr) {
         cleanup_free char *path = text_format("/containerLogs/%s/%s/%s",
@@ -205,7 +205,7 @@ static bool has_container_ended(const json_t *pod, const char *container) {
         return json_at(find_container_status_of(pod, container), "state", "terminated");
 }
 
-/* It may end at any time before it is attached to. */
+/* It may end at any time before a client is attached. */
 static int show_container(const Options *options, const json_t *pod, const char *container,
                           Error *reterr) {
         cleanup_json json_t *later = NULL;

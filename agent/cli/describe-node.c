@@ -94,7 +94,7 @@ static void describe_api_server(const json_t *node, FILE *out) {
                 fputs("\n  DaemonSets:\tplacement not known yet\n", out);
 }
 
-/* Whether mainstay-image is kept to its directory; kubectl does not have this. */
+/* Whether Landlock restricts mainstay-image to its directory; kubectl does not have this. */
 static void describe_landlock(const json_t *node, FILE *out) {
         const char *state = own_json_value(node, OWN_KEY_LANDLOCK);
 
@@ -102,7 +102,7 @@ static void describe_landlock(const json_t *node, FILE *out) {
                 state ? "missing: mainstay-image is not confined to its directory" : "yes");
 }
 
-/* How kept Secrets and tokens of the API server are protected; kubectl does not have this. */
+/* How stored Secrets and tokens of the API server are protected; kubectl does not have this. */
 static void describe_secrets_at_rest(const json_t *node, FILE *out) {
         const char *state = own_json_value(node, OWN_KEY_SECRETS_AT_REST);
 

@@ -239,7 +239,7 @@ static void describe_container_state(FILE *out, const char *label, const json_t 
         } else {
                 fprintf(out, "    %s:\tWaiting\n", label);
                 write_optional(out, "      Reason:", json_object_get(waiting, "reason"));
-                /* kubectl shows the message in an event only. */
+                /* kubectl shows the message only in an event */
                 write_optional(out, "      Message:", json_object_get(waiting, "message"));
         }
 }

@@ -27,7 +27,7 @@ static const char *request_namespace(const GetRequest *request) {
         return kinds[request->resource].is_cluster_wide ? NULL : request->namespace;
 }
 
-/* Those that no file has. */
+/* Classes that are in no file. */
 static void append_built_in_classes(json_t *classes) {
         for (size_t i = 0; i < SYSTEM_CLASSES; i++) {
                 const SystemClass *class = &system_classes[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* images import, export, diff, verify, repair: these access files, which mainstay reads and writes
- * itself, so that the agent does not open paths that a user names. Import copies an archive into
- * the preload directory of the agent; what has to be parsed is parsed by mainstay-image. */
+/* images import, export, diff, verify, repair: mainstay itself reads and writes the files of these
+ * commands, so that the agent does not open paths that a user names. Import copies an archive to
+ * the agent's preload directory; mainstay-image does all parsing. */
 
 #include "agent/cli/command-images.h"
 
@@ -68,7 +68,7 @@ static int copy_into_preload(const char *file, const char *preload, Error *reter
 
 /* ---- import of a root file system ---- */
 
-/* One for each name, so that an image of the same name is replaced: '+' and '=' are in no
+/* One file per name, so that an image with the same name is replaced: '+' and '=' cannot occur in a
  * reference.
  */
 static char *archive_name_of_image(const char *name) {
@@ -98,7 +98,7 @@ static int open_rootfs(const char *file, Error *reterr) {
         return fd;
 }
 
-/* Nothing is left of a file without a name when the program is killed. */
+/* Nothing is left of an unnamed file if the program is killed. */
 static int publish_archive(int dir, int fd, const char *name) {
         cleanup_free char *part = text_format("%s.part", name);
         char link[64];
@@ -293,7 +293,7 @@ static int qualify_input(const char *word, char **ret) {
         return is_file;
 }
 
-/* The names in the agent's store are known to the agent only. */
+/* Only the agent knows the names in its store. */
 static int diff_with_agent(const Options *options, char *old, char *new, int fd, Error *reterr) {
         cleanup_json json_t *all = NULL;
         int r = get_image_store_paths(options, &all, reterr);

@@ -10,7 +10,7 @@ typedef struct ApiResourceWord {
         ApiResource resource;
 } ApiResourceWord;
 
-/* The first name of each is the one used in messages. */
+/* The first name of each is used in messages. */
 static const ApiResourceWord resource_words[] = {
         { "pods", API_RESOURCE_PODS },
         { "pod", API_RESOURCE_PODS },

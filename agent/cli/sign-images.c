@@ -143,7 +143,7 @@ static SelectedImages *find_selected(IndexImagesMaker *maker, const StringMap *s
         return &maker->selected[maker->n_selected++];
 }
 
-/* An invalid reference is the pod's error. */
+/* An invalid reference is reported as an error of the pod. */
 static int add_selected_image(SelectedImages *selected, const char *reference) {
         cleanup_free char *normal = NULL;
         int r = reference ? image_reference_normalise(reference, &normal, NULL) : -EINVAL;
@@ -225,7 +225,7 @@ static int ask_image_helper(const IndexImagesMaker *maker, const char *verb,
         return r < 0 ? error_setf(reterr, EIO, "mainstay-image reported no image") : 0;
 }
 
-/* The credentials of the user, as Docker and Podman keep them. */
+/* The user's credentials, as stored by Docker and Podman. */
 static json_t *make_collect_settings(void) {
         const char *home = getenv("HOME");
         cleanup_free char *path = home ? path_join(home, ".docker/config.json") : NULL;
@@ -245,7 +245,7 @@ static int collect_from(const IndexImagesMaker *maker, const char *name, const c
                                 settings, ret, reterr);
 }
 
-/* From the first place that has the image; registries are asked last. */
+/* From the first place that contains the image; registries are queried last. */
 static int collect_platform(const IndexImagesMaker *maker, const char *name, const char *platform,
                             json_t **ret, Error *reterr) {
         int r = -ENOENT;
@@ -286,7 +286,7 @@ static json_t *blobs_to_json(const SourceIndexBlob *blobs, size_t n) {
         return array;
 }
 
-/* The one that the directory already has; NULL: none. */
+/* The delta that the directory already contains; NULL: none. */
 static json_t *find_known_delta(const IndexImagesMaker *maker, const char *name,
                                 const char *platform, const char *digest, const char *base) {
         const SourceIndexPlatform *known = find_platform(maker->before, name, platform);
@@ -325,7 +325,7 @@ static bool has_delta_from(const json_t *deltas, const char *base) {
         return false;
 }
 
-/* A delta that cannot be made is only missing. */
+/* A delta that cannot be created is simply omitted. */
 static int add_delta(const IndexImagesMaker *maker, const char *name, const char *platform,
                      json_t *entry, const SourceIndexPlatform *base, json_t *deltas) {
         const char *digest = json_text(entry, "digest");
@@ -619,7 +619,7 @@ void index_images_maker_explain(const IndexImagesMaker *maker, const SourceIndex
 
 /* ---- after the index is written ---- */
 
-/* The first platform has the plain name, others one that ends with theirs. */
+/* The first platform has the plain name, the names of others end with the platform. */
 static int add_to_layout(json_t *manifests, const SourceIndexImage *image, size_t k) {
         const SourceIndexPlatform *platform = &image->platforms.items[k];
         cleanup_free char *name =
@@ -809,7 +809,7 @@ static int split_list(const char *text, char ***ret) {
         return r;
 }
 
-/* A directory without an index of images has archives. */
+/* A directory without an index of images contains archives. */
 static int add_image_place(IndexImagesMaker *maker, const char *path, Error *reterr) {
         cleanup_closedir DIR *dir = opendir(path);
         const struct dirent *entry;

@@ -79,7 +79,7 @@ static void finish_error_line(ExecClientSession *s) {
         s->error_line_length = 0;
 }
 
-/* The end of a character may be in the next message, so a line is collected first. */
+/* The end of a character may be in the next message, so a whole line is collected first. */
 static void collect_error_lines(ExecClientSession *s, const char *data, size_t length) {
         for (size_t i = 0; i < length; i++) {
                 if (data[i] == '\n' || s->error_line_length == ERROR_LINE_MAX)
@@ -195,7 +195,7 @@ static int poll_exec_client(ExecClientSession *s) {
                 r = on_exec_client_signal(s);
         if (r < 0)
                 return r;
-        /* A write fails if the shim has exited. Data that it sent before is still to be read. */
+        /* A write fails if the shim has exited. Data that it sent before can still be read. */
         if (channels_write(s->channels) < 0)
                 r = channels_read(s->channels);
         return r < 0 ? r : s->error;

@@ -93,7 +93,7 @@ int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *
                 return -ENOMEM;
         r = send_upgrade_request(fd, request);
         if (r >= 0 ||
-            r == -EPIPE) /* it may have replied to the start of a request that is too long */
+            r == -EPIPE) /* it may have replied to the beginning of a request that is too long */
                 r = read_response_head(fd, head, sizeof(head));
         if (r < 0)
                 return error_setf(reterr, -r,

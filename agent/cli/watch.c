@@ -56,8 +56,8 @@ int watch_objects(const char *socket, const char *path, watch_object_t on_object
 }
 
 typedef struct PodsWatch {
-        json_t *pods;   /* by their UIDs: those that may still be reported */
-        json_t *unseen; /* those of them that the watch has not reported */
+        json_t *pods;   /* by UID: those that may still be reported */
+        json_t *unseen; /* those that the watch has not reported yet */
         watch_object_t on_pod;
         void *userdata;
 } PodsWatch;

@@ -175,7 +175,7 @@ static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
         return emit_yaml_event(emitter, &event, yaml_sequence_end_event_initialize(&event));
 }
 
-/* Numbers, true, false, null: as JSON writes them. */
+/* Numbers, true, false, null: as in JSON. */
 static int emit_other(yaml_emitter_t *emitter, json_t *json) {
         char *text = json_to_text(json, JSON_ENCODE_ANY);
         int r;
@@ -227,8 +227,8 @@ static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {
         return fwrite(data, 1, length, userdata) == length;
 }
 
-/* libyaml writes changes of the direction of writing as they are, unless it escapes all that is not
- * ASCII. */
+/* libyaml writes changes of the writing direction unchanged, unless it escapes all non-ASCII
+ * characters. */
 static bool is_printable_json(json_t *json) {
         cleanup_free char *text = json_to_text(json, JSON_ENCODE_ANY);
         size_t left = text ? strlen(text) : 0;
