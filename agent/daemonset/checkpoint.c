@@ -82,8 +82,8 @@ static int take_checkpointed_source(const DaemonSetHistory *history, DaemonSet *
         return r;
 }
 
-/* The set as it was desired last. NULL if there is none that can be parsed: then its pods keep
- * running as they are. */
+/* The set as it was last desired. NULL if it cannot be parsed: then its pods keep running
+ * unchanged. */
 static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const char *uid) {
         cleanup_error Error error = ERROR_NULL;
         DaemonSet *set = NULL;

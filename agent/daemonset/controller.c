@@ -28,7 +28,7 @@ static DaemonSetState *find_daemonset_by_uid(const DaemonSetController *controll
         return NULL;
 }
 
-/* If there are several sources, the first one: a file before objects of the same name by users of
+/* If several sources have it, the first one: a file before objects with the same name from users of
  * the cluster. */
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name) {
@@ -128,7 +128,7 @@ static int restore_daemonset(const char *uid, DaemonSetHistory *history, DaemonS
         return 0;
 }
 
-/* The source of a set may not be readable now. */
+/* The source of a set may be unreadable now. */
 static int report_restored_daemonset(const DaemonSetState *state, restored_daemonset_t each,
                                      void *userdata) {
         cleanup_with(pod_source_done) PodSource source = { 0 };
@@ -166,7 +166,7 @@ static DaemonSetState *find_owner_daemonset(const DaemonSetController *controlle
         const DaemonSet *set = state ? daemonset_state_set(state) : NULL;
         ObjectIdentity identity;
 
-        if (!set) /* it is removed, or could not be read; its pods are of this node */
+        if (!set) /* it was removed, or could not be read; its pods belong to this node */
                 return pod_is_of_api(pod) ? NULL : state;
         identity = object_identity(&set->metadata);
         return object_is_controlled_by_daemonset(&pod->metadata, &identity) ? state : NULL;
@@ -244,8 +244,8 @@ static void forget_daemonset_at(DaemonSetController *controller, size_t i) {
         daemonset_state_free(state);
 }
 
-/* A set that is not desired stays only as the owner of pods that terminate, or that an API server
- * has not taken from it yet. */
+/* A set that is not desired is kept only as the owner of pods that are terminating, or that an API
+ * server has not taken over yet. */
 static void forget_undesired_daemonsets(DaemonSetController *controller) {
         controller->has_undesired = false;
         for (size_t i = controller->n_sets; i-- > 0;) {

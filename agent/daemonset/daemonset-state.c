@@ -57,7 +57,7 @@ DaemonSetState *daemonset_state_free(DaemonSetState *state) {
         return NULL;
 }
 
-/* If the clock was set back, a checkpoint may have a time that is still to come. */
+/* If the clock was set back, a checkpoint may contain a future time. */
 void daemonset_state_restore_take(DaemonSetState *state, DaemonSetHistory *history, DaemonSet *set,
                                   uint64_t now) {
         state->history = *history;
@@ -112,8 +112,9 @@ static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         return 0;
 }
 
-/* The UID of a set in a manifest is computed of its name: of that of another source it inherits
- * nothing. Without revisions of the other one no rollback, and no undo, brings its templates back.
+/* The UID of a set in a manifest is computed from its name: a set with the same name from another
+ * source is unrelated. The revisions of the other set are dropped, so that neither a rollback nor
+ * an undo restores its templates.
  */
 static int forget_foreign_history(DaemonSetState *state, const PodSource *source) {
         cleanup_with(pod_source_done) PodSource recorded = { 0 };
@@ -256,7 +257,7 @@ int daemonset_state_read_template(const DaemonSetState *state, const char *hash,
         return manifest_parse_template(revision->template, strlen(revision->template), ret, NULL);
 }
 
-/* The revision to return to; 0: the one before the latest. */
+/* The revision to roll back to; 0: the previous one. */
 static const ControllerRevision *choose_revision(const DaemonSetHistory *history, int64_t number,
                                                  Error *reterr) {
         const ControllerRevision *revision = NULL;

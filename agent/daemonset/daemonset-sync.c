@@ -4,9 +4,9 @@
  * deleted, whether one of the current revision is created; failed pods are replaced after their
  * back-off, and a rollout that misses its progress deadline is rolled back.
  *
- * Nothing is remembered of a rolling update under way: each pass derives the plan from the pods
- * that exist and the desired revision. So the agent may die during an update, and the next one
- * continues it. rules/rolling-update.c decides the plan. */
+ * A rolling update has no state of its own: each pass derives the plan from the existing pods and
+ * the desired revision. So the agent may die during an update, and the next one continues it.
+ * rules/rolling-update.c decides the plan. */
 
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/daemonset-state-private.h"
@@ -28,7 +28,7 @@ static void store_revision_history(const DaemonSetSyncPass *pass, const DaemonSe
         daemonset_checkpoint_store_or_log(pass->state_dir, state->uid, &state->history);
 }
 
-/* NULL: there is no error. Each is logged once, not at each pass. */
+/* NULL: there is no error. Each error is logged once, not in each pass. */
 static void set_daemonset_error(const DaemonSetSyncPass *pass, DaemonSetState *state,
                                 const char *message) {
         const ObjectMeta *metadata = &state->set->metadata;
@@ -94,7 +94,7 @@ static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
 
 /* ---- the desired pods ---- */
 
-/* A pod that exists continues. An orphan is adopted by that. */
+/* A pod that exists continues. An orphan is adopted this way. */
 static int keep_observed_pod(DaemonSetSyncPass *pass, const DaemonSetState *state,
                              ObservedPod *observed) {
         cleanup_with(pod_freep) Pod *copy = NULL;
@@ -175,8 +175,8 @@ int daemonset_state_keep_pods(DaemonSetSyncPass *pass, const DaemonSetState *sta
 
 /* ---- the pod of the desired revision ---- */
 
-/* The pod is made again only when its revision changes: making it for a thousand sets at each pass
- * would take a while. */
+/* The pod is created again only if its revision changes: doing this for a thousand sets in each
+ * pass would take too long. */
 static bool is_current_pod_made(const DaemonSetState *state, const ControllerRevision *revision) {
         const StringMap *labels;
         char number[24];
@@ -271,7 +271,7 @@ static bool has_current_pod(const DaemonSetState *state, const ClaimedPods *clai
         return false;
 }
 
-/* A pod that exists was admitted. 0 or -ENOMEM. */
+/* An existing pod was admitted already. 0 or -ENOMEM. */
 static int admit_current_pod(const DaemonSetSyncPass *pass, DaemonSetState *state,
                              const ClaimedPods *claimed) {
         cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };
@@ -304,7 +304,7 @@ static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, C
 
         claimed_pods_done(ret);
         r = claim_daemonset_pods(&claim, &pass->observed, ret);
-        /* The state of a pod during a shutdown, stopped or not ready, is meaningless: it is
+        /* During a shutdown the state of a pod, stopped or not ready, has no meaning: it is
          * kept. */
         for (size_t i = 0; r >= 0 && i < ret->n && is_node_shutting_down(pass); i++) {
                 ret->pods[i].is_syncing = true;
@@ -394,7 +394,7 @@ static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state
         const RolloutState rollout = read_rollout_state(pass, state);
         uint64_t again_at;
 
-        /* During a shutdown no pod starts, so that a set without one makes no progress either. */
+        /* During a shutdown no pod starts, so a set without a pod makes no progress either. */
         if (state->plan.is_syncing || is_node_shutting_down(pass))
                 return 0;
         switch (rollout_decide(&rollout, &again_at)) {
@@ -497,8 +497,8 @@ static int sync_daemonset_pods(DaemonSetSyncPass *pass, DaemonSetState *state) {
         return keep_claimed_pods(pass, state, &claimed);
 }
 
-/* True while the pods of the set are orphans and its file has not been removed. An agent that finds
- * both at its start continues an agent that died before it could remove the file. */
+/* Whether the pods of the set are orphans and its file has not been removed. An agent that finds
+ * both when it starts continues the work of an agent that died before it could remove the file. */
 static bool is_being_orphaned(const DaemonSetSyncPass *pass, DaemonSetState *state) {
         if (!state->history.is_orphaning || pass->generation > 1)
                 return state->history.is_orphaning;
@@ -511,7 +511,7 @@ static bool is_being_orphaned(const DaemonSetSyncPass *pass, DaemonSetState *sta
         return false;
 }
 
-/* The selector was changed while no agent ran. */
+/* The selector was changed while no agent was running. */
 static int keep_mismatched_pods(DaemonSetSyncPass *pass, DaemonSetState *state) {
         if (!state->has_selector_mismatch)
                 log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods keep "
@@ -564,7 +564,8 @@ int daemonset_state_sync(DaemonSetSyncPass *pass, DaemonSetState *state) {
 
 /* ---- between passes ---- */
 
-/* The pod has failed or succeeded, and not because it was deleted: it was evicted, for example. */
+/* Whether the pod has failed or succeeded, but not because it was deleted: for example, it was
+ * evicted. */
 static bool has_pod_terminated(const DaemonSetSyncPass *pass, const Pod *pod) {
         const PodStatus *status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
 
@@ -573,7 +574,7 @@ static bool has_pod_terminated(const DaemonSetSyncPass *pass, const Pod *pod) {
 }
 
 /* A pod that has terminated is replaced, and one that is being deleted is no longer desired, so
- * that the next one is admitted again. */
+ * that the next pod is admitted again. */
 static bool is_pod_ending(const DaemonSetSyncPass *pass, const Pod *pod) {
         const PodStatus *status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
 
@@ -622,7 +623,7 @@ char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSe
         if (daemonset_state_is_desired(state, pass->generation))
                 return explain_daemonset_plan(pass, state, pod);
         if (!state->is_removed)
-                return NULL; /* whether its source still contains it is not known */
+                return NULL; /* it is unknown whether its source still contains it */
         return text_format("DaemonSet %s/%s was removed", strna(state->history.namespace),
                            strna(state->history.name));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of orphan pods. It decides nothing: claimed-pods.c finds the DaemonSet that adopts. */
+/* The list of orphan pods. claimed-pods.c finds the DaemonSet that adopts them. */
 
 #include "agent/daemonset/orphan-pods.h"
 

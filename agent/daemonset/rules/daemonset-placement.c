@@ -144,8 +144,8 @@ static void limit_decision_until(DaemonSetDecision *decision, uint64_t when) {
                 decision->until = when;
 }
 
-/* NoExecute stops a running pod; NoSchedule prevents it from starting; PreferNoSchedule is without
- * effect with only one node. */
+/* NoExecute stops a running pod; NoSchedule prevents it from starting; PreferNoSchedule has no
+ * effect if there is only one node. */
 static int evaluate_no_execute_taint(const DaemonSet *set, const Taint *taint, uint64_t now,
                                      DaemonSetDecision *decision) {
         const Toleration *toleration = daemonset_find_toleration(set, taint);

@@ -60,7 +60,8 @@ static int update_history_template(DaemonSetHistory *history, const DaemonSet *s
 
         if (!json || daemonset_revision_hash(&set->spec.template, hash) < 0)
                 return -ENOMEM;
-        /* An available revision counts as good when it is replaced, however short a time it ran. */
+        /* An available revision counts as good when it is replaced, even if it ran only for a short
+         * time. */
         if (is_available && !streq(history->template_hash, hash))
                 (void) daemonset_history_mark_available(history);
         changed = daemonset_history_set_template(history, hash, json, cause, now);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Revision histories; see the header. The text form: a line with the version, then a line for each
- * field, which starts with its key. Texts of the user (causes, reasons) are the rest of a line and
- * contain no line break. */
+ * field, which starts with its key. Texts from users (causes, reasons) are the rest of a line and
+ * contain no line breaks. */
 
 #include "agent/daemonset/rules/history.h"
 
@@ -153,7 +153,7 @@ int daemonset_history_pin(DaemonSetHistory *history, const char *hash, const cha
 
         if (!line)
                 return -ENOMEM;
-        copy_revision_hash(copy, hash); /* it may point into a revision that moves */
+        copy_revision_hash(copy, hash); /* it may point into a revision that is about to move */
         r = make_revision_latest(history, copy, template, NULL, now_realtime);
         if (r < 0) {
                 free(line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The pod that the controller makes of a template: name, hash, owner, tolerations and node
- * affinity. Kubernetes hashes a dump of its own structs and draws random names; here both are
- * computed from the manifest, so that a revision is the same pod after each restart of the agent.
+/* Creates the controller's pod from a template: name, hash, owner, tolerations and node affinity.
+ * Kubernetes hashes a dump of its own structs and generates random names; here both are computed
+ * from the manifest, so that a revision yields the same pod after each restart of the agent.
  */
 
 #include "agent/daemonset/rules/rules.h"
@@ -36,7 +36,7 @@ static unsigned hex_digit(char c) {
         return c <= '9' ? (unsigned) (c - '0') : (unsigned) (c - 'a') + 10;
 }
 
-/* 'n' characters from the digits of a hash, two for each. */
+/* 'n' characters, each from two digits of a hash. */
 static void encode_safe(const char *hex, size_t n, char *ret) {
         for (size_t i = 0; i < n; i++)
                 ret[i] = safe_alphabet[(hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1])) %
@@ -140,7 +140,7 @@ static int add_automatic_tolerations(Pod *pod, const DaemonSet *set) {
         return 0;
 }
 
-/* The only item of a list that pod_free() frees, or NULL. */
+/* A single new item for a list that pod_free() frees, or NULL. */
 static void *new_single_item(void *items_at, size_t *n, size_t size) {
         void *item = calloc(1, size);
 
@@ -158,7 +158,7 @@ static NodeAffinity *get_node_affinity(Pod *pod) {
         return pod->spec.affinity ? pod->spec.affinity->node_affinity : NULL;
 }
 
-/* The required node affinity was evaluated already; it is replaced by this node's name. */
+/* The required node affinity has been evaluated already; it is replaced by this node's name. */
 static int set_node_name_affinity(Pod *pod, const char *node_name) {
         NodeAffinity *affinity = get_node_affinity(pod);
         SelectorRequirement *field;
@@ -194,7 +194,7 @@ static int bind_pod_to_node(Pod *pod, const char *node_name) {
         return pod_set_uid(pod);
 }
 
-/* The kubelet's, which a template cannot contain. */
+/* The kubelet's annotations, which a template must not contain. */
 static void remove_agent_annotations(StringMap *annotations) {
         for (size_t i = annotations->n; i > 0; i--)
                 if (is_agent_annotation(annotations->items[i - 1].key))

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The pod that has the term: its labels and its namespace. */
+/* The pod with the term: its labels and its namespace. */
 typedef struct AffinityTermOwner {
         const StringMap *labels;
         const char *namespace;
@@ -38,7 +38,8 @@ static bool term_selects_namespace(const PodAffinityTerm *term, const AffinityTe
                 label_selector_matches(term->namespace_selector, &labels));
 }
 
-/* For each key that the term's pod has, a pod must have the same value, or must not have it. */
+/* For each key that the term's own pod has, another pod must have the same value, or must not have
+ * the key. */
 static bool match_label_keys_hold(char *const *keys, const AffinityTermOwner *owner_pod,
                                   const StringMap *labels, bool must_match) {
         for (size_t i = 0; keys && keys[i]; i++) {
@@ -58,7 +59,7 @@ static bool term_selects_pod(const PodAffinityTerm *term, const AffinityTermOwne
                match_label_keys_hold(term->mismatch_label_keys, owner_pod, labels, false);
 }
 
-/* The labels of a cluster user's pod do not keep a file's DaemonSet off the node. */
+/* Pods of cluster users do not keep a file's DaemonSet off the node. */
 static bool is_peer_of_set(const DaemonSet *set, const Pod *pod) {
         return object_source_heeds(set->metadata.source, pod->metadata.source) &&
                !daemonset_controls_pod(set, pod);
@@ -89,7 +90,7 @@ static int set_mismatch(PodAffinityMismatch *ret, const char *rule, const char *
         return 1;
 }
 
-/* The first pod of a group with affinity among themselves may start, otherwise none could. */
+/* The first pod of a group with affinity to itself may start, otherwise none could. */
 static bool term_selects_own_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod) {
         return term_selects_pod(term, owner_pod, owner_pod->labels, owner_pod->namespace);
 }
@@ -136,7 +137,7 @@ static int check_pod_anti_affinity_terms(const DaemonSet *set, const NodeLabelsT
         return 0;
 }
 
-/* Few pods have such terms, so they are looked for before anything else. */
+/* Few pods have such terms, so this is checked first. */
 static const PodAffinity *required_anti_affinity(const Pod *pod) {
         const Affinity *affinity = pod->spec.affinity;
         const PodAffinity *anti = affinity ? affinity->pod_anti_affinity : NULL;
@@ -144,7 +145,7 @@ static const PodAffinity *required_anti_affinity(const Pod *pod) {
         return anti && anti->required.n > 0 ? anti : NULL;
 }
 
-/* The anti-affinity of a pod that is here may exclude the set's pods. */
+/* The anti-affinity of an existing pod may exclude the set's pods. */
 static int check_existing_anti_affinity(const Pod *peer, const NodeLabelsTaints *node,
                                         const AffinityTermOwner *owner_pod,
                                         PodAffinityMismatch *ret) {

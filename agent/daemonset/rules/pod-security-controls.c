@@ -18,8 +18,8 @@
 typedef struct Finding {
         PodSecurityReview *review;
         bool is_in_pod;    /* in the pod's own settings */
-        char **containers; /* in these, by name */
-        char **values;     /* that are not allowed: sorted, each once */
+        char **containers; /* in these containers, by name */
+        char **values;     /* values that are not allowed: sorted, without duplicates */
 } Finding;
 
 static void finding_done(Finding *finding) {
@@ -49,7 +49,7 @@ static void add_value(Finding *finding, const char *value) {
         sort_names(finding->values);
 }
 
-/* True if the container violates the control; it adds the values that do. */
+/* True if the container violates the control; adds the offending values. */
 typedef bool (*container_check_t)(const Container *container, Finding *finding);
 
 static void find_containers(Finding *finding, container_check_t violates) {
@@ -138,7 +138,7 @@ static bool is_allowed_app_armor_annotation(const char *value) {
                strncmp(value, "localhost/", strlen("localhost/")) == 0;
 }
 
-/* 'key="value"' of each, sorted by their keys as all annotations are. */
+/* 'key="value"' for each one, sorted by key like all annotations. */
 static char **find_app_armor_annotations(Finding *finding) {
         static const char prefix[] = "container.apparmor.security.beta.kubernetes.io/";
         const StringMap *annotations = &finding->review->pod->metadata.annotations;
@@ -308,7 +308,7 @@ static bool uses_host_port(const Container *container, Finding *finding) {
         return is_bad;
 }
 
-/* "uses" of one container, "use" of several. */
+/* "uses" for one container, "use" for several. */
 static void print_uses(FILE *out, const Finding *finding) {
         print_containers(out, finding->containers);
         fprintf(out, " use%s ", strv_length(finding->containers) == 1 ? "s" : "");

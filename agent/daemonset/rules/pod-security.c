@@ -85,18 +85,18 @@ int pod_security_policy_parse(const char *enforce, const char *version, PodSecur
 /* ---- the table ---- */
 
 enum {
-        NEVER = 1000, /* a minor version that does not come */
+        NEVER = 1000, /* a minor version that will never exist */
 };
 
 typedef struct PodSecurityControl {
         PodSecurityLevel level;
-        unsigned since; /* the minor version in which it came */
-        /* At the level restricted a stricter control replaces it since this version. */
+        unsigned since; /* the minor version that introduced it */
+        /* At the level restricted, a stricter control replaces it since this version. */
         unsigned replaced_since;
         void (*check)(PodSecurityReview *review);
 } PodSecurityControl;
 
-/* In the order in which an API server names them. */
+/* In the order in which an API server lists them. */
 static const PodSecurityControl controls[] = {
         { POD_SECURITY_BASELINE, 0, NEVER, check_app_armor_profiles },
         { POD_SECURITY_BASELINE, 0, 22, check_added_capabilities },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The plan of a rolling update; see the header. A node has one pod of a set, or two during an
- * update with maxSurge. So only whether maxSurge is greater than 0 matters: otherwise
- * maxUnavailable is, and allows the one pod to be replaced. The plan is stateless: after a restart
- * of the agent the same pods give the same plan. */
+ * update with maxSurge. So it only matters whether maxSurge is greater than 0: otherwise
+ * maxUnavailable is, and permits to replace the only pod. The plan is stateless: after a restart of
+ * the agent the same pods give the same plan. */
 
 #include "agent/daemonset/rules/rolling-update.h"
 
@@ -15,7 +15,7 @@ static bool is_pod_leaving(const DaemonSetPodState *pod) {
         return pod->is_terminating || pod->is_terminal;
 }
 
-/* The oldest pod that continues, of the current or of an old revision; or n. */
+/* The oldest pod that continues, of the current or an old revision; or n. */
 static size_t find_oldest_pod(const DaemonSetPodStates *pods, bool is_current) {
         size_t best = pods->n;
 
@@ -49,7 +49,7 @@ static bool has_on_delete_strategy(const DaemonSet *set) {
         return set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
 }
 
-/* A terminal pod of an old revision is not replaced, it is only removed: the update continues. */
+/* A terminal pod of an old revision is not replaced but only removed: the update continues. */
 static bool is_replaced_in_place(const DaemonSet *set, const DaemonSetPodState *pod) {
         return pod->is_terminal && !pod->is_terminating &&
                (pod->is_current || has_on_delete_strategy(set));
@@ -95,7 +95,7 @@ static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, si
 }
 
 /* maxUnavailable: the old pod is stopped first, but not before the new one could start. The new one
- * starts after it: both may use the same port. */
+ * starts afterwards, because both may use the same port. */
 static void plan_max_unavailable_update(const DaemonSetPodStates *pods, size_t current, size_t old,
                                         bool is_preflighted, bool keep[], DaemonSetPlan *plan) {
         plan->creates_pod = current == pods->n && !has_old_revision_pod(pods) &&
@@ -127,8 +127,8 @@ static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *
         plan->creates_pod = false;
 }
 
-/* True if the state of a pod that could continue is unknown: then all are kept. Otherwise an old
- * pod that only seems not to be ready would be stopped, though it is the one that serves. */
+/* Whether the state of a pod that could continue is unknown: then all are kept. Otherwise an old
+ * pod that merely seems unready might be stopped although it is the one that serves. */
 static bool keep_unsynced_pods(const DaemonSetPodStates *pods, bool keep[], DaemonSetPlan *plan) {
         for (size_t i = 0; i < pods->n; i++) {
                 keep[i] = !pods->items[i].is_terminating;
