@@ -32,9 +32,9 @@ struct DesiredState {
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         sd_event_source *drain_timer;   /* while draining */
-        SystemdClient *drained_systemd; /* the same; NULL: there is none */
+        SystemdClient *drained_systemd; /* its systemd client; NULL: none */
         sd_event_source *retry_timer;   /* after an action or a recomputation that failed */
-        unsigned data_generation;       /* of the objects when pods were notified last */
+        unsigned data_generation;       /* of the objects when pods were last notified */
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
@@ -66,7 +66,7 @@ static int compare_actual_pods(const void *a, const void *b) {
         return r != 0 ? r : strcmp(x->name, y->name);
 }
 
-/* Both are sorted by name. */
+/* Both lists are sorted by name. */
 static int resolve_all_classes(const DesiredState *state, DesiredPods *desired,
                                ActualPods *actual) {
         size_t j = 0;
@@ -190,7 +190,7 @@ static void notify_changed_objects(DesiredState *state) {
         state->data_generation = generation;
 }
 
-/* The collected pods borrow from the sources, so nothing is kept from one pass to the next. */
+/* The collected pods borrow from the sources, so nothing is kept between passes. */
 static int follow_rollouts(DesiredState *state, DesiredPods *desired, const ActualPods *actual) {
         bool holds = pod_manager_is_shutting_down(state->config.pod_manager);
 
@@ -336,8 +336,8 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
-/* Those that nothing which is left is after, in 'steps' 0. 'steps' leaves out those that have
- * stopped and only cannot be removed: no pod waits for them. */
+/* Gives a reason to stop to the pods in step 0, after which none of the remaining pods starts.
+ * 'steps' excludes pods that have stopped but cannot be removed: no pod waits for them. */
 static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
         size_t next = 0;
 
@@ -471,7 +471,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         state->problems = manifest_problems_new(config->on_event, config->userdata);
         if (!state->problems)
                 return -ENOMEM;
-        /* After all that a turn of the loop brings, and before pods are stepped. */
+        /* After all other events of a turn of the loop, and before pods are stepped. */
         r = event_add_disabled_defer(config->event, &state->recompute_source,
                                      SD_EVENT_PRIORITY_NORMAL + 5, on_recompute_due, state);
         if (r < 0)

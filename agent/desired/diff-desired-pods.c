@@ -17,7 +17,7 @@ void pod_worker_actions_done(PodWorkerActions *actions) {
         *actions = (PodWorkerActions){ 0 };
 }
 
-/* Each actual pod gives two actions at most, each desired one a single action. */
+/* Each actual pod yields at most two actions, each desired one a single action. */
 static int allocate_actions(const DesiredPods *desired, const ActualPods *actual,
                             PodWorkerActions *actions) {
         actions->items = calloc(2 * actual->n + desired->pods.n + 1, sizeof(*actions->items));

@@ -13,20 +13,21 @@
 #include "common/message-ids.h"
 #include "common/text.h"
 
-/* One source; 'source' is NULL if it is not configured. */
+/* A source; 'source' is NULL if it is not configured. */
 typedef struct FetchedSource {
         FetchedManifests *fetched;
-        const char *prefix; /* of the names of its manifests */
+        const char *prefix; /* prefix of the names of its manifests */
         ManifestSource *source;
 } FetchedSource;
 
 struct FetchedManifests {
         FetchedManifestsConfig config;
         FetchedSource url, index;
-        IndexRollout *rollout; /* of the index; NULL: none is configured */
+        IndexRollout *rollout; /* for an index; NULL: not configured */
         IndexImages *images;   /* likewise */
-        SourceImages named;    /* by the index that is being fetched */
-        bool is_preparing;     /* the images of "next" were requested, and it is not in use yet */
+        SourceImages named;    /* named by the index that is being fetched */
+        bool is_preparing;     /* the images of "next" have been requested, and it is not in use
+                                * yet */
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
@@ -174,7 +175,7 @@ static void report_source_status(const NodeSourceStatus *status, void *userdata)
 static void load_fetched_source(FetchedSource *one) {
         cleanup_close int fd = one->source ? manifest_source_open_current(one->source) : -EBADF;
 
-        /* If the disk cannot be read, or was never written to, no manifest is dropped. */
+        /* If the disk cannot be read, or was never written to, no manifests are dropped. */
         if (one->source && fd < 0) {
                 if (fd != -ENOENT)
                         (void) log_error_errno(fd, "Cannot read the stored manifests of %s",
@@ -267,7 +268,7 @@ static int add_index_source(FetchedManifests *fetched, const SourceConfig *confi
                              &fetched->images);
         if (r < 0)
                 return r;
-        update_source_images(fetched); /* pods that run may need them at once */
+        update_source_images(fetched); /* running pods may need them immediately */
         rollout.event = fetched->config.event;
         rollout.source = fetched->index.source;
         rollout.on_proven = on_index_proven;

@@ -11,10 +11,10 @@
 
 struct IndexImages {
         IndexImagesConfig config;
-        const SourceImages *named; /* by the index; NULL: nothing is fetched */
-        ImageSet wanted;           /* on this node, of those that it names */
-        size_t n_here;             /* of the wanted, the first ones */
-        ImageRequest *request;     /* of the one that follows */
+        const SourceImages *named; /* by the index; NULL: nothing is being fetched */
+        ImageSet wanted;           /* those that this node needs */
+        size_t n_here;             /* number of wanted images that are present: the first ones */
+        ImageRequest *request;     /* for the next one */
         sd_event_source *stop;     /* ends what must not continue */
         uint64_t bytes_here, since;
 };
@@ -26,7 +26,7 @@ typedef struct WantedImages {
         ImageSet set;
 } WantedImages;
 
-/* Taints do not count: an image too many does less harm than one that is missing. */
+/* Taints are ignored: one image too many does less harm than a missing one. */
 static void want_images_of_pod(const Pod *pod, void *userdata) {
         WantedImages *wanted = userdata;
 
@@ -34,7 +34,7 @@ static void want_images_of_pod(const Pod *pod, void *userdata) {
                 pod_list_images(pod, &wanted->set);
 }
 
-/* Those that the index does not name are pulled when a pod needs them. */
+/* Images that the index does not name are pulled when a pod needs them. */
 static int choose_wanted_images(IndexImages *images, int manifests_fd, Error *reterr) {
         cleanup_with(index_objects_done) IndexObjects objects = { 0 };
         WantedImages wanted = { .node = images->config.node };
@@ -114,7 +114,7 @@ static int on_stop_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* 1: all are here; 0: one is being fetched; -errno. */
+/* 1: all are present; 0: one is being fetched; -errno. */
 static int request_wanted_images(IndexImages *images, Error *reterr) {
         for (; images->n_here < images->wanted.n; images->n_here++) {
                 cleanup_with(image_unrefp) Image *image = NULL;

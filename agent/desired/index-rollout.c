@@ -14,16 +14,16 @@
 
 #include <inttypes.h>
 
-/* At the latest, after a rollback that the disk refused. */
+/* The latest time of a retry after a rollback that could not be written to disk. */
 #define ROLLBACK_RETRY_USEC (10 * USEC_PER_SEC)
 
 struct IndexRollout {
         IndexRolloutConfig config;
         sd_event_source *timer;
         AwakeSince awake;
-        IndexObjects previous; /* of the index before, whose images are kept */
+        IndexObjects previous; /* of the previous index, whose images are kept */
         RolloutDecision decision;
-        char *reason; /* of the decision to go back */
+        char *reason; /* of the decision to roll back */
         SteadyStamp fetched, ready_since;
 };
 
@@ -31,14 +31,14 @@ struct IndexRollout {
 typedef struct IndexReadiness {
         const IndexRollout *rollout;
         const ActualPods *actual;
-        uint64_t ready_since; /* the latest; realtime */
-        char *unready;        /* the part that is not ready, and why; NULL: everything is */
-        bool is_unknown;      /* a new agent has to find out first what runs */
+        uint64_t ready_since; /* of the latest one; realtime */
+        char *unready;        /* the part that is not ready, and why; NULL: everything is ready */
+        bool is_unknown;      /* a new agent must first find out what is running */
 } IndexReadiness;
 
 /* ---- the index before ---- */
 
-/* For their images. Unreadable data is not kept. */
+/* Needed for its images. Unreadable data is not kept. */
 static void read_previous_index(IndexRollout *rollout) {
         cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
         int r = fd < 0 ? fd : index_objects_read(fd, rollout->config.node_name, &rollout->previous);
@@ -56,7 +56,8 @@ void index_rollout_begin(IndexRollout *rollout) {
         if (!manifest_source_is_on_trial(rollout->config.source, &since))
                 return;
         read_previous_index(rollout);
-        /* An index with the files of the one before changes nothing that would request it. */
+        /* An index with the same files as the previous one causes no change that would request
+         * it. */
         rollout->config.on_recompute_due(rollout->config.userdata);
 }
 
@@ -79,7 +80,7 @@ static void set_index_unready(IndexReadiness *readiness, const char *kind,
                 readiness->unready = strdup("out of memory");
 }
 
-/* Only the controller can tell the revision of a DaemonSet's pod; see check_daemonsets(). */
+/* Only the controller knows the revision of a DaemonSet's pod; see check_daemonsets(). */
 static bool is_desired_revision(const DesiredPod *desired, const ActualPod *actual) {
         return actual_pod_is_current(actual) && !actual->successor &&
                (object_controller(&desired->pod->metadata) ||
@@ -184,7 +185,7 @@ void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
         for (size_t i = 0; i < desired->pods.n && !readiness.unready && !readiness.is_unknown; i++)
                 check_desired_pod(&readiness, &desired->pods.items[i]);
         check_daemonsets(&readiness);
-        /* If the clock was set back, it may have been fetched at a time that is still to come. */
+        /* If the clock was set back, the time when it was fetched may be in the future. */
         if (!readiness.is_unknown)
                 decide_index(rollout, &readiness,
                              steady_stamp_convert(&rollout->fetched, rollout->config.clock, since));

@@ -26,13 +26,13 @@ static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
         return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC;
 }
 
-/* Objects of one name have different sources, the manifest directory first. */
+/* Objects with the same name have different sources, the manifest directory first. */
 static char *format_object_key(const DataObject *object) {
         return text_format("%s/%s/%d", object->metadata.namespace, object->metadata.name,
                            (int) object->metadata.source);
 }
 
-/* A list of n objects takes n passes over all of them, but there are only few. */
+/* A list of n objects takes n passes over all of them, but there are only a few. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json) {
         const Manifest *const *manifests;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each recomputation compares the revision in the manifest with the running pod, and decides. A
- * rollback is written before it is made: an agent that dies in between leaves a history by which
- * the next one makes it. */
+ * rollback is written to disk before it is made: if the agent dies in between, the next one
+ * completes it from the history. */
 
 #include "agent/desired/pod-rollouts.h"
 
@@ -93,7 +93,8 @@ static int begin_rollout(PodRollout *rollout, const ObjectMeta *metadata) {
         return rollout->history.namespace && rollout->history.name ? 0 : -ENOMEM;
 }
 
-/* A pod of another source that has the name now does not go back to a revision of this one. */
+/* If a pod from another source now has the name, it must not be rolled back to a revision of this
+ * one. */
 static int take_rollout_over(PodRollout *rollout, const ObjectMeta *metadata) {
         cleanup_with(pod_rollout_freep) PodRollout *other = calloc(1, sizeof(*other));
         PodRollout old = *rollout;
@@ -169,7 +170,7 @@ static void use_present_image(PullPolicy *policy) {
                 *policy = PULL_POLICY_IF_NOT_PRESENT;
 }
 
-/* The good image is present, and is not requested: a rollback needs no registry. */
+/* The good image is present and is not requested: a rollback needs no registry. */
 static void use_present_images(Pod *pod) {
         const Container *container;
 
@@ -180,7 +181,7 @@ static void use_present_images(Pod *pod) {
                         use_present_image(&pod->spec.volumes.items[i].image->pull_policy);
 }
 
-/* The pod as its manifest had it, with the reason. */
+/* The pod as it was in its manifest, with the reason. */
 static int copy_good_pod(const PodRollout *rollout, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         int r = pod_copy(rollout->good, &pod);
@@ -202,7 +203,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
         Pod *pod = NULL;
         int r = pass->rollout->good ? copy_good_pod(pass->rollout, &pod) : 1;
 
-        if (r != 0) /* if there is none the manifest's stays */
+        if (r != 0) /* if there is none, the manifest's pod stays */
                 return MIN(r, 0);
         pod->metadata.source = pod_source_origin(&pass->desired->source);
         pod_free(pass->desired->owned);
@@ -212,7 +213,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
 
 /* ---- running pods ---- */
 
-/* The running pod has the revision in the manifest, and nothing of it is still to be applied.
+/* Whether the running pod has the manifest's revision, and its whole spec is applied.
  */
 static bool runs_tried_revision(const RolloutPass *pass) {
         return pass->actual && actual_pod_is_current(pass->actual) && !pass->actual->successor &&
@@ -236,7 +237,7 @@ static char *explain_rollback(const RolloutPass *pass) {
 
 /* ---- the decision ---- */
 
-/* Decided once: a tag that is moved later restarts nothing. */
+/* Decided once: moving a tag later does not restart anything. */
 static int pin_good_images(const RolloutPass *pass) {
         const PodRolloutsConfig *config = &pass->rollouts->config;
         RolloutHistory *history = &pass->rollout->history;
@@ -320,8 +321,8 @@ static int judge_rollout(const RolloutPass *pass) {
         return r;
 }
 
-/* The revision that runs when the next one arrives, if none was good for long enough: it is the
- * good one. */
+/* If no revision was good for long enough, the one that runs when the next one arrives counts as
+ * good. */
 static int keep_running_as_good(const RolloutPass *pass) {
         const char *hash =
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
@@ -335,8 +336,7 @@ static int keep_running_as_good(const RolloutPass *pass) {
         return keep_as_good(pass, pass->actual->pod, hash);
 }
 
-/* A manifest that is broken keeps the last running revision, which may be the target of a
- * rollback. */
+/* A broken manifest keeps the last running revision, which may be the target of a rollback. */
 static bool is_own_copy(const RolloutPass *pass) {
         return own_pod_value(pass->desired->pod, OWN_KEY_ROLLED_BACK) &&
                streq(rollout_hash_of(pass->desired->pod), pass->rollout->history.good);
@@ -355,7 +355,7 @@ static int follow_rollout(RolloutPass *pass, bool holds) {
                 return r;
         if (rollout_history_set_tried(history, hash, pass->now))
                 rollout_store_write(pass->rollouts->store, history);
-        /* A new agent has to find out first what runs. */
+        /* A new agent must first find out what is running. */
         r = holds || pass->status->is_syncing ? 0 : judge_rollout(pass);
         if (r < 0 || !rollout_history_is_failed(history))
                 return r;
@@ -461,7 +461,7 @@ static int on_rollout_timer(sd_event_source *source, uint64_t usec, void *userda
         return 0;
 }
 
-/* If the clock was set back, a history may have a time that is still to come. */
+/* If the clock was set back, a history may contain a future time. */
 static int restore_rollout_take(RolloutHistory *history, void *userdata) {
         PodRollouts *rollouts = userdata;
         PodRollout *rollout = calloc(1, sizeof(*rollout));

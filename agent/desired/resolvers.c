@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-/* The key of the objects that a pod sees by this one. A shared object takes the place of one of the
- * pod's own source, so that whether that one exists decides nothing. */
+/* The key of the object that a pod sees under this key. A shared object takes precedence over one
+ * from the pod's own source, so that the existence of the latter does not matter. */
 static ObjectKey find_visible_key(const Resolvers *resolvers, const ObjectKey *key) {
         ObjectKey visible = *key;
 
@@ -69,7 +69,7 @@ static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr,
                        : 0;
 }
 
-/* The API server may have a claim of the same name as a file's. */
+/* The API server may have a claim with the same name as a file's. */
 static void refresh_claim(const DataObject *claim, void *userdata) {
         const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
 

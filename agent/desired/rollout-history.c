@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text form is a line "mainstay-rollout 1" and one line for each member, in their order, the
+/* The text form is a line "mainstay-rollout 1" and one line for each member in order, with the
  * source last; earlier versions neither wrote nor read good_images and the source. */
 
 #include "agent/desired/rollout-history.h"
@@ -109,7 +109,7 @@ typedef enum HistoryLine {
         N_HISTORY_LINES,
 } HistoryLine;
 
-/* Lines that the text does not have are NULL. 0 or -EBADMSG. */
+/* Lines that are missing in the text are NULL. 0 or -EBADMSG. */
 static int split_history(char *text, char *ret[N_HISTORY_LINES]) {
         size_t n = 0;
 

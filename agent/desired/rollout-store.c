@@ -53,7 +53,7 @@ RolloutStore *rollout_store_free(RolloutStore *store) {
         return NULL;
 }
 
-/* The directory of a pod's history below that of all. */
+/* The directory of a pod's history below the common one. */
 static int hash_pod_name(const RolloutHistory *history, char ret[SHA256_HEX_SIZE]) {
         cleanup_free char *name = path_join(history->namespace, history->name);
 
