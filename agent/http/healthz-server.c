@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEALTHZ_REQUEST_USEC (10 * USEC_PER_SEC) /* for all of a request and its reply */
+#define HEALTHZ_REQUEST_USEC (10 * USEC_PER_SEC) /* for a whole request and its reply */
 
 enum {
         HEALTHZ_BACKLOG = 16,
@@ -51,8 +51,8 @@ static enum MHD_Result on_healthz_request(void *userdata, struct MHD_Connection 
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", "ok");
 }
 
-/* At its limit of connections libmicrohttpd does not wait for clients, and does so again only when
- * it runs next. Without this run, that would never be if no connection is left. */
+/* At its limit of connections, libmicrohttpd stops accepting clients, and only starts again when it
+ * runs. Without this run, that would never happen if no connection is left. */
 static void on_healthz_connection(void *userdata, struct MHD_Connection *http, void **context,
                                   enum MHD_ConnectionNotificationCode code) {
         HealthzServer *server = userdata;
@@ -93,7 +93,7 @@ static socklen_t fill_socket_address(const char *text, uint16_t port,
         return 0;
 }
 
-/* A descriptor or -errno. */
+/* Returns a descriptor or -errno. */
 static int open_healthz_socket(const char *text, uint16_t port) {
         struct sockaddr_storage address = { 0 };
         socklen_t length = fill_socket_address(text, port, &address);
@@ -104,15 +104,15 @@ static int open_healthz_socket(const char *text, uint16_t port) {
         fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
-        /* Connections of the agent before this one may not have timed out. */
+        /* Connections of the previous agent may not have timed out yet. */
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0 ||
             bind(fd, (struct sockaddr *) &address, length) < 0 || listen(fd, HEALTHZ_BACKLOG) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }
 
-/* The timeout of libmicrohttpd starts again with every byte; it ends connections that got no
- * deadline for lack of memory. */
+/* libmicrohttpd's timeout restarts with every byte; it ends connections that have no deadline
+ * because memory was exhausted. */
 static struct MHD_Daemon *start_healthz_daemon(HealthzServer *server, int fd) {
         return MHD_start_daemon(
                 MHD_USE_EPOLL, 0, NULL, NULL, on_healthz_request, server, MHD_OPTION_LISTEN_SOCKET,
@@ -163,7 +163,7 @@ HealthzServer *healthz_server_start(sd_event *event, const Config *config) {
 HealthzServer *healthz_server_free(HealthzServer *server) {
         if (!server)
                 return NULL;
-        mhd_loop_stop(&server->mhd); /* it closes the socket */
+        mhd_loop_stop(&server->mhd); /* closes the socket */
         free(server);
         return NULL;
 }

@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <sys/socket.h>
 
-/* 'allowed' is the method that the path takes, or NULL. */
+/* 'allowed' is the method that the path supports, or NULL. */
 static enum MHD_Result queue_reply_consume(struct MHD_Connection *http, unsigned status,
                                            const char *type, const char *allowed,
                                            char *text_consume) {

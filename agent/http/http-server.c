@@ -29,7 +29,7 @@
 
 enum {
         BACKLOG = 64,
-        ACCEPT_MAX = 16, /* in one turn */
+        ACCEPT_MAX = 16, /* per turn */
         HTTP_CONNECTION_MEMORY = 32 * 1024,
 };
 
@@ -40,12 +40,13 @@ struct HttpServer {
         uint64_t request_timeout_usec;
 
         char *socket_path;
-        dev_t socket_device; /* of the socket that was made, to remove no other */
+        dev_t socket_device; /* identity of the socket, so that no other one is removed */
         ino_t socket_inode;
 
-        sd_event_source *listen_source;      /* a client connects; off while there are too many */
-        sd_event_source *accept_retry_timer; /* after descriptors have run out */
-        int spare_fd; /* closed to accept and refuse a client when descriptors have run out */
+        sd_event_source *listen_source;      /* a client connects; disabled while there are too
+                                              * many */
+        sd_event_source *accept_retry_timer; /* after descriptors were exhausted */
+        int spare_fd; /* closed to accept and refuse a client when descriptors are exhausted */
         MhdLoop mhd;
 
         bool has_api_user; /* mainstay-api's */
@@ -184,7 +185,8 @@ bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
         return http_require_root(http, ret);
 }
 
-/* The mode of the socket refuses other users already; this also holds after it was changed. */
+/* The mode of the socket already refuses other users; this check also works after the mode was
+ * changed. */
 static bool is_peer_allowed(const HttpServer *server, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -223,14 +225,14 @@ static int on_accept_retry_timer(sd_event_source *source, uint64_t usec, void *u
         return 0;
 }
 
-/* Descriptors or memory have run out. The client stays in the queue; accepting again at once would
+/* Descriptors or memory are exhausted. The client stays in the queue; accepting again at once would
  * only consume CPU time. */
 static void pause_accepting_clients(HttpServer *server) {
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
         (void) event_timer_arm(server->accept_retry_timer, USEC_PER_SEC);
 }
 
-/* So that a client learns why, and does not wait until there are descriptors again. */
+/* Tells the client the reason, so that it does not wait until descriptors are available. */
 static int refuse_without_descriptors(HttpServer *server, int listen_fd) {
         int fd, r;
 
@@ -280,7 +282,7 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
         return 0;
 }
 
-/* The run directory is the agent's own: the group of mainstay-api only passes through it. */
+/* The run directory belongs to the agent: the group of mainstay-api only gets search permission. */
 static int let_group_reach_socket(const HttpServer *server) {
         cleanup_free char *directory =
                 strndup(server->socket_path,
@@ -337,7 +339,7 @@ static void on_users_changed(void *userdata) {
         (void) http_server_admit_api_user(userdata);
 }
 
-/* mainstay-api may be started by systemd: then nobody else looks the user up. */
+/* systemd may start mainstay-api: then nothing else looks up the user. */
 static int watch_users(HttpServer *server) {
         static const char *const files[] = { "/etc/passwd" };
         int r = file_watch_new(server->event, on_users_changed, server, &server->user_watch);

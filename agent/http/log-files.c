@@ -62,7 +62,7 @@ static int append_log_file(int dir_fd, const char *name, LogFiles *files) {
         return 0;
 }
 
-/* With a separate descriptor, because the position of a duplicate is shared. NULL and errno. */
+/* Uses a separate descriptor, because a duplicate would share the position. NULL and errno. */
 static DIR *reopen_log_directory(int dir_fd) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -102,7 +102,7 @@ int log_file_open(int dir_fd, const LogFile *file) {
         cleanup_close int fd = -EBADF;
         struct stat st;
 
-        /* One component: O_NOFOLLOW is all that is needed against symbolic links. */
+        /* A single component: O_NOFOLLOW is sufficient against symbolic links. */
         fd = open_beneath(dir_fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return fd;
@@ -119,8 +119,8 @@ static bool was_written_before(const struct timespec *a, const struct timespec *
         return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The index after the one of 'from'. If 'from' does not exist any more, it was the oldest and was
- * removed, or it was removed by hand: the next one is the first that was written later. */
+/* The index after that of 'from'. If 'from' no longer exists, it was the oldest and was removed, or
+ * it was removed by hand: the next file is the first one that was written later. */
 static size_t index_after_log_file(const LogFiles *files, const struct stat *from) {
         size_t i;
 
@@ -133,7 +133,7 @@ static size_t index_after_log_file(const LogFiles *files, const struct stat *fro
         return i;
 }
 
-/* The index before it, or the number of files. */
+/* The index before that of 'from', or the number of files. */
 static size_t index_before_log_file(const LogFiles *files, const struct stat *from) {
         for (size_t i = 1; i < files->n; i++)
                 if (files->items[i].inode == from->st_ino)
@@ -141,7 +141,7 @@ static size_t index_before_log_file(const LogFiles *files, const struct stat *fr
         return files->n;
 }
 
-/* The file next to 'from_fd' at present: 1, 0 or -errno. */
+/* The file that is currently next to 'from_fd': 1, 0 or -errno. */
 static int find_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, bool forward,
                                   LogFile *ret) {
         cleanup_with(log_files_done) LogFiles files = { 0 };
@@ -167,8 +167,8 @@ static int find_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, boo
         return 1;
 }
 
-/* A directory that is listed while files are renamed in it may show a file twice or not at all. So
- * the choice is repeated after the file was opened, and holds only if it is the same. */
+/* If a directory is listed while files in it are renamed, a file may appear twice or not at all. So
+ * the choice is repeated after the file was opened, and is valid only if it is the same. */
 static int open_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, bool forward,
                                   int *ret_fd) {
         for (unsigned i = 0; i < OPEN_TRIES_MAX; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One process for a log; see the header. It waits in the agent's place: for its client to read, and
- * for inotify to report more. SIGTERM means that the attempt has ended; so does the agent's end,
- * because nothing is known about the attempt from then on. */
+ * for inotify to report more. SIGTERM means that the attempt has ended; so does the end of the
+ * agent, because nothing is known about the attempt from then on. */
 
 #include "agent/http/log-process.h"
 
@@ -53,7 +53,7 @@ static int open_end_signal(const LogWork *work) {
         (void) signal(SIGPIPE, SIG_IGN);
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
                 return -errno;
-        if (getppid() != work->agent) /* it has ended before */
+        if (getppid() != work->agent) /* it has already ended */
                 (void) raise(SIGTERM);
         return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -180,7 +180,7 @@ static LogProcess *log_process_new(LogProcesses *processes, const LogSpec *spec)
         return process;
 }
 
-/* The errors are those of the request; the process cannot report them. */
+/* Checks for errors of the request, which the process could not report. */
 static int check_log(const LogSpec *spec, Error *reterr) {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
 

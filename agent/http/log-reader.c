@@ -2,9 +2,9 @@
 
 /* Reading a log; see the header.
  *
- * Following depends on the order of rotation: the shim renames "<n>.log", opens a new file, and
- * never writes to the old one again. So when the name refers to a different file, the open one is
- * read to its end once more, and only then the next is opened. Nothing between two files is lost or
+ * Following relies on the order of rotation: the shim renames "<n>.log", opens a new file, and
+ * never writes to the old one again. So if the name refers to another file, the open one is read to
+ * its end once more, and only then the next one is opened. Nothing between two files is lost or
  * read twice. */
 
 #include "agent/http/log-reader.h"
@@ -37,7 +37,7 @@ struct LogReader {
         LogTail *tail;      /* not NULL while the first line is searched for */
 
         char block[BLOCK_SIZE];
-        size_t start, end; /* the part that is not parsed yet */
+        size_t start, end; /* the part that has not been parsed yet */
         LogRecord torn;    /* of a record longer than the block, whose header is consumed already */
         bool is_torn;
         bool is_since_past; /* a record was new enough; so are all that follow */
@@ -46,7 +46,7 @@ struct LogReader {
         int64_t bytes_left; /* -1: no limit */
 };
 
-/* A pod that has /var/log mounted could have put links there. */
+/* A pod with /var/log mounted could have created links there. */
 static int open_log_directory(const char *path, Error *reterr) {
         int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 
@@ -150,16 +150,16 @@ static int push_log_line(LogReader *reader, const char *line, size_t length, boo
         return push_log_record(reader, &record);
 }
 
-/* The block is full and without a newline: it becomes a part of a line, and the header of its
- * record is kept for the next part. Its time is not kept: a part in the middle of a line needs
- * none. */
+/* The block is full but contains no newline: it becomes a part of a line, and the header of its
+ * record is kept for the next part. Its time is not kept, because a part in the middle of a line
+ * needs none. */
 static int push_partial_log_line(LogReader *reader) {
         const char *line = reader->block + reader->start;
         size_t length = reader->end - reader->start;
         int r;
 
         if (!reader->is_torn && log_record_parse(line, length, &reader->torn) < 0) {
-                /* Not a record; its end will not be one either. */
+                /* Not a record, and neither will its end be. */
                 reader->start = reader->end = 0;
                 return 0;
         }
@@ -292,7 +292,7 @@ static int advance_log_file(LogReader *reader) {
         return r == 0 ? handle_log_end(reader) : r;
 }
 
-/* One step. 1, or as log_reader_read(). */
+/* One step. Returns 1, or a result of log_reader_read(). */
 static int step_log_reader(LogReader *reader, size_t *work) {
         ssize_t n;
         int r;
@@ -328,8 +328,8 @@ static ssize_t copy_log_output(LogReader *reader, char *buffer, size_t size) {
 ssize_t log_reader_read(LogReader *reader, char *buffer, size_t size) {
         size_t work = 0;
 
-        /* Lines are collected until they fill the buffer: one chunk for each line would cost a
-         * system call each. */
+        /* Lines are collected until they fill the buffer: a chunk per line would cost a system call
+         * each. */
         while (reader->joiner.out.length < size && reader->bytes_left != 0) {
                 int r;
 

@@ -21,8 +21,8 @@ struct LogTail {
         uint64_t lines_left;
 
         int fd;
-        off_t position; /* all newlines from here on are counted */
-        off_t line_end; /* of the line that starts before 'position'; -1: it has none */
+        off_t position; /* all newlines from here on have been counted */
+        off_t line_end; /* of the line that starts before 'position'; -1: unknown */
         off_t size;
         char block[BLOCK_SIZE];
 };
@@ -73,7 +73,7 @@ LogTail *log_tail_free(LogTail *tail) {
         return NULL;
 }
 
-/* The line at 'offset' is the end of a joined line: a record marked F. */
+/* Whether the line at 'offset' is the end of a joined line: a record marked F. */
 static bool ends_log_line(LogTail *tail, off_t offset, off_t block_start, size_t block_length) {
         char header[HEADER_SIZE];
         const char *line = header;

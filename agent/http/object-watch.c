@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The watch of objects that are few; see the header. A slow client gets the latest state of an
- * object instead of each. */
+/* The watch of a kind with few objects; see the header. A slow client gets the latest state of an
+ * object instead of each one. */
 
 #include "agent/http/object-watch.h"
 
@@ -25,7 +25,7 @@ typedef struct ObjectWatch {
         ReportedObjects reported;
         HttpObjects kind;
         http_objects_t each;
-        bool is_due; /* the objects may have changed since they were compared */
+        bool is_due; /* the objects may have changed since the last comparison */
         WatchBookmark bookmark;
         StreamText text;
 } ObjectWatch;

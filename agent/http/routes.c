@@ -78,12 +78,12 @@ static enum MHD_Result http_handle_schemas(HttpServer *server, struct MHD_Connec
         return http_reply_json_consume(http, openapi_schemas_to_json());
 }
 
-/* Who may use it in addition to root and the socket's group, which the handlers check. */
+/* Who may use it in addition to root and the socket's group; the handlers check these. */
 typedef enum RouteAccess {
         ROUTE_LOCAL,   /* no client of mainstay-api */
-        ROUTE_CLIENT,  /* clients that may use the path, as one of the kubelet, by this method */
-        ROUTE_SESSION, /* clients that may create something by it */
-        ROUTE_ALONE,   /* the same, if the node has not joined an API server */
+        ROUTE_CLIENT,  /* clients that may use this path of the kubelet with this method */
+        ROUTE_SESSION, /* clients that may create something with it */
+        ROUTE_ALONE,   /* the same, but only if the node has not joined an API server */
         ROUTE_OPEN,    /* mainstay-api itself: it grants nothing */
 } RouteAccess;
 
@@ -91,7 +91,7 @@ typedef enum RouteAccess {
 static const struct {
         const char *method;
         const char *path;
-        bool has_rest; /* more components follow the path */
+        bool has_rest; /* more components may follow the path */
         RouteAccess access;
         enum MHD_Result (*handler)(HttpServer *server, struct MHD_Connection *http, const char *rest);
 } routes[] = {
@@ -147,7 +147,7 @@ static bool route_matches(size_t i, const char *url) {
                                   : streq(url, routes[i].path);
 }
 
-/* libmicrohttpd calls once before the end of the request. */
+/* libmicrohttpd calls once before the request is complete. */
 static bool is_request_complete(struct MHD_Connection *http, size_t *upload_size, void **request) {
         bool is_first = !*request;
 
@@ -156,7 +156,7 @@ static bool is_request_complete(struct MHD_Connection *http, size_t *upload_size
                 return false;
         if (*upload_size == 0)
                 return true;
-        *upload_size = 0; /* no route has a body */
+        *upload_size = 0; /* no route accepts a body */
         return false;
 }
 

@@ -10,8 +10,8 @@ struct HttpAccess {
         HttpServer *server;
         struct MHD_Connection *http;
         HttpConnection *connection;
-        HttpAccess *previous, *next; /* of those that wait */
-        void *check;                 /* of the agent; NULL: none is under way */
+        HttpAccess *previous, *next; /* in the list of waiting ones */
+        void *check;                 /* of the agent; NULL: none is in progress */
         bool is_waiting;             /* the connection is suspended */
         unsigned status;             /* 0: it is not known yet */
         char *message, *user;

@@ -3,7 +3,7 @@
 /* /containerLogs/<namespace>/<pod>/<container> with the kubelet's parameters: the log of a
  * container. A client that requests a descriptor gets that of a process (log-process.h); to others
  * it is streamed. A stream that follows sleeps until inotify reports a write or rename in the
- * container's directory. Reading the files is in log-reader.c. */
+ * container's directory. log-reader.c reads the files. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -96,7 +96,7 @@ static int parse_log_options(struct MHD_Connection *http, LogOptions *ret, Error
         return 0;
 }
 
-/* 'ret->directory' is the caller's. */
+/* The caller frees 'ret->directory'. */
 static int find_container_log(HttpServer *server, struct MHD_Connection *http,
                               const char *const names[3], LogSpec *ret, char **ret_directory,
                               Error *reterr) {

@@ -53,7 +53,7 @@ enum MHD_Result http_handle_get_daemonsets(HttpServer *server, struct MHD_Connec
                        : reply_apps_list(server, http, "DaemonSet", each_daemonset);
 }
 
-/* They change with their DaemonSets. */
+/* Revisions change with their DaemonSets. */
 enum MHD_Result http_handle_get_revisions(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest) {
         return http_query_flag(http, "watch")
@@ -63,7 +63,7 @@ enum MHD_Result http_handle_get_revisions(HttpServer *server, struct MHD_Connect
 
 /* ---- the node, actions ---- */
 
-/* There is one. */
+/* There is exactly one. */
 static int each_node(HttpServer *server, http_each_object_t each, void *context) {
         cleanup_free char *json = http_handlers_of(server)->node(http_userdata_of(server));
 
@@ -82,7 +82,7 @@ static bool is_daemonset_action(const char *word) {
         return TEXT_IS_ANY_OF(word, "undo", "restart", "delete", "orphan");
 }
 
-/* They remove its file. */
+/* Whether the verb removes the DaemonSet's file. */
 static bool removes_daemonset(const char *verb) {
         return streq(verb, "delete") || streq(verb, "orphan");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, as the API server has
- * it. A static pod is stopped within its grace period, and starts again if its manifest is still
- * there. */
+/* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, like in an API server. A
+ * static pod is stopped within its grace period, and starts again if its manifest still exists. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

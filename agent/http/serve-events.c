@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /events, as a list or a watch. Both follow the numbers of the events, one event at a time and as
- * fast as the client reads; a watch sleeps after the last event. It is not queued: a slow client
- * gets the latest count of an event instead of each. */
+ * fast as the client reads; a watch sleeps after the last event. Nothing is queued: a slow client
+ * gets the latest count of an event instead of each one. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -15,7 +15,7 @@ typedef struct EventCursor {
         uint64_t number; /* of the last event that was sent */
         bool has_started;
         bool has_ended;
-        size_t n; /* that were sent */
+        size_t n; /* number of events sent */
         WatchBookmark bookmark;
         StreamText text;
 } EventCursor;

@@ -26,7 +26,7 @@ typedef struct ExecUpgrade {
         char *path;           /* the names point into it */
         const char *names[3]; /* namespace, pod, container */
         char **command;
-        bool attaches; /* to the container itself: no command */
+        bool attaches; /* attach to the container itself: no command */
         HttpExecOptions exec;
 } ExecUpgrade;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /pods, as a list or a watch. Both walk the agent's pods by key, one at a time and as fast as the
- * client reads; a watch continues with the changes. A change of a pod that the walk has not reached
- * is not queued: the walk will send it. */
+ * client reads; a watch continues with the changes. A change of a pod that has not been reached yet
+ * is not queued, because its state will be sent then. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -97,7 +97,7 @@ static enum MHD_Result reply_pod_list(HttpServer *server, struct MHD_Connection 
 
 /* ---- the watch ---- */
 
-/* One line, shared by all watches that have not sent it. */
+/* One line, shared by all watches that have not sent it yet. */
 typedef struct PodWatchEvent {
         unsigned n_refs;
         size_t length;
@@ -247,7 +247,7 @@ bool http_server_has_pod_watchers(HttpServer *server) {
         return response_stream_next(http_streams_of(server), &pod_watch_kind, NULL) != NULL;
 }
 
-/* The walk of the watch has passed the pod. */
+/* The watch has already sent the pod. */
 static bool is_past_cursor(const PodWatch *watch, const char *key) {
         return watch->cursor.is_over || (watch->cursor.key && strcmp(key, watch->cursor.key) <= 0);
 }
