@@ -203,7 +203,7 @@ static int verb_delta(Store *store, Error *reterr) {
         return collect_delta(arg_archive, arg_other, store, reterr);
 }
 
-/* By digests, each given with --name. */
+/* By digest; each one is given with --name. */
 static int verb_remove(Store *store, Error *reterr) {
         int r;
 
@@ -342,7 +342,7 @@ static int usage_error(const char *what) {
         return 2;
 }
 
-/* The exit status, or -1 to continue. */
+/* Returns the exit status, or -1 to continue. */
 static int parse_image_arguments(int argc, char **argv) {
         static const struct option options[] = {
                 { "store", required_argument, NULL, 's' },
@@ -391,7 +391,7 @@ static int parse_image_arguments(int argc, char **argv) {
         return -1;
 }
 
-/* EX_TEMPFAIL if the machine is the cause and a retry may succeed. */
+/* EX_TEMPFAIL if the error is caused by the machine, so that a retry may succeed. */
 static int exit_status_of_error(int r) {
         static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE, EIO, EROFS };
 
@@ -411,7 +411,7 @@ static int report_outcome(int r, const Error *error) {
         return exit_status_of_error(r);
 }
 
-/* The directory is that of a source, not an image store. The exit status. */
+/* The directory belongs to a source, not to an image store. Returns the exit status. */
 static int verb_source(void) {
         cleanup_with(source_settings_done) SourceSettings settings = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -436,7 +436,7 @@ static int run_report(void) {
         return r == -ENOMEDIUM ? EX_NOINPUT : status;
 }
 
-/* The process is confined by now, and the exit handlers of libraries may not be allowed in it. */
+/* The process is confined now, and the exit handlers of libraries may not be permitted. */
 static _Noreturn void verb_report(void) {
         _exit(run_report());
 }
@@ -472,7 +472,7 @@ static int run_image_verb(int argc, char **argv) {
         n = report_outcome(r, &error);
         if (r == -ENOENT && streq(verb, "collect"))
                 return EX_NOINPUT;
-        /* The next one creates another store. */
+        /* The next run creates another store. */
         return r < 0 && store_is_removed(store) ? EX_TEMPFAIL : n;
 }
 
@@ -481,7 +481,7 @@ int main(int argc, char **argv) {
 
         confine_process();
         (void) umask(0);
-        /* Names are bytes to us. Only in this locale libarchive returns them unchanged. */
+        /* Names are just bytes here. Only in this locale does libarchive return them unchanged. */
         (void) setlocale(LC_CTYPE, "C.UTF-8");
         status = parse_image_arguments(argc, argv);
         if (status < 0)

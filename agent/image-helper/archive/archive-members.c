@@ -125,7 +125,7 @@ static int next_header(struct archive *archive, struct archive_entry **ret, Erro
 }
 
 static int read_member_table(ImageArchive *source, Error *reterr) {
-        /* In this order: the archive before the stream that it reads. */
+        /* In this order: the archive is freed before the stream that it reads. */
         cleanup_with(byte_stream_freep) ByteStream *file = NULL;
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         struct archive_entry *entry;
@@ -174,7 +174,7 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
         return 0;
 }
 
-/* The last member of a name counts, so a name sorts behind all members that have it. */
+/* The last member with a name is used, so a name sorts after all members that have it. */
 static int compare_name_behind_member(const char *name, const ArchiveMember *member) {
         return strcmp(name, member->name) < 0 ? -1 : 1;
 }

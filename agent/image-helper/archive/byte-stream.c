@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Only libarchive's readers of formats are used here: raw with gzip and zstd, and tar. A layer
- * passes through three of them, stacked: the outer tar gives the blob (its hash is the blob's
- * digest), the raw reader decompresses it (its hash is the DiffID), the tar reader gives the
- * entries. Each level keeps only one block in memory. gunzip.h replaces the raw reader for gzip, if
- * it is built in. */
+/* Only libarchive's format readers are used here: raw with gzip and zstd, and tar. A layer passes
+ * through three of them, stacked: the outer tar provides the blob (its hash is the blob's digest),
+ * the raw reader decompresses it (its hash is the DiffID), the tar reader provides the entries.
+ * Each level keeps only one block in memory. gunzip.h replaces the raw reader for gzip, if it is
+ * built in. */
 
 #include "agent/image-helper/archive/byte-stream.h"
 
@@ -25,7 +25,7 @@ enum {
 
 struct ByteStream {
         struct archive *archive; /* source of the data; NULL: 'fd' */
-        bool is_raw;             /* the archive is without members: its blocks are read directly */
+        bool is_raw;             /* the archive has no members: its blocks are read directly */
         bool is_empty;           /* and decompresses nothing */
         ByteStream *below;
         Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
@@ -34,15 +34,15 @@ struct ByteStream {
         size_t header_length;
         size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;
-        bool is_sequential; /* 'fd' may be a pipe: it is read from where it is */
+        bool is_sequential; /* 'fd' may be a pipe: it is read from its current position */
         int wakeup_fd;
         uint64_t offset;
-        uint64_t size; /* size of a file that may still grow; UINT64_MAX: its end is the end */
+        uint64_t size; /* size of a file that is still growing; UINT64_MAX: it is complete */
         uint64_t length;
         uint64_t length_max;
         bool is_over;
         Sha256 *hash;
-        Error error; /* error of the stream below, which libarchive's own message would hide */
+        Error error; /* error of the underlying stream, which libarchive's own message would hide */
         uint8_t block[BLOCK_SIZE];
 };
 
@@ -116,7 +116,7 @@ static la_ssize_t on_archive_read(struct archive *archive, void *userdata, const
         return n;
 }
 
-/* Only a file can skip bytes; data that is hashed must be read. */
+/* Only files can skip bytes; hashed data must be read. */
 static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_int64_t request) {
         ByteStream *stream = userdata;
 
@@ -405,7 +405,7 @@ static ssize_t read_file_bytes(const ByteStream *stream, uint8_t *to, size_t len
                                      : pread(stream->fd, to, length, (off_t) stream->offset);
 }
 
-/* Reads the available bytes, but enough of them to detect the compression. */
+/* Reads the available bytes, but at least enough to detect the compression. */
 static ssize_t read_arriving_file(ByteStream *stream, Error *reterr) {
         size_t want = (size_t) MIN(stream->size - stream->offset, (uint64_t) BLOCK_SIZE), have = 0;
         bool is_last = false;
@@ -532,7 +532,7 @@ void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]) {
         sha256_finish(stream->hash, ret + strlen(DIGEST_PREFIX));
 }
 
-/* The data of a delta, after the operations and the header. */
+/* For a delta: its data, after the header and the operations. */
 ByteStream *byte_stream_packed(ByteStream *stream) {
         return stream->patch ? stream->below->below->below : stream->below;
 }

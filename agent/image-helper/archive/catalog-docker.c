@@ -11,7 +11,7 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
-/* The name of the file has the digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
+/* The file name contains the digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
 static void digest_from_name(const char *name, char ret[DIGEST_SIZE]) {
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
         char digest[DIGEST_SIZE];
@@ -134,7 +134,7 @@ static int add_listed_items(Catalog *catalog, Error *reterr) {
                 return r;
         if (!json_is_array(json))
                 return error_setf(reterr, EBADMSG, "it is not a list");
-        /* Each entry costs as much as reading its configuration, even if it is a repetition. */
+        /* Each entry costs as much as reading its configuration, even if it is a duplicate. */
         if (json_array_size(json) > CATALOG_IMAGES_MAX)
                 return error_setf(reterr, E2BIG, "it lists more than %d images",
                                   CATALOG_IMAGES_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* OCI image layouts: index.json, manifests, and indexes of several platforms below it. An invalid
- * image is marked as refused and the others stay usable; an invalid index.json makes the archive
+/* OCI image layouts: index.json, manifests, and multi-platform indexes below it. An invalid image
+ * is marked as refused and the others stay usable; an invalid index.json makes the archive
  * unusable. */
 
 #include "agent/image-helper/archive/catalog.h"

@@ -31,7 +31,7 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
         return error_setf(reterr, ENOENT, "the archive does not contain layer %s", blob->digest);
 }
 
-/* A delta leaves out the layers of its base. One that has other layers below it now must be
+/* A delta omits the layers of its base. If other layers are below such a layer now, it must be
  * unpacked again: a store that pulled it has its blob. */
 static int open_left_out_layer(Catalog *catalog, const CatalogBlob *blob, ByteStream **ret,
                                Error *reterr) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The library keeps the window, parses header and trailer, and verifies the checksum in the
- * trailer. We pass the compressed bytes in place, and continue from one member to the next. */
+ * trailer. The compressed bytes are passed in place, and this file continues from one member to the
+ * next. */
 
 #ifdef HAVE_ISAL
 

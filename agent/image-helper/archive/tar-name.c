@@ -60,7 +60,7 @@ int tar_name_split(const char *clean, char **ret_parent, const char **ret_base) 
         char *parent;
 
         if (!slash) {
-                /* "" and the name after it, in one piece of memory. */
+                /* "" and the name after it, in one allocation. */
                 parent = calloc(1, strlen(clean) + 2);
                 if (!parent)
                         return -ENOMEM;

@@ -195,7 +195,7 @@ static int set_entry_names(ScannedEntry *entry, const uint8_t *header, const Ext
         return tar_name_clean(link, &entry->link, NULL);
 }
 
-/* An entry whose name is invalid, or its target, is left out. */
+/* An entry with an invalid name or target is omitted. */
 static int add_scanned_entry(TarScan *scan, const uint8_t *header, const Extension *extension,
                              uint64_t offset, uint64_t size) {
         ScannedEntry entry = { .kind = kind_of_type(header[TYPE], extension),
@@ -226,7 +226,7 @@ int tar_scan(const uint8_t *data, uint64_t length, TarScan *ret) {
                 r = strchr("xgLK", header[TYPE]) && header[TYPE];
                 if (r == 0 && extension.has_size)
                         size = extension.size;
-                /* Only files and headers have bytes. A sparse file of GNU's may have more headers.
+                /* Only files and headers have bytes. A GNU sparse file may have more headers.
                  */
                 if (r == 0 && header[TYPE] && strchr("123456", header[TYPE]))
                         size = 0;

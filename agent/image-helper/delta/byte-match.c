@@ -22,8 +22,8 @@ typedef struct Matching {
         const uint8_t *old, *new;
         uint64_t n_old, n_new;
         uint64_t done;   /* of the new file */
-        uint64_t behind; /* the position in the old file behind the last match */
-        bool is_behind;  /* there was one */
+        uint64_t behind; /* the position in the old file after the last match */
+        bool is_behind;  /* there has been a match */
         byte_match_t each;
         void *userdata;
 } Matching;
@@ -62,7 +62,8 @@ static int fill_block_table(BlockTable *table, const uint8_t *old, uint64_t n_ol
         for (uint64_t i = 0; i < n_old / table->block; i++) {
                 uint32_t slot = slot_of(table, hash_block(old + i * table->block, table->block));
 
-                /* The first of equal ones: a long run of zeros is copied from its start. */
+                /* The first of several equal blocks: a long run of zeros is copied from its
+                 * start. */
                 if (table->slots[slot] == 0)
                         table->slots[slot] = (uint32_t) i + 1;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every entry of every layer is a claim on a name: to be there, or to hide it. The highest claim on
- * a name counts, unless one on a parent directory is higher still. */
+/* Every entry of every layer is a claim on a name: that it exists, or that it is hidden. The
+ * highest claim on a name wins, unless a claim on a parent directory is even higher. */
 
 #include "agent/image-helper/delta/delta-files.h"
 
@@ -18,7 +18,7 @@ enum {
 
 typedef enum ClaimKind {
         CLAIM_OPAQUE, /* hides the content of lower layers below it */
-        CLAIM_HIDDEN, /* it is not there: a whiteout */
+        CLAIM_HIDDEN, /* it does not exist: a whiteout */
         CLAIM_DIRECTORY,
         CLAIM_FILE,
         CLAIM_OTHER,
@@ -28,7 +28,8 @@ typedef struct Claim {
         char *name; /* owned: a whiteout's differs from the entry's */
         const ScannedEntry *entry;
         const uint8_t *data; /* of the layer */
-        size_t layer, order; /* of a layer the last counts; a whiteout comes before all others */
+        size_t layer, order; /* within a layer the last one wins; a whiteout comes before all
+                              * others */
         ClaimKind kind;
 } Claim;
 
@@ -93,7 +94,8 @@ static int add_claim(Claims *claims, const DeltaLayer *layer, size_t number, siz
         return 0;
 }
 
-/* If a layer has a directory several times, the last counts, so a name has only few claims. */
+/* If a layer contains a directory several times, the last entry wins, so a name has only a few
+ * claims. */
 static void remove_repeated_claims(Claims *claims) {
         size_t n = 0;
 

@@ -29,7 +29,8 @@ typedef struct DeltaSide {
         ImageArchive *archive;
         Catalog *catalog;
         StoredImage stored;
-        CatalogImage own; /* of the store; one of an archive is the catalog's */
+        CatalogImage own; /* for an image in the store; an image in an archive belongs to the
+                           * catalog */
         const CatalogImage *image;
         ImageProvider source;
         char *name; /* or NULL */
@@ -37,7 +38,7 @@ typedef struct DeltaSide {
 
 /* A blob of the delta. */
 typedef struct DeltaPart {
-        int fd; /* an unnamed file; -EBADF: the layer is left out */
+        int fd; /* an unnamed file; -EBADF: the layer is omitted */
         uint64_t size;
         char digest[DIGEST_SIZE];
         bool is_diff;
@@ -391,7 +392,7 @@ static json_t *format_layers(const DeltaMaker *maker) {
         return TAKE_PTR(layers);
 }
 
-/* The layers that are left out, as a JSON array in a string. */
+/* The omitted layers, as a JSON array in a string. */
 static char *format_reused(const DeltaMaker *maker, bool by_diff_id) {
         cleanup_json json_t *list = json_array();
         const CatalogImage *image = maker->new.image;

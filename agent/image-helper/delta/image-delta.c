@@ -32,7 +32,7 @@ static int find_layer_index(const CatalogImage *image, const char *digest) {
         return -ENOENT;
 }
 
-/* A layer of another image, and one that is there twice, is ignored. */
+/* A layer of another image, and a duplicate layer, is ignored. */
 static int attach_delta_layer(const json_t *layer, CatalogImage *image, Error *reterr) {
         const char *to = delta_annotation(layer, ANNOTATION_DELTA_TO);
         OciDescriptor descriptor = { 0 };
@@ -124,7 +124,7 @@ int image_delta_read(const ImageProvider *source, const OciDescriptor *descripto
         if (r < 0)
                 return r;
         memcpy(image->digest, target.digest, DIGEST_SIZE);
-        /* It leaves out layers. */
+        /* It omits layers. */
         whole.check_layer = NULL;
         r = image_manifest_read(&whole, &target, image, reterr);
         if (r != 0)

@@ -21,7 +21,7 @@ struct TarDiffWriter {
         Sha256 *hash;
         uint64_t size;
         struct archive *archive; /* the zstd stream */
-        const uint8_t *pending;  /* data that is not written yet */
+        const uint8_t *pending;  /* data that has not been written yet */
         uint64_t n_pending;
         char *path; /* of the source */
         uint64_t position;

@@ -19,10 +19,10 @@ struct TarPatch {
         const uint8_t *unread; /* of the operations */
         size_t n_unread;
         unsigned n_operations;
-        uint64_t length; /* that was emitted */
+        uint64_t length; /* bytes emitted so far */
         TarPatchOperation operation;
         uint64_t left; /* bytes that the operation still emits */
-        int fd;        /* source; negative: none was opened */
+        int fd;        /* source; negative: none has been opened */
         uint64_t position;
         char path[TAR_NAME_LENGTH_MAX + 1]; /* of the source, for messages */
 };
@@ -104,7 +104,7 @@ enum {
         BASE_OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY
 };
 
-/* Takes a descriptor, or an error: only a regular file is a source. */
+/* Takes a descriptor, or an error: only a regular file can be a source. */
 static int take_base_regular(int opened) {
         cleanup_close int fd = opened;
         struct stat st;
@@ -145,10 +145,10 @@ static int open_base_resolved(const LayerView *view, const char *path) {
         return open_base_regular(view, whole);
 }
 
-/* In nearly all cases the highest layer that has the path has the file, without a link on its way:
- * that takes one call for each layer, while a look-up takes four for each component. If a layer
- * hides the path or leads it through a link, this fails, and not with -ENOENT. A file below an
- * opaque directory is found as well, as the one that a layer hides. */
+/* In nearly all cases the highest layer that contains the path has the file, without links in the
+ * path: that takes one call per layer, while a look-up takes four per component. If a layer hides
+ * the path or leads it through a link, this fails, but not with -ENOENT. A file below an opaque
+ * directory is also found, as a file that a layer hides. */
 static int open_base_directly(const LayerView *view, const char *path) {
         int fd = -ENOENT;
 
@@ -225,7 +225,7 @@ static int read_patch_source(TarPatch *patch, uint8_t *to, size_t size, Error *r
 
 /* ---- operations ---- */
 
-/* Those that emit something are carried out later, block by block. */
+/* Operations that emit something are carried out later, block by block. */
 static int start_patch_operation(TarPatch *patch, uint8_t operation, uint64_t size, Error *reterr) {
         switch ((TarPatchOperation) operation) {
         case TAR_PATCH_OPEN:
@@ -249,7 +249,7 @@ static int start_patch_operation(TarPatch *patch, uint8_t operation, uint64_t si
         return error_setf(reterr, EBADMSG, "the delta has the unknown operation %u", operation);
 }
 
-/* 1: it was started. 0: the end of the delta. */
+/* 1: it has been started. 0: the end of the delta. */
 static int next_patch_operation(TarPatch *patch, Error *reterr) {
         uint8_t operation;
         uint64_t size;

@@ -117,7 +117,7 @@ static bool same_time(const struct stat *a, const struct stat *b) {
         return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* A whiteout has the time at which it was made. */
+/* A whiteout's time is the time when it was created. */
 static bool same_metadata(const ComparedPair *pair) {
         const struct stat *a = &pair->sound, *b = &pair->here;
 
@@ -296,7 +296,7 @@ static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, con
         return remove_tree_at(fd, name);
 }
 
-/* Surplus entries are looked for first: a repair moves entries out of the sound tree. */
+/* Surplus entries are searched for first, because a repair moves entries out of the sound tree. */
 static int compare_directories(TreeComparison *comparison, int sound_fd, int fd, const char *path,
                                unsigned depth) {
         cleanup_closedir DIR *own = open_list(fd), *sound = open_list(sound_fd);

@@ -19,7 +19,7 @@ typedef struct RootfsCheck {
         bool has_layout, has_index, has_manifest, has_blob;
 } RootfsCheck;
 
-/* As "docker save" and others name configurations and layers. */
+/* The names that "docker save" and other tools give to configurations and layers. */
 static bool is_blob_name(const char *name) {
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
 
@@ -84,7 +84,7 @@ static int check_entry_kind(RootfsCheck *check, struct archive_entry *entry, Err
         case AE_IFDIR:
         case AE_IFLNK:
         case AE_IFIFO:
-        case AE_IFCHR: /* left out when it is unpacked */
+        case AE_IFCHR: /* omitted when unpacking */
         case AE_IFBLK:
                 return 0;
         default:
@@ -136,7 +136,7 @@ int rootfs_tar_check(int fd, Error *reterr) {
         RootfsCheck check = { 0 };
         int r;
 
-        /* Read, not skipped: only then the end of a tar that was cut is noticed. */
+        /* Read instead of skipped, so that a truncated tar is detected. */
         r = byte_stream_new_pipe(fd, &tar);
         if (r < 0)
                 return r;

@@ -16,7 +16,7 @@ typedef struct Instruction {
         int (*apply)(json_t *config, const char *member, const char *value, Error *reterr);
 } Instruction;
 
-/* Also where jansson has failed to copy a text. */
+/* Also fails if jansson could not copy a text. */
 static int set_member(json_t *object, const char *key, json_t *value) {
         return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
@@ -115,7 +115,7 @@ static int apply_command(json_t *config, const char *member, const char *value, 
         return r < 0 ? r : set_member(config, member, array);
 }
 
-/* "A=b C='d e'", or "A b c" for one. */
+/* "A=b C='d e'", or "A b c" for a single one. */
 static int split_pairs(const char *value, char ***ret, Error *reterr) {
         cleanup_strv char **words = NULL;
         size_t key = strcspn(value, BLANKS "=");
@@ -134,7 +134,7 @@ static int split_pairs(const char *value, char ***ret, Error *reterr) {
         return 0;
 }
 
-/* The same name again replaces its value. */
+/* If the name exists, its value is replaced. */
 static int set_variable(json_t *env, const char *pair) {
         size_t name = strcspn(pair, "=") + 1, i;
         const json_t *other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The layer is the tar as it is, decompressed: it is copied behind the place of its header, whose
- * name is the digest and therefore known last. */
+/* The layer is the decompressed tar: it is copied after the space for its header, whose name is the
+ * digest and therefore known last. */
 
 #include "agent/image-helper/import/rootfs-import.h"
 
@@ -99,7 +99,7 @@ static int write_json_member(int fd, const char *name, const json_t *document, I
         return tar_write_file(fd, ret ? member : name, text, strlen(text));
 }
 
-/* Content that the agent would refuse is refused now. */
+/* Content that the agent would refuse is refused here. */
 static int check_config(const json_t *document, Error *reterr) {
         cleanup_with(image_config_freep) ImageConfig *config = NULL;
         cleanup_free char *text = json_to_text(document, JSON_COMPACT);
@@ -173,7 +173,7 @@ int rootfs_import(const RootfsImport *import, Error *reterr) {
                                "0000000000000000000000000000000000000000000000000000000000000000" };
         int r;
 
-        /* Its changes first: a mistake in them is found before a large tar is read. */
+        /* Applies its changes first, so that a mistake is found before a large tar is read. */
         r = make_config(import, &layer, &config, reterr);
         if (r < 0)
                 return r;

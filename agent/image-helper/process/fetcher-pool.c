@@ -202,8 +202,8 @@ int fetcher_pool_receive(const FetcherPool *fetchers, FetchReply *ret) {
         return 0;
 }
 
-/* They run as another user and cannot be killed by us: an idle one ends with the queue, a busy one
- * with its parent. */
+/* They run as another user and cannot be killed: an idle one ends with the queue, a busy one with
+ * its parent. */
 void fetcher_pool_done(FetcherPool *fetchers) {
         close_fd(fetchers->fd);
         *fetchers = (FetcherPool){ .fd = -EBADF };

@@ -19,12 +19,13 @@
 #define DATA_BYTES_MAX (320 * MIB)
 #define OWN_USER       "mainstay-image"
 #define FILE_BYTES_MAX (UINT64_C(256) << 30)
-/* The limit of a parser: shared memory is not data. */
+/* The limit of a parser: shared memory is not included in the data limit. */
 #define ADDRESS_BYTES_MAX (2 * DATA_BYTES_MAX)
 
 #define CAPABILITY(name) (UINT64_C(1) << (name))
 
-/* Not CAP_MKNOD: whiteouts need none, and a device would be the way to the disks of the node. */
+/* CAP_MKNOD is not included: whiteouts do not need it, and a device would give access to the node's
+ * disks. */
 static const uint64_t unpacking_capabilities =
         CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_FOWNER) |
         CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_SETFCAP) |
@@ -55,7 +56,7 @@ void confine_process(void) {
 static int drop_capabilities(uint64_t keep, Error *reterr) {
         int r = privileges_keep_capabilities(keep);
 
-        /* A change of the user has reset it. */
+        /* Changing the user has reset it. */
         privileges_hide_memory();
         return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }
@@ -73,7 +74,7 @@ static int confine_reader(uint64_t capabilities, int store_fd, int read_fd, Erro
                                 .reads_anything = HAS_SANITIZER };
         int r;
 
-        /* If we are not permitted to, the filter still keeps us off the network. */
+        /* If this is not permitted, the filter still blocks network access. */
         (void) unshare(CLONE_NEWNET);
         enter_store(store_fd);
         if (!HAS_SANITIZER)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* Newer than the oldest headers that we build with. */
+/* Newer than the oldest headers with which this is built. */
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14)
 
 #define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -39,7 +39,7 @@ static int enforce_landlock_rules(int ruleset, const LandlockRules *rules, uint6
 
         if (r < 0)
                 return r;
-        /* Unpacked files are never executed by us. */
+        /* Unpacked files are never executed here. */
         r = add_landlock_rule(ruleset, rules->write_beneath,
                               handled & ~(uint64_t) LANDLOCK_ACCESS_FS_EXECUTE);
         if (r < 0)

@@ -17,7 +17,7 @@ static void watch_parent(pid_t parent) {
         is_child = true;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         parent_check_set_parent(parent);
-        parent_check_exit_if_orphaned(); /* before it was to be killed */
+        parent_check_exit_if_orphaned(); /* in case it ended before the signal was set */
 }
 
 pid_t parent_check_fork(void) {

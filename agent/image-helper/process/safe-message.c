@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A name in an archive may be any bytes. Quoted unchanged, a line break would forge a line of the
- * log, an escape sequence would control the terminal, and half a character would make JSON of the
- * whole document invalid. */
+/* A name in an archive may be any bytes. Quoted unchanged, a line break would forge a log line, an
+ * escape sequence would control the terminal, and half a character would make the whole JSON
+ * document invalid. */
 
 #include "agent/image-helper/process/safe-message.h"
 

@@ -34,7 +34,7 @@ static const char *const unpacker_calls[] = {
         "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "getrandom",
         "futex", "futex_time64", "sched_yield", "sched_getaffinity", "set_robust_list", "rseq",
         "set_tid_address", "arch_prctl", "uname", "sysinfo", "getrlimit", "ugetrlimit",
-        /* our own processes, and the pipes between them */
+        /* the process's own children, and the pipes between them */
         "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
         "getgid32", "getegid32", "exit", "exit_group", "fork", "wait4", "waitid", "pidfd_send_signal", "pipe2",
         "poll", "ppoll", "ppoll_time64", "sendmsg", "recvmsg", "prctl", "landlock_create_ruleset",
@@ -56,7 +56,7 @@ static const char *const fetcher_refusals[] = {
 };
 /* clang-format on */
 
-/* A process of our own may be created, a namespace not. clone3's flags are in memory that a filter
+/* May create child processes, but no namespaces. clone3's flags are in memory, which a filter
  * cannot read; with ENOSYS the C library uses clone. */
 static int add_clone(scmp_filter_ctx filter) {
         int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
@@ -65,7 +65,7 @@ static int add_clone(scmp_filter_ctx filter) {
         return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-/* Others send signals to processes, or freeze a file system. */
+/* Other commands send signals to processes, or freeze a file system. */
 static int add_file_commands(scmp_filter_ctx filter) {
         static const int commands[] = { F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL };
         int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,

@@ -8,7 +8,7 @@
 
 /* ---- credentials ---- */
 
-/* Like the kubelet, the last of several members with one name counts. */
+/* Like in the kubelet, the last of several members with the same name is used. */
 static int add_secret_credentials(const json_t *secret, int number, const Endpoint *endpoint,
                                   Credentials *credentials) {
         const char *text = json_text(secret, "document");
@@ -49,7 +49,7 @@ int pull_secrets_add_credentials(Endpoints *endpoints) {
 
 /* ---- checks ---- */
 
-/* As the kubelet reads an entry: "auth" is user and password with a colon between them. */
+/* Parses an entry like the kubelet: "auth" is user and password, separated by a colon. */
 static int check_auth(const json_t *entry, const char *registry, Error *reterr) {
         const json_t *auth = json_object_get(entry, "auth");
         const char *encoded = json_string_value(auth);

@@ -11,7 +11,7 @@
 #include <signal.h>
 
 enum {
-        STRING_LENGTH_MAX = 4096, /* of any list: a record must stay small */
+        STRING_LENGTH_MAX = 4096, /* limit for all lists: a record must stay small */
         STRINGS_MAX = 4096,
         STRINGS_BYTES_MAX = 256 * 1024
 };
@@ -55,7 +55,7 @@ static bool is_same_variable(const char *a, const char *b) {
         return strcspn(b, "=") == n && memcmp(a, b, n) == 0;
 }
 
-/* Variables with an unusable name are dropped; of duplicates the last counts. */
+/* Variables with an invalid name are dropped; of duplicates, the last one is used. */
 static int clean_image_env(char ***env) {
         cleanup_strv char **clean = NULL;
 
@@ -75,7 +75,8 @@ static int clean_image_env(char ***env) {
         return 0;
 }
 
-/* A directory under /proc could be one of the runtime's own descriptors, and so on the host. */
+/* A directory below /proc could be one of the runtime's own descriptors, and thus be on the
+ * host. */
 static int clean_working_dir(ImageConfig *config, Error *reterr) {
         cleanup_free char *clean = NULL;
         int r;
@@ -154,7 +155,7 @@ static int append_volume(ImageConfig *config, const char *path, Error *reterr) {
         return strv_append(&config->volumes, clean);
 }
 
-/* An object whose keys are paths in the image; the values mean nothing. */
+/* An object whose keys are paths in the image; the values have no meaning. */
 static int parse_volumes(ImageConfig *config, const json_t *volumes, Error *reterr) {
         const char *path;
         json_t *value;

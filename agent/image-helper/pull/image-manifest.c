@@ -137,7 +137,7 @@ bool oci_descriptor_is_attestation(const json_t *descriptor) {
 
 /* ---- indexes ---- */
 
-/* The search of an index, and of those that it lists. */
+/* The search in an index, and in those that it lists. */
 typedef struct IndexSearch {
         const ImageProvider *source;
         CatalogImage *image;
@@ -145,7 +145,7 @@ typedef struct IndexSearch {
         Error refusal;   /* why the last one is not for this machine */
 } IndexSearch;
 
-/* An entry without a platform is decided by the document to which it refers. */
+/* For an entry without a platform, the document to which it refers decides. */
 static bool has_platform(const json_t *entry) {
         return json_text(entry, "platform", "architecture");
 }
@@ -169,7 +169,7 @@ static bool is_candidate(const json_t *entry) {
 static int search_index(IndexSearch *search, const OciDescriptor *descriptor, unsigned depth,
                         Error *reterr);
 
-/* Keeps the message for an index that has other platforms only, or none. 1, or -ENOMEM. */
+/* Keeps the message for an index that only has other platforms, or none. 1, or -ENOMEM. */
 static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         const json_t *item, *other = NULL;
         size_t i;
@@ -211,7 +211,7 @@ static int read_candidate(IndexSearch *search, const json_t *entry, unsigned dep
         return image_manifest_read(search->source, &descriptor, search->image, reterr);
 }
 
-/* The entry that names the best platform, as its failure is the image's. 1: none. */
+/* The entry with the best platform, whose failure is the image's failure. 1: none. */
 static int read_best_entry(IndexSearch *search, const json_t *manifests, unsigned depth,
                            Error *reterr) {
         const json_t *item, *chosen = NULL;
@@ -229,7 +229,7 @@ static int read_best_entry(IndexSearch *search, const json_t *manifests, unsigne
         return chosen ? read_candidate(search, chosen, depth, reterr) : 1;
 }
 
-/* Those without a platform, in order: the first that is for this machine. 1: none. */
+/* The entries without a platform, in order: the first one that is for this machine. 1: none. */
 static int read_entries_without_platform(IndexSearch *search, const json_t *manifests,
                                          unsigned depth, Error *reterr) {
         const json_t *item;

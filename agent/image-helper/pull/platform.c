@@ -46,7 +46,7 @@ static long platform_variant(void) {
         return chosen_architecture[0] ? chosen_variant : (long) machine_variant();
 }
 
-/* As containerd has it: names that some tools use instead of Go's. */
+/* Like in containerd: names that some tools use instead of Go's. */
 static const char *canonical_architecture(const char *name) {
         static const struct {
                 const char *alias, *name;
@@ -70,7 +70,7 @@ unsigned platform_match_score(const char *os, const char *architecture, const ch
         if (!variant || highest == 0)
                 return 1;
         wanted = strtol(variant + (variant[0] == 'v'), NULL, 10);
-        /* A higher one may still run (x86-64-v3 on a new machine), but is the last choice. */
+        /* A higher variant may still run (x86-64-v3 on a new machine), but is the last choice. */
         return wanted > highest ? 1 : 2 + (unsigned) MAX(wanted, 0);
 }
 

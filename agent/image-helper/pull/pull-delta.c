@@ -3,8 +3,8 @@
 /* Looks for a delta in the registry: it refers to the image with its 'subject', so it is among the
  * image's referrers (OCI distribution specification, "Listing Referrers"); in registries without
  * that API, in the index with the tag "sha256-<hex>" ("Referrers Tag Schema"). The registry is
- * queried only if the store has another image of the repository, so a node's first pull requests
- * nothing more. */
+ * queried only if the store has another image of the repository, so a node's first pull causes no
+ * additional requests. */
 
 #include "agent/image-helper/delta/image-delta.h"
 #include "agent/image-helper/process/safe-message.h"
@@ -42,7 +42,7 @@ static bool is_other_image_of_repository(const json_t *item, const char *referen
                strncmp(name, reference, n) == 0;
 }
 
-/* Only an image that the pull may see is a reason to request a delta. */
+/* Only an image that is visible to the pull is a reason to request a delta. */
 static bool may_be_base(const RegistryPull *pull, const json_t *item) {
         const char *digest = json_text(item, "annotations", ANNOTATION_DIGEST);
 
@@ -95,7 +95,7 @@ static int fetch_referrers(RegistryPull *pull, json_t **ret, Error *reterr) {
         return fetch_json(pull, REGISTRY_MANIFEST, tag, NULL, ret, reterr);
 }
 
-/* Whether it is in the store, and the pull may see it. */
+/* Whether it is in the store and visible to the pull. */
 static bool is_base_usable(RegistryPull *pull, const char *config_digest) {
         if (delta_base_is_present(pull->store, config_digest))
                 return true;
@@ -128,7 +128,7 @@ static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
         return 0;
 }
 
-/* 1: one was found. 0: none is there. -ENOENT: the bases of all are missing. */
+/* 1: one was found. 0: there is none. -ENOENT: all their bases are missing. */
 static int choose_delta(RegistryPull *pull, const json_t *referrers, Error *reterr) {
         unsigned n = 0;
         const json_t *item;

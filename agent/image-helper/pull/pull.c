@@ -4,7 +4,7 @@
  * (fetcher-pool.c) have access only to the network; a process for each layer (layer-workers.c)
  * unpacks the data that arrives. The bytes of a blob pass through a file: the fetcher writes it,
  * the unpacker reads behind it, and a byte in a pipe announces more. The file is trusted only when
- * its digest is right. */
+ * its digest is correct. */
 
 #include "agent/image-helper/pull/pull.h"
 
@@ -51,13 +51,13 @@ static int add_pulled_document_take(RegistryPull *pull, const char *digest, char
         return 0;
 }
 
-/* If a part of the image needed a pull Secret, the image does. */
+/* If a part of the image needed a pull Secret, the whole image does. */
 static void note_secret(RegistryPull *pull, int secret) {
         if (pull->secret < 0)
                 pull->secret = secret;
 }
 
-/* The pull may also use images of its repository that the registry sends it. */
+/* The pull may also use images of its repository whose manifest the registry sends. */
 static int fetch_image_document(RegistryPull *pull, RegistryObjectKind kind, const char *digest,
                                 size_t max_bytes, FetchedDocument *ret, Error *reterr) {
         int r = document_fetch(&pull->fetchers, kind, digest, max_bytes, &pull->endpoint, ret,
@@ -113,7 +113,7 @@ static int read_pulled_document(void *userdata, const CatalogBlob *blob, size_t 
         return 0;
 }
 
-/* The type of a document: its own statement is preferred over the server's. */
+/* The type of a document: its own mediaType has precedence over the server's. */
 static int find_document_type(const PulledDocument *document, const char *media_type,
                               char ret[static 128], Error *reterr) {
         cleanup_json json_t *json = NULL;
@@ -186,7 +186,7 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
 
 /* ---- images of the store that are requested from the registry ---- */
 
-/* 1: it has sent the manifest. Any other problem is not a failure: the layers are fetched. */
+/* 1: it has sent the manifest. Any problem is not a failure: the layers are fetched then. */
 static int ask_for_stored_image(RegistryPull *pull, const char *digest) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         int r;
@@ -210,7 +210,7 @@ int pull_ask_for_image_with(RegistryPull *pull, const char *chain_id, const char
         return r;
 }
 
-/* The highest layer that is here counts: its image has those below as well. */
+/* The highest present layer is sufficient: its image has those below as well. */
 static int find_missing_layers(RegistryPull *pull, bool *missing) {
         const ImageConfig *settings = pull->image.settings;
         cleanup_free char(*chain_ids)[DIGEST_SIZE] =
@@ -226,7 +226,7 @@ static int find_missing_layers(RegistryPull *pull, bool *missing) {
 
 /* ---- blobs ---- */
 
-/* The next blobs that were not requested yet, in the order in which they are unpacked. */
+/* The next blobs that have not been requested yet, in the order in which they are unpacked. */
 static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
         for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
                 const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
@@ -259,7 +259,7 @@ static uint64_t downloaded_bytes(const LayerDownload *blob) {
         return fstat(blob->file.fd, &st) < 0 ? 0 : (uint64_t) st.st_size;
 }
 
-/* A blob was fetched, or not. */
+/* A blob has been fetched, or has failed. */
 static int take_layer_reply(RegistryPull *pull, size_t i, const FetchReply *reply, Error *reterr) {
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
         LayerDownload *blob = &pull->blobs[i];
@@ -303,7 +303,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
         pull->n_requested--;
-        /* The state of a delta that was given up: its file is closed. */
+        /* A reply for a delta that was given up: its file is closed. */
         if (reply.id != fetch_id(pull->blobs[i].attempt, i))
                 return request_layer_blobs(pull, reterr);
         if (!pull->blobs[i].is_requested)
@@ -325,8 +325,8 @@ void pull_print_message(const char *level, const char *text) {
         (void) fflush(stdout);
 }
 
-/* The reader of a blob waits until the last writer has closed the pipe: it, and those of other
- * layers, must not be writers. */
+/* The reader of a blob waits until the last writer has closed the pipe: processes of layers must
+ * not be writers. */
 static void close_wakeup_pipes(void *userdata) {
         RegistryPull *pull = userdata;
 
@@ -362,7 +362,7 @@ static int on_pull_tick(void *userdata, Error *reterr) {
         return fetcher_pool_check(&pull->fetchers, reterr);
 }
 
-/* Its fetcher has closed the pipe, and has not replied yet. */
+/* Its fetcher has closed the pipe, but has not replied yet. */
 static bool is_without_fetcher(const LayerDownload *blob) {
         struct pollfd fd = { .fd = blob->wakeup_read_fd };
 
@@ -370,8 +370,8 @@ static bool is_without_fetcher(const LayerDownload *blob) {
                fd.revents & POLLHUP;
 }
 
-/* A layer that ends early is truncated for its unpacker. Why it did, its fetcher replies, or the
- * fetcher has died: its pipe is closed before its end can be seen. */
+/* For its unpacker, a layer that ends early is truncated. The fetcher's reply contains the cause;
+ * or the fetcher has died, and its pipe is closed before its end can be noticed. */
 static int find_cause_at_fetcher(RegistryPull *pull, const LayerDownload *blob, Error *reterr) {
         int r = 0;
 
@@ -380,7 +380,7 @@ static int find_cause_at_fetcher(RegistryPull *pull, const LayerDownload *blob, 
         return r;
 }
 
-/* A blob that was read completely and is wrong does not improve by waiting. */
+/* If a blob was read completely and is wrong, waiting does not help. */
 static int on_layer_finished(void *userdata, size_t i, int r, Error *reterr) {
         RegistryPull *pull = userdata;
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
@@ -400,7 +400,7 @@ static int on_layer_finished(void *userdata, size_t i, int r, Error *reterr) {
         return r;
 }
 
-/* The store keeps layers, but no delta. The blob of a layer that a different pull has published in
+/* The store keeps layers, but not deltas. The blob of a layer that another pull has published in
  * the meantime may be incomplete. */
 static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
@@ -414,9 +414,9 @@ static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         return 0;
 }
 
-/* Which pods may use the image without contacting the registry: known only now that the registry,
- * or the visible part of the store, had all of it; and on the disk before the record of the image,
- * which would be open to all without it. */
+/* Which pods may use the image without contacting the registry. This is only known now that the
+ * registry, or the visible part of the store, has provided all of it; and it must be on disk before
+ * the image's record, without which every pod could use it. */
 static int record_pull_access(RegistryPull *pull, Error *reterr) {
         cleanup_free char *repository = NULL;
         const json_t *hash = pull->secret < 0 ? NULL
@@ -529,8 +529,8 @@ static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Er
         return open_layer_downloads(pull, missing, reterr);
 }
 
-/* Fetched data of the layers themselves is kept; a fetcher that is busy with the delta continues,
- * and its reply is ignored. */
+/* Fetched data of the layers themselves is kept; a fetcher that is still busy with the delta
+ * continues, and its reply is ignored. */
 static int replace_delta_downloads(RegistryPull *pull, Error *reterr) {
         int r = 0;
 
@@ -579,7 +579,7 @@ static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, 
         return r < 0 ? r : unpack_image(&pull->image, source, &feed, pull->store, names, reterr);
 }
 
-/* The delta is untrusted and optional: whatever its problem is, the layers are pulled. */
+/* The delta is untrusted and optional: in case of any problem the layers are pulled. */
 static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source, char *const *names,
                                 int why, const Error *error, Error *reterr) {
         cleanup_free char *message = format_safe_message(error, why), *text = NULL;

@@ -68,7 +68,7 @@ static int add_authority(Endpoint *endpoint, int dir_fd, const char *name) {
         return append_certificate_file(dir_fd, name, endpoint->authorities_fd);
 }
 
-/* The key of x.cert is x.key; the first pair counts. */
+/* The key for x.cert is x.key; the first pair is used. */
 static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name, Error *reterr) {
         cleanup_free char *key = NULL;
         int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Docker credential helpers: a program of the administrator that reads a server's name and prints
- * {"Username": …, "Secret": …}. It is run without a shell, and its name is checked strictly because
+ * {"Username": …, "Secret": …}. It runs without a shell, and its name is checked strictly because
  * it comes from a document. */
 
 #include "agent/image-helper/registry/registry-credentials.h"
@@ -78,7 +78,7 @@ static int run_credential_helper(const char *program, const char *server, char *
         close_fd(input[0]);
         close_fd(output[1]);
         if (r >= 0 && pid > 0) {
-                /* A helper that does not read its input shows that by its output. */
+                /* If a helper does not read its input, its output will show that. */
                 (void) write_all(input[1], server, strlen(server));
                 input[1] = close_fd(input[1]);
                 n = read_helper_output(output[0], answer);

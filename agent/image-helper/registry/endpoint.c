@@ -95,7 +95,7 @@ static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *ho
         return 0;
 }
 
-/* With TLS, and without for a server that does not speak it. */
+/* Adds one with TLS, and one without for a server that does not support it. */
 static int add_loopback(Endpoints *endpoints, const char *host, const char *prefix,
                         const char *repository) {
         Endpoint *endpoint;

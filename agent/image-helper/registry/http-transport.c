@@ -129,8 +129,8 @@ static void keep_error_text(TransportExchange *exchange, const char *data, size_
         reply->error_text[exchange->n_words] = '\0';
 }
 
-/* The position of the first byte of a good response; a server without range support sends the whole
- * object. */
+/* The position of the first byte of a successful response; a server without range support sends the
+ * whole object. */
 static int start_transport_body(TransportExchange *exchange) {
         uint64_t from = exchange->request->from;
 
@@ -145,7 +145,7 @@ static int start_transport_body(TransportExchange *exchange) {
         return 0;
 }
 
-/* libcurl's own limit does not hold back data that has already arrived (7.88). While we wait, TCP
+/* libcurl's own limit does not delay data that has already arrived (7.88). During the wait, TCP
  * makes the server wait. */
 static void wait_for_rate(const TransportExchange *exchange) {
         uint64_t rate = exchange->request->rate_max, now = now_boottime_usec(), due;
@@ -360,7 +360,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Transfers that we aborted. */
+/* Transfers that were aborted here. */
 static int explain_aborted_transfer(TransportExchange *exchange, CURLcode code,
                                     TransportFault *ret_fault, Error *reterr) {
         int r = exchange->transfer.result;

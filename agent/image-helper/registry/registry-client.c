@@ -20,7 +20,7 @@
 enum {
         REDIRECTS_MAX = 5,
         TOKENS_MAX = 2,    /* in one attempt, for one credential */
-        FRUITLESS_MAX = 4, /* attempts in a row that transferred next to nothing */
+        FRUITLESS_MAX = 4, /* consecutive attempts that transferred next to nothing */
         FRUIT_BYTES = 4096,
         ATTEMPTS_MAX = 64,
         RETRY_WAIT_MAX_SEC = 30, /* limit of one wait; the pod has its own back-off */
@@ -48,7 +48,7 @@ static const struct {
 
 /* The state of an endpoint. */
 typedef struct EndpointSession {
-        size_t credential; /* index into its credentials; beyond them: none */
+        size_t credential; /* index into its credentials; if too large: none */
         bool uses_basic;
         char *token;
 } EndpointSession;
@@ -65,9 +65,9 @@ typedef struct RegistryTransfer {
         const Endpoint *endpoint;
         EndpointSession *session;
         const RegistryObject *object;
-        uint64_t have; /* bytes that were handed on, including those that we had before */
+        uint64_t have; /* bytes passed on, including those that were already present */
         bool without_range;
-        unsigned tokens; /* bytes requested in this attempt */
+        unsigned tokens; /* tokens requested in this attempt */
         TransportFault fault;
         uint64_t retry_after_sec;
         char *media_type; /* of 128 bytes */
@@ -146,8 +146,8 @@ static int answer_bearer_challenge(RegistryTransfer *transfer, const Challenge *
         char *token = NULL;
         int r;
 
-        /* A token may have expired a moment ago. If a new token is refused at once, the credential
-         * is wrong. */
+        /* A token may have just expired. If a new token is refused at once, the credential is
+         * wrong. */
         if (transfer->tokens >= TOKENS_MAX ||
             (transfer->tokens > 0 && !streq(strna(challenge->error), "invalid_token")))
                 return next_credential(transfer, reterr);
@@ -366,7 +366,7 @@ static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
 
 /* ---- one endpoint after the other ---- */
 
-/* Adds what to do about the failure. */
+/* Adds the remedy for the failure. */
 static int explain_registry_failure(const RegistryTransfer *transfer, int r, Error *error) {
         const Endpoint *endpoint = transfer->endpoint;
         cleanup_free char *said = error->message ? strdup(error->message) : NULL;
@@ -406,8 +406,8 @@ static bool names_port(const char *host) {
         return strchr(bracket ? bracket : host, ':');
 }
 
-/* Whether the connection failed, which a different scheme may avoid: on a loopback address only if
- * the server does not speak TLS, or nothing listens at the port of HTTPS. */
+/* Whether the connection failed in a way that another scheme may avoid: on a loopback address, only
+ * if the server does not speak TLS, or nothing is listening on the HTTPS port. */
 static bool may_second_try_help(const RegistryTransfer *transfer, const Endpoint *next) {
         if (next && next->is_loopback)
                 return transfer->fault == TRANSPORT_TLS_FAILED ||
@@ -455,7 +455,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         *ret_secret = used_secret(&transfer);
                         return 0;
                 }
-                /* It speaks another TLS, and no HTTP. */
+                /* It speaks another TLS version, and not HTTP. */
                 if (endpoints->items[i].is_loopback && endpoints->items[i].is_second_try &&
                     (transfer.fault == TRANSPORT_INTERRUPTED ||
                      transfer.fault == TRANSPORT_NOT_HTTP))

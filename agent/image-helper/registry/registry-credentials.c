@@ -59,7 +59,7 @@ static bool labels_match(const char *pattern, const char *host) {
         }
 }
 
-/* Cuts the port off. "": none, or that of https. */
+/* Removes the port. "": none, or the port of https. */
 static const char *take_port(char *host) {
         char *colon = strrchr(host, ':');
         const char *port;
@@ -132,8 +132,8 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
         return text_replace(ret, text);
 }
 
-/* "auth" is user and password with a colon between them, in Base64. As for the kubelet, it replaces
- * those that are stated separately. */
+/* "auth" is user and password, separated by a colon, in base64. Like in the kubelet, it replaces
+ * those that are specified separately. */
 static int decode_auth_field(const json_t *entry, Credential *ret) {
         const char *auth = json_text(entry, "auth");
         char *text = NULL, *colon;
@@ -209,7 +209,7 @@ int credentials_append_take(Credentials *credentials, Credentials *from) {
         return r;
 }
 
-/* The best match among the entries that match less well than 'below'. */
+/* The best match among the entries that match less closely than 'below'. */
 static const json_t *next_best_entry(const json_t *auths, const char *registry,
                                      const char *repository, unsigned *below) {
         const json_t *best = NULL;
@@ -274,7 +274,7 @@ static const char *find_credential_helper(const json_t *document, const char *re
         return NULL;
 }
 
-/* The helper of a registry is preferred over the common one. */
+/* The helper for a registry has precedence over the common one. */
 static int add_from_helpers(Credentials *credentials, const json_t *document,
                             const char *registry) {
         const char *server = registry;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A signature counts for a requirement if one of the rule's keys has made it, and it signs the
- * image, under a name that the rule accepts. Nothing of a payload is read before a key has
- * verified it. */
+/* A signature meets a requirement if one of the rule's keys has made it, and it signs the image
+ * with a name that the rule accepts. No part of a payload is parsed before it has been verified
+ * with a key. */
 
 #include "agent/image-helper/signature/signature-check.h"
 
@@ -16,7 +16,8 @@ enum {
         KEYS_MAX = 64 /* of one rule */
 };
 
-/* How far a signature came; the message of the one that came furthest is reported. */
+/* How far the check of a signature got; the message of the signature that got furthest is
+ * reported. */
 typedef enum SignatureProgress {
         SIGNATURE_UNREADABLE,
         SIGNATURE_KEYLESS,
@@ -32,7 +33,7 @@ typedef struct RequirementCheck {
         PublicKey *keys[KEYS_MAX];
         size_t n_keys;
         SignatureProgress progress;
-        Error closest; /* why the signature that came furthest does not count */
+        Error closest; /* why the signature that got furthest was not accepted */
 } RequirementCheck;
 
 static void requirement_check_done(RequirementCheck *check) {
@@ -57,7 +58,7 @@ static int load_requirement_keys(RequirementCheck *check, Error *reterr) {
         return 0;
 }
 
-/* Keeps the message if this signature came further than those before. */
+/* Keeps the message if this signature got further than the earlier ones. */
 static int note_signature_progress(RequirementCheck *check, SignatureProgress progress, int r,
                                    Error *error) {
         if (r == -ENOMEM)
@@ -79,7 +80,7 @@ static bool is_signed_by_key(const RequirementCheck *check, const SignedContent 
         return false;
 }
 
-/* Checks the payload that a key of the rule has signed. 0: it counts. */
+/* Checks the payload that was verified with a key of the rule. 0: it is accepted. */
 static int check_signed_claims(const RequirementCheck *check, const SignedContent *content,
                                SignatureProgress *ret_progress, Error *reterr) {
         cleanup_with(signature_claims_done) SignatureClaims claims = { 0 };
@@ -113,7 +114,7 @@ static int check_key_and_claims(const RequirementCheck *check, const SigstoreSig
         return check_signed_claims(check, &content, ret_progress, reterr);
 }
 
-/* 1: it counts; 0; -ENOMEM. */
+/* 1: it is accepted; 0; -ENOMEM. */
 static int check_one_signature(RequirementCheck *check, const SigstoreSignature *signature) {
         cleanup_error Error error = ERROR_NULL;
         SignatureProgress progress;

@@ -8,10 +8,10 @@
 
 enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
-        REFERRERS_MAX = 256, /* of one list, that are read */
+        REFERRERS_MAX = 256, /* number of entries of one list that are read */
         REFERRER_SIZE_MAX = 64 * 1024,
-        ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are read */
-        FETCHED_DOCUMENTS_MAX = 512,   /* for which a registry is queried */
+        ARCHIVED_REFERRERS_MAX = 4096, /* number of an archive's blobs that are read */
+        FETCHED_DOCUMENTS_MAX = 512,   /* number of documents for which a registry is queried */
         ARCHIVED_DOCUMENTS_MAX = 2 * ARCHIVED_REFERRERS_MAX,
         TAG_SIZE = 96
 };
@@ -27,7 +27,7 @@ typedef struct SignatureCollection {
         const ImageArchive *archive;
         const char *const *digests;
         SignatureSet *set;
-        size_t n_documents; /* that were read, or could not be */
+        size_t n_documents; /* number of documents that were read, or could not be */
         Error *unreadable;
 } SignatureCollection;
 
@@ -41,8 +41,8 @@ static int read_archived_document(const ImageArchive *archive, const char *name,
         return image_archive_read(archive, member, max_bytes, &ret->text, &ret->length, reterr);
 }
 
-/* Documents that are not signatures of the image count, too: a list may name a million other
- * payloads. */
+/* Documents that are not signatures of the image are counted, too: a list may contain a million
+ * other payloads. */
 static bool may_read_document(SignatureCollection *collection) {
         size_t max = collection->fetchers ? FETCHED_DOCUMENTS_MAX : ARCHIVED_DOCUMENTS_MAX;
 
@@ -54,7 +54,8 @@ static bool may_read_document(SignatureCollection *collection) {
         return true;
 }
 
-/* The name is a digest, which is verified, or a tag. Beyond the limit nothing is there. */
+/* The name is a digest, which is verified, or a tag. Beyond the limit, documents count as
+ * missing. */
 static int read_signature_document(SignatureCollection *collection, RegistryObjectKind kind,
                                    const char *name, size_t max_bytes, FetchedDocument *ret,
                                    Error *reterr) {
@@ -130,8 +131,8 @@ static bool is_wanted_digest(const SignatureCollection *collection, const char *
         return false;
 }
 
-/* An archive has the signatures of other images too: a payload that does not mention this one would
- * only use up the limit. */
+/* An archive also contains the signatures of other images: payloads that do not mention this one
+ * would only use up the limit. */
 static bool mentions_image(const SignatureCollection *collection, const FetchedDocument *payload) {
         for (const char *const *wanted = collection->digests; *wanted; wanted++)
                 if (memmem(payload->text, payload->length, *wanted, strlen(*wanted)))
@@ -139,8 +140,8 @@ static bool mentions_image(const SignatureCollection *collection, const FetchedD
         return false;
 }
 
-/* An annotation from the registry, which is stored unchanged: a text that cannot be a signature
- * would only make the file longer. */
+/* Checks an annotation from the registry, which is stored unchanged: text that cannot be a
+ * signature would only make the file longer. */
 static int check_signature_annotation(const char *signature, Error *reterr) {
         cleanup_free char *data = NULL;
         size_t length;
@@ -212,7 +213,7 @@ static int add_named_manifest(SignatureCollection *collection, const char *name)
                      : add_manifest_signatures(collection, manifest);
 }
 
-/* Entries of another type are attestations, lists of the image's content, and the like. */
+/* Entries of other types are attestations, lists of the image's content, and so on. */
 static int add_referrers(SignatureCollection *collection, const json_t *index) {
         const json_t *item;
         size_t i, n = 0;
@@ -239,7 +240,7 @@ static int add_referrers(SignatureCollection *collection, const json_t *index) {
 
 /* ---- registries ---- */
 
-/* A registry without the API has the list as an index with a tag. */
+/* A registry without the API provides the list as an index with a tag. */
 static int add_fetched_referrers(SignatureCollection *collection, const char *digest) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *index = NULL;
@@ -286,7 +287,7 @@ int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const c
 
 /* ---- archives ---- */
 
-/* The referrers of an image are found without a list. */
+/* Finds referrers of an image without a list. */
 static int add_listed_manifest(SignatureCollection *collection, const json_t *item) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *manifest = NULL;

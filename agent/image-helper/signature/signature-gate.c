@@ -10,11 +10,11 @@
 #include "agent/image-helper/signature/signature-store.h"
 #include "common/json-text.h"
 
-/* The image that is checked, and its documents. */
+/* The image under verification, and its documents. */
 typedef struct SignatureGate {
         const PullSettings *settings;
         Store *store;
-        const char *digests[3]; /* of the image, of the index; NULL */
+        const char *digests[3]; /* of the image and of the index, terminated by NULL */
         char index_digest[DIGEST_SIZE];
         SignatureSet set;
         Error unreadable; /* why not all signatures could be read */
@@ -32,8 +32,8 @@ static void set_gate_index(SignatureGate *gate, const char *index_digest) {
         gate->digests[1] = gate->index_digest;
 }
 
-/* An image that did not come by an index this time may have come by one before, whose signatures
- * are still its own. The index was read by its digest then, and led to the image. */
+/* If the image did not come through an index this time, it may have come through one earlier, whose
+ * signatures remain valid for it: that index was verified by its digest, and led to the image. */
 static int signature_gate_init(SignatureGate *gate, const char *digest, const char *index_digest) {
         char known[DIGEST_SIZE] = "";
         int r = 0;
@@ -48,7 +48,7 @@ static int signature_gate_init(SignatureGate *gate, const char *digest, const ch
         return 0;
 }
 
-/* With the documents that could not be read, which may be the reason. */
+/* Mentions the documents that could not be read, which may be the cause. */
 static int refuse_gate_image(const SignatureGate *gate, Error *why, Error *reterr) {
         if (gate->unreadable.message)
                 return error_setf(reterr, EKEYREJECTED, "%s (%s)", strna(why->message),
@@ -68,7 +68,7 @@ static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
         return r;
 }
 
-/* The signatures are stored before the result that they prove. */
+/* The signatures are stored before the result that depends on them. */
 static int record_passed_image(const SignatureGate *gate, Error *reterr) {
         const char *fingerprint = json_text(gate->settings->signature_policy, "fingerprint");
         int r = 0;
@@ -137,14 +137,14 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
         r = signature_gate_init(&gate, image->digest, image->index_digest);
         if (r < 0)
                 return r;
-        /* Without a policy they are kept for one that comes later. */
+        /* Without a policy they are kept for a later one. */
         r = signatures_collect_archived(archive, gate.digests, &gate.set, &gate.unreadable);
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
 
 /* ---- of the store ---- */
 
-/* An image of the store, and the registry that is queried if its signatures are not sufficient. */
+/* An image in the store, and the registry that is queried if its signatures are not sufficient. */
 typedef struct StoredCheck {
         SignatureGate gate;
         ImageReference reference;
@@ -190,7 +190,7 @@ static int check_fetched_signatures(StoredCheck *check, Error *reterr) {
         return r < 0 ? r : check_gate_signatures(gate, reterr);
 }
 
-/* As an image, not as a document that describes one. */
+/* Whether the index lists it as an image, and not as a document that describes one. */
 static bool index_lists_image(const FetchedDocument *document, const char *digest) {
         cleanup_json json_t *index = NULL;
         const char *type;
@@ -235,8 +235,8 @@ static bool reference_names_known_digest(const StoredCheck *check) {
 }
 
 /* The index that the reference names, if it lists the image: earlier versions have recorded the
- * index only together with signatures, and the tag may name a newer one. 1: its signatures count
- * instead of those of the recorded one; 0; -ENOMEM. */
+ * index only together with signatures, and the tag may refer to a newer one. 1: its signatures are
+ * used instead of those of the recorded one; 0; -ENOMEM. */
 static int find_referenced_index(StoredCheck *check) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         SignatureGate *gate = &check->gate;
@@ -269,7 +269,8 @@ static int check_signatures_at_registry(StoredCheck *check, Error *reterr) {
         return found < 0 ? found : r;
 }
 
-/* A registry without signatures does not hide why the stored signatures are not sufficient. */
+/* If the registry has no signatures either, the message still says why the stored ones are not
+ * sufficient. */
 static int check_signatures_again(StoredCheck *check, Error *reterr) {
         SignatureGate *gate = &check->gate;
         cleanup_error Error stored = ERROR_NULL, fetched = ERROR_NULL;

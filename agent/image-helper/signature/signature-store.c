@@ -11,13 +11,14 @@
 #include <sys/file.h>
 
 enum {
-        /* The content that is read, and that is written without its checksum. */
+        /* The limit for reading, and for writing without the checksum. */
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
         SIGNATURES_TEXT_MAX = SIGNATURES_BYTES_MAX - 1024,
         VERIFIED_BYTES_MAX = 64 * 1024,
         VERIFIED_TEXT_MAX = 63 * 1024,
-        FINGERPRINTS_MAX = 32, /* policies that an image has passed; the oldest is dropped */
-        SECRETS_MAX = 100,     /* of one repository; the oldest is dropped */
+        FINGERPRINTS_MAX = 32, /* number of policies that an image has passed; the oldest is
+                                * dropped */
+        SECRETS_MAX = 100,     /* for one repository; the oldest is dropped */
         PATH_SIZE = 96
 };
 
@@ -63,7 +64,7 @@ static bool json_array_has(const json_t *array, const json_t *value) {
         return false;
 }
 
-/* Signatures of the index, or of another name, are still those of the image when a pull from
+/* Signatures of the index, or made for another name, remain valid for the image when a pull from
  * elsewhere finds others. */
 static int append_stored_signatures(const Store *store, const char *path, json_t *items) {
         cleanup_json json_t *json = NULL;
@@ -82,8 +83,7 @@ static int append_stored_signatures(const Store *store, const char *path, json_t
         return 0;
 }
 
-/* The text must be readable again: signatures are dropped from the last one on. NULL: out of
- * memory. */
+/* The text must remain readable: signatures are dropped from the end. NULL: out of memory. */
 static char *format_signatures(const json_t *json) {
         json_t *items = json_object_get(json, "signatures");
         char *text = json_to_text(json, JSON_COMPACT);
@@ -162,7 +162,7 @@ static int read_recorded_index(const Store *store, const char *directory, const 
         return index_digest && digest_parse(index_digest, ret) >= 0 ? 0 : -ENOENT;
 }
 
-/* The one that the stored signatures are of comes first: it counts without a network. */
+/* The index to which the stored signatures belong comes first, because it needs no network. */
 int signature_store_read_index(const Store *store, const char *digest, char ret[DIGEST_SIZE]) {
         int r = read_recorded_index(store, "signatures", digest, SIGNATURES_BYTES_MAX, ret);
 
@@ -189,7 +189,7 @@ static json_t *add_fingerprint(const json_t *before, const char *fingerprint) {
         return passed;
 }
 
-/* The repositories that it was pulled from: {"node": true}, or {"secrets": ["<hash>", …]}. */
+/* The repositories from which it was pulled: {"node": true}, or {"secrets": ["<hash>", …]}. */
 static int add_access(json_t *access, const VerifiedUpdate *update) {
         json_t *entry = json_object_get(access, update->repository), *secrets;
         const json_t *item;
@@ -212,7 +212,7 @@ static int add_access(json_t *access, const VerifiedUpdate *update) {
         return json_array_append_new(secrets, json_string(update->secret_hash));
 }
 
-/* Without a list of access the image would count as one that was not pulled, and be open to all. */
+/* Without an access list the image would count as not pulled, and be open to all. */
 static json_t *update_verified(const json_t *before, bool was_damaged,
                                const VerifiedUpdate *update) {
         const json_t *known = json_object_get(before, "access");
@@ -229,8 +229,8 @@ static json_t *update_verified(const json_t *before, bool was_damaged,
                          add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
 }
 
-/* The text must be readable again: repositories are dropped from the first one on, and their users
- * have to show their credentials again. NULL: out of memory. */
+/* The text must remain readable: repositories are dropped from the beginning, and their users must
+ * present their credentials again. NULL: out of memory. */
 static char *format_verified(json_t *verified) {
         json_t *access = json_object_get(verified, "access");
         char *text = json_to_text(verified, JSON_COMPACT);
@@ -243,7 +243,7 @@ static char *format_verified(json_t *verified) {
         return text;
 }
 
-/* 1: the recorded data; 0: nothing was recorded, or it is damaged. */
+/* 1: the recorded data; 0: nothing was recorded, or the record is damaged. */
 static int read_verified(const Store *store, const char *path, json_t **ret,
                          bool *ret_was_damaged) {
         cleanup_free char *text = NULL;
@@ -255,7 +255,7 @@ static int read_verified(const Store *store, const char *path, json_t **ret,
         return r == -ENOENT || is_file_damage(r) ? 0 : r;
 }
 
-/* A descriptor that unlocks when it is closed. */
+/* Returns a descriptor that releases the lock when it is closed. */
 static int lock_verified(const Store *store) {
         cleanup_close int lock =
                 openat(store_fd(store), "verified", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -35,7 +35,7 @@ static bool matches_digest_or_exactly(const ImageReference *image,
         return matches_exactly(image, signed_name);
 }
 
-/* The rest of a name behind a prefix of whole components: "example.com/a" is not a prefix of
+/* The rest of a name after a prefix of whole components: "example.com/a" is not a prefix of
  * "example.com/ab". NULL: the name starts differently. */
 static const char *skip_name_prefix(const char *name, const char *prefix) {
         size_t n = strlen(prefix);
@@ -70,7 +70,7 @@ static int remap_name(const json_t *identity, ImageReference *image, Error *rete
         return image_reference_parse(remapped, image, reterr);
 }
 
-/* The subject of the policy's comparison: the image, or the name that it claims. */
+/* The name used in the policy's comparison: the image, or the name that it claims. */
 static int find_expected_name(const json_t *identity, const char *kind, const char *image,
                               ImageReference *ret, Error *reterr) {
         const char *text = image;

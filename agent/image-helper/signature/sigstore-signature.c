@@ -192,7 +192,7 @@ static int parse_statement_digest(const json_t *subject, SignatureClaims *claims
         return digest_parse(digest, claims->digest);
 }
 
-/* A statement of another predicate is an attestation, not a signature. */
+/* A statement with another predicate is an attestation, not a signature. */
 static int parse_statement_claims(const json_t *statement, SignatureClaims *claims, Error *reterr) {
         const json_t *subjects = json_object_get(statement, "subject");
         const json_t *subject = json_array_get(subjects, 0);

@@ -20,13 +20,13 @@
 typedef struct ImageCollection {
         Store *store;
         int layout_fd;         /* of a directory; or negative */
-        int blob_fd;           /* of the last layer of it that was opened */
+        int blob_fd;           /* of the last layer that was opened in it */
         ImageArchive *archive; /* or NULL */
         Catalog *catalog;      /* of the archive */
         FetcherPool *fetchers; /* or NULL */
         uint32_t endpoint;
-        CatalogImage own;          /* of a layout or a registry */
-        const CatalogImage *image; /* it, or one of the archive */
+        CatalogImage own;          /* for a layout or a registry */
+        const CatalogImage *image; /* 'own', or an image in the archive */
         ImageProvider source;
 } ImageCollection;
 
@@ -296,7 +296,7 @@ static int collect_document(ImageCollection *collection, const CatalogBlob *blob
         return r < 0 ? r : store_stage_blob(collection->store, blob->digest, text, length, reterr);
 }
 
-/* Durably; what was staged last is published as the record of an image would be. */
+/* Publishes durably; the file that was staged last is published like the record of an image. */
 static int publish_staged_blobs(Store *store, Error *reterr) {
         int r = store_sync(store, NULL, 0, reterr);
 
@@ -305,7 +305,7 @@ static int publish_staged_blobs(Store *store, Error *reterr) {
         return r < 0 ? r : store_publish_record(store, reterr);
 }
 
-/* The store has it under its digest only: what its name is, the index says. */
+/* It is stored only under its digest: the index specifies its name. */
 static int publish_collected_image(ImageCollection *collection, const char *reference,
                                    Error *reterr) {
         const CatalogImage *image = collection->image;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Blobs are copied into the store before they are unpacked, and hashed as they are read from there:
- * nothing that changes at the source meanwhile becomes part of an image. */
+/* Blobs are copied to the store before they are unpacked, and hashed while they are read from
+ * there, so changes at the source in the meantime cannot become part of an image. */
 
 #include "agent/image-helper/source/image-fetch.h"
 
@@ -31,7 +31,7 @@ enum {
 #define TICK_USEC (500 * USEC_PER_MSEC)
 
 typedef struct FetchedBlob {
-        bool is_missing; /* its layer is */
+        bool is_missing; /* its layer is missing */
         bool is_unpacked;
         StoreBlob file;
 } FetchedBlob;
@@ -41,8 +41,8 @@ typedef struct ImageFetch {
         SourceSettings source;
         SourceTransfer transfer;
         SourceIndex index;
-        const SourceIndexPlatform *platform; /* of the image, in the index */
-        const SourceIndexDelta *delta;       /* that is used; NULL: none */
+        const SourceIndexPlatform *platform; /* for the image, from the index */
+        const SourceIndexDelta *delta;       /* the delta in use; NULL: none */
         Store *store;
         StoreView *view;
         PulledDocument *documents;
@@ -50,8 +50,8 @@ typedef struct ImageFetch {
         CatalogImage image;
         FetchedBlob *blobs; /* one for each layer */
         size_t n_blobs;
-        uint64_t total, done; /* of the blobs that are missing */
-        int arriving_fd;      /* of the blob that is fetched */
+        uint64_t total, done; /* bytes of the missing blobs */
+        int arriving_fd;      /* of the blob that is being fetched */
         uint64_t next_tick;
 } ImageFetch;
 
@@ -69,7 +69,7 @@ static bool list_has_blob(const SourceIndexBlob *blobs, size_t n, const char *di
         return false;
 }
 
-/* Whether the index names it for the image. */
+/* Whether the index lists it for the image. */
 static bool is_named_blob(const ImageFetch *fetch, const char *digest, uint64_t size) {
         const SourceIndexPlatform *platform = fetch->platform;
 
@@ -101,7 +101,7 @@ static void print_fetch_progress(void *userdata) {
         (void) fflush(stdout);
 }
 
-/* 'fd' has the start of it, perhaps. */
+/* 'fd' may already contain the beginning of it. */
 static int download_blob(ImageFetch *fetch, const char *digest, uint64_t size, int fd,
                          Error *reterr) {
         char sibling[BLOB_SIBLING_SIZE];
@@ -212,7 +212,7 @@ static int read_indexed_image(ImageFetch *fetch, const ImageProvider *provider, 
 
 /* ---- the delta ---- */
 
-/* 1: the delta was added to the image; 0: the base image of the delta is not in the store; -errno.
+/* 1: the delta was added to the image; 0: its base image is not in the store; -errno.
  */
 static int try_indexed_delta(ImageFetch *fetch, const ImageProvider *provider,
                              const SourceIndexDelta *delta, Error *reterr) {
@@ -243,7 +243,7 @@ static void warn_of_delta(int r, const Error *error) {
                 pull_print_message("warning", text);
 }
 
-/* Failures are none: then the layers are fetched. */
+/* Failures are not errors: the layers are fetched then. */
 static int find_indexed_delta(ImageFetch *fetch, const ImageProvider *provider,
                               const bool *missing) {
         uint64_t delta_bytes, layer_bytes;
@@ -321,7 +321,7 @@ static int ignore_feed(void *userdata, Error *reterr) {
         return 0;
 }
 
-/* A blob that was read completely and is wrong does not improve by waiting. */
+/* If a blob was read completely and is wrong, waiting does not help. */
 static int on_fetched_layer(void *userdata, size_t i, int r, Error *reterr) {
         ImageFetch *fetch = userdata;
         FetchedBlob *blob = &fetch->blobs[i];
@@ -333,7 +333,7 @@ static int on_fetched_layer(void *userdata, size_t i, int r, Error *reterr) {
         return r;
 }
 
-/* The store keeps layers, but no delta. */
+/* The store keeps layers, but not deltas. */
 static int keep_fetched_blob(ImageFetch *fetch, size_t i, Error *reterr) {
         const CatalogBlob *layer = catalog_image_blob(&fetch->image, i);
         FetchedBlob *blob = &fetch->blobs[i];
@@ -347,7 +347,7 @@ static int keep_fetched_blob(ImageFetch *fetch, size_t i, Error *reterr) {
                        : 0;
 }
 
-/* Only pods of the source may use the image; others need a registry that gives it to them. */
+/* Only pods of the source may use the image; others need a registry that provides it to them. */
 static int record_source_access(ImageFetch *fetch, Error *reterr) {
         cleanup_free char *repository = image_access_source_name(fetch->source.fleet);
 
@@ -391,8 +391,8 @@ static int allocate_fetched_blobs(ImageFetch *fetch) {
         return 0;
 }
 
-/* The store's index of images has it under a name that no pod has, and that the next version of
- * the image does not take from it. */
+/* It is listed in the store's index.json under a name that no pod uses, and that the next version
+ * of the image does not take over. */
 static char *make_private_name(const ImageFetch *fetch, const char *reference) {
         return text_format(IMAGE_NAME_OF_INDEX "%s %.*s@%s", fetch->source.fleet,
                            (int) strcspn(reference, "@"), reference, fetch->image.digest);
@@ -417,14 +417,13 @@ static int unpack_fetched_image(ImageFetch *fetch, const ImageProvider *provider
                                     (char *[]){ name, NULL }, reterr);
 }
 
-/* An error of the machine or of the connection to the source is not a fault of the delta. */
+/* Errors of the machine or of the connection to the source are not caused by the delta. */
 static bool is_delta_at_fault(const ImageFetch *fetch, int r) {
         return fetch->delta && r != -ENOMEM && r != -ENOSPC && r != -EDQUOT && r != -EAGAIN &&
                r != -ECANCELED;
 }
 
-/* The part of a blob that has arrived but was not unpacked stays, and is resumed; that of a delta
- * is not. */
+/* A partial blob that was not unpacked is kept and resumed; a partial delta is not. */
 static void discard_delta_blobs(ImageFetch *fetch) {
         for (size_t i = 0; i < fetch->n_blobs; i++)
                 if (fetch->blobs[i].is_missing && fetch->image.delta[i].digest[0])
@@ -475,7 +474,7 @@ static int open_verified_index(const SourceSettings *source, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, -errno, "%s", path) : fd;
 }
 
-/* The image in the index, which must still have this digest. */
+/* Finds the image in the index, which must still have this digest. */
 static int find_in_index(ImageFetch *fetch, int index_fd, const char *reference, const char *digest,
                          Error *reterr) {
         cleanup_free char *text = NULL;
@@ -509,7 +508,7 @@ static void image_fetch_done(ImageFetch *fetch) {
         source_settings_done(&fetch->source);
 }
 
-/* Images of the same source, and those that are open to all. */
+/* Restricts the view to images of the same source and those that are open to all. */
 static int restrict_to_source(ImageFetch *fetch, Error *reterr) {
         cleanup_free char *name = image_access_source_name(fetch->source.fleet);
         cleanup_json json_t *hashes = name ? json_pack("[s]", name) : NULL;

@@ -5,7 +5,7 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-/* "linux/arm64/v8". More is better, 0: not for this machine. */
+/* "linux/arm64/v8". A higher score is better; 0: not for this machine. */
 static unsigned score_platform_name(const char *name) {
         cleanup_free char *copy = strdup(name);
         char *rest = copy;

@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 enum {
-        NODE_NAME_KEPT = 100, /* of a longer one: the name of a file has at most 255 bytes */
-        FILE_MODE = 0644      /* it is read on another machine, by another user */
+        NODE_NAME_KEPT = 100, /* bytes kept of a longer name: a file name has at most 255 bytes */
+        FILE_MODE = 0644      /* it is read on another machine by another user */
 };
 
 #define REPORT_ENDING ".ndjson"
-#define LOGS_MAX      (1 * MIB) /* of all containers */
+#define LOGS_MAX      (1 * MIB) /* for all containers */
 
-/* Names of nodes are those of hosts: '/' is not in them, and neither is a '.' at the start. */
+/* Node names are host names: they contain no '/' and do not start with a '.'. */
 static char *format_report_name(const char *node) {
         char digest[SHA256_HEX_SIZE];
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOG_BYTES_MAX (64 * KIB) /* of a file */
+#define LOG_BYTES_MAX (64 * KIB) /* for one file */
 #define LOG_SUFFIX    ".log"
 
 /* The two latest attempts; negative: none. */
@@ -45,7 +45,7 @@ static LogAttempts find_attempts(DIR *directory) {
         return found;
 }
 
-/* Whole lines at the end of the file; a log that cannot be read has none. */
+/* Appends whole lines from the end of the file; an unreadable log counts as empty. */
 static int append_log_end(int dir_fd, long long attempt, size_t max, Buffer *buffer) {
         cleanup_free char *name = text_format("%lld" LOG_SUFFIX, attempt), *data = malloc(max + 1);
         cleanup_close int fd = -EBADF;

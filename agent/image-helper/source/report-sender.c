@@ -60,7 +60,7 @@ static int send_report(const SourceSettings *settings, Error *reterr) {
 
         if (r < 0)
                 return r;
-        if (!curl_library(reterr)) /* it must be loaded before the process is confined */
+        if (!curl_library(reterr)) /* must be loaded before the process is confined */
                 return -ELIBACC;
         endpoint.authorities_fd = authorities;
         parent_check_set_parent(getppid());

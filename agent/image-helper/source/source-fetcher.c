@@ -50,8 +50,8 @@ static bool is_etag_settled(const TransportResponse *response) {
                response->date - response->last_modified >= ETAG_SETTLED_SEC;
 }
 
-/* An answer that ends with its connection may have been cut anywhere, and YAML without its end may
- * be valid. */
+/* A response that ends when its connection is closed may have been truncated anywhere, and
+ * truncated YAML may be valid. */
 static int judge_source_response(const TransportResponse *response, SourceReply *reply,
                                  Error *reterr) {
         reply->is_unchanged = response->status == 304;
@@ -73,7 +73,7 @@ static bool is_source_redirect(long status) {
         return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* One request without redirects. 1: to be continued at '*url'. */
+/* One request, without following redirects. 1: continue at '*url'. */
 static int perform_source_request(const SourceTransport *transport, const SourceRequest *request,
                                   char **url, SourceTarget *target, SourceReply *reply,
                                   Error *reterr) {
@@ -241,7 +241,7 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
         SourceTransport transport = { .settings = settings };
         int sockets[2], r;
 
-        if (!curl_library(reterr)) /* it must be loaded before a fetcher is confined */
+        if (!curl_library(reterr)) /* must be loaded before a fetcher is confined */
                 return -ELIBACC;
         r = copy_authorities(settings->authority_file, &authorities, reterr);
         if (r < 0)

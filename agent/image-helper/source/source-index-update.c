@@ -2,7 +2,7 @@
 
 /* The signature is verified before anything is parsed, and every file by its digest before it is
  * offered. Content that is already in use, by its digest, is not fetched again; interrupted
- * downloads are resumed. Keys and the highest number are separate from it (source-trust.h). */
+ * downloads are resumed. Keys and the highest number are stored separately (source-trust.h). */
 
 #include "agent/image-helper/source/source-index-update.h"
 
@@ -19,12 +19,12 @@ enum {
         SIBLING_SIZE = sizeof("sha256/") + SHA256_HEX_SIZE
 };
 
-/* An index that was verified, and its metadata. */
+/* A verified index and its metadata. */
 typedef struct IndexUpdate {
         SourceTransfer *transfer;
         const SourceSettings *settings;
         SourceStore *store;
-        json_t *in_use;    /* source.json of "current"; NULL: nothing is */
+        json_t *in_use;    /* source.json of "current"; NULL: nothing is in use */
         SourceIndex known; /* the index of "current"; empty: there is none */
         SourceBody body, signature;
         char sha256[SHA256_HEX_SIZE]; /* of the index */
@@ -43,13 +43,14 @@ static void index_update_done(IndexUpdate *update) {
 
 /* ---- manifests in use ---- */
 
-/* Whether an index was judged by the fleet and the keys that the configuration has now. */
+/* Whether an index was checked against the fleet and the keys in the current configuration. */
 static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *state) {
         return streq_ptr(json_text(state, "fleet"), update->settings->fleet) &&
                streq_ptr(json_text(state, "configuredKeys"), update->trust.configured);
 }
 
-/* For the names of files whose contents are here. A damaged one only means that all is fetched. */
+/* Read for the names of files whose contents are present. If it is damaged, everything is
+ * fetched. */
 static void read_known_index(IndexUpdate *update) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -61,7 +62,7 @@ static void read_known_index(IndexUpdate *update) {
                                           NULL);
 }
 
-/* An earlier version took the index, and did not read which images it names. */
+/* An earlier version accepted the index without reading which images it names. */
 static bool has_unread_images(IndexUpdate *update, const json_t *known) {
         if (!known || json_object_get(known, "images"))
                 return false;
@@ -94,7 +95,7 @@ static int check_index(IndexUpdate *update, Error *reterr) {
                                     reterr);
 }
 
-/* If newer indexes are kept away from a node, it reports this when its index expires. */
+/* A node from which newer indexes are withheld reports this when its index expires. */
 static int check_known_expiry(const json_t *state, Error *reterr) {
         const char *expires = strna(json_text(state, "expires"));
         uint64_t time, now = now_realtime_usec();
@@ -126,7 +127,7 @@ static bool has_digest(const char *data, size_t length, const SourceIndexFile *f
         return length == file->size && streq(sha256, file->sha256);
 }
 
-/* 1: it is here. */
+/* 1: it is present. */
 static int add_known_file(const IndexUpdate *update, const SourceIndexFile *file, Error *reterr) {
         for (size_t i = 0; i < update->known.files.n; i++) {
                 const SourceIndexFile *known = &update->known.files.items[i];
@@ -244,7 +245,7 @@ static int offer_index(IndexUpdate *update, Error *reterr) {
         return 0;
 }
 
-/* The known content, under its current ETag. */
+/* Keeps the known content, with its current ETag. */
 static int keep_index(const IndexUpdate *update, const char *which, json_t *known, Error *reterr) {
         if (!update->body.is_unchanged && !streq_ptr(json_text(known, "etag"), update->body.etag)) {
                 (void) json_object_set_new(known, "etag", json_string(update->body.etag));

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 enum {
-        DOWNLOAD_ATTEMPTS_MAX = 20, /* of one file in one run; the next run continues */
+        DOWNLOAD_ATTEMPTS_MAX = 20, /* for one file in one run; the next run continues */
         COPY_BYTES = 256 * 1024,
-        DOCUMENT_TIMEOUT_SEC = 60, /* and the time that the limit of the rate takes */
+        DOCUMENT_TIMEOUT_SEC = 60, /* plus the time that the rate limit requires */
 };
 
 void source_body_done(SourceBody *body) {
@@ -43,7 +43,7 @@ static int read_source_body(int fd, uint64_t size_max, SourceBody *body) {
 
 /* ---- a stick ---- */
 
-/* It is opened before privileges are dropped; then nothing else can be. */
+/* It is opened before privileges are dropped; afterwards that is not possible. */
 static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         cleanup_free char *directory = source_reference(path, NULL, ".");
         int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -57,7 +57,7 @@ static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         return 0;
 }
 
-/* The reader is given the existing bytes; it checks them. */
+/* The existing bytes are passed to the reader, which checks them. */
 static int open_stick_file(const SourceTransfer *transfer, const char *path, Error *reterr) {
         cleanup_close int fd =
                 open_beneath(transfer->stick_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -94,7 +94,7 @@ static int read_stick_file(SourceTransfer *transfer, const char *suffix, uint64_
         return 0;
 }
 
-/* Bytes from 'at' on: 0 at the end; -EFBIG if there are more than 'size'; or -errno. */
+/* Copies bytes from 'at' on: 0 at the end; -EFBIG if there are more than 'size'; or -errno. */
 static int copy_stick_bytes(SourceTransfer *transfer, int from, int to, uint64_t at,
                             uint64_t size) {
         cleanup_free char *buffer = malloc(COPY_BYTES);

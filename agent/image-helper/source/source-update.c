@@ -16,7 +16,7 @@ void print_source_result(const SourceTransfer *transfer, const char *result) {
 
 /* ---- staticPodURL ---- */
 
-/* The manifest is not parsed; but nothing at all is not an answer. */
+/* The manifest is not parsed, but an empty body is not a valid response. */
 static int check_url_body(const SourceBody *body, Error *reterr) {
         for (size_t i = 0; i < body->length; i++)
                 if (!strchr(" \t\r\n", body->data[i]) || body->data[i] == '\0')

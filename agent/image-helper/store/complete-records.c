@@ -38,7 +38,7 @@ static int read_old_record(const Store *store, const char *path, const char *key
         return 1;
 }
 
-/* By the manifest that index.json has. */
+/* Uses the manifest in index.json. */
 static int read_config(const Store *store, const char *manifest_digest, ImageConfig **ret) {
         cleanup_free char *text = NULL, *config = NULL;
         cleanup_json json_t *manifest = NULL;

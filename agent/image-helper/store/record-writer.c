@@ -12,7 +12,7 @@ static json_t *record_number_array(const gid_t *groups, size_t n) {
         return array;
 }
 
-/* The topmost first, as overlayfs takes them. */
+/* Topmost first, as overlayfs expects them. */
 static json_t *record_layer_array(char (*chain_ids)[DIGEST_SIZE], size_t n) {
         json_t *array = json_array();
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Blobs of layers while they arrive from a registry. An interrupted one stays under partial/, so
- * that a retry requests only the rest; a download holds its lock. Its name contains the domain of
- * the pull: the size of an existing part would tell a registry about the images of others. */
+/* Blobs of layers while they arrive from a registry. An interrupted one stays in partial/, so that
+ * a retry requests only the rest; a download holds a lock on it. Its name contains the domain of
+ * the pull, because the size of an existing part would reveal to a registry which images others
+ * have. */
 
 #include "agent/image-helper/archive/byte-stream.h"
 #include "agent/image-helper/store/store-private.h"
@@ -69,7 +70,7 @@ static int open_private(Store *store, size_t number, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, -errno, "image store: %s", path) : fd;
 }
 
-/* -EWOULDBLOCK: a different process is downloading it, or has just published it. */
+/* -EWOULDBLOCK: another process is downloading it, or has just published it. */
 static int open_partial(const Store *store, const char *name, int flags) {
         cleanup_close int fd = -EBADF;
         struct stat st, current;
@@ -81,7 +82,7 @@ static int open_partial(const Store *store, const char *name, int flags) {
                 return -errno;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        /* The previous holder of the lock may have renamed or removed the file since. */
+        /* The previous holder of the lock may have renamed or removed the file. */
         if (fstatat(store->fd, path, &current, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
             st.st_dev != current.st_dev || st.st_ino != current.st_ino)
                 return -EWOULDBLOCK;
@@ -97,7 +98,7 @@ void store_sweep_partial_blob(const Store *store, const char *name) {
                 return;
         partial_path(name, path);
         /* A name without a domain was written by an earlier version, and no pull resumes the file.
-         * It is irrelevant whether others have the complete blob: the registry sees which part is
+         * It does not matter whether others have the complete blob: the registry sees which part is
          * resumed. */
         if (!strchr(name, '.') ||
             (fstat(fd, &st) >= 0 && st.st_mtime <= time(NULL) - PARTIAL_AGE_SEC))
@@ -148,7 +149,7 @@ int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Err
         return 0;
 }
 
-/* The path until it is published. */
+/* The path before it is published. */
 static void arriving_path(const Store *store, const char *digest, const StoreBlob *blob,
                           char ret[static PATH_SIZE]) {
         char name[PATH_SIZE];
@@ -174,7 +175,7 @@ int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, E
         return 0;
 }
 
-/* Includes other images: their data about the blob proves nothing. */
+/* Also looks for other images: their records about the blob prove nothing. */
 static bool is_blob_damaged(const char *digest, const StoreBlob *blob) {
         cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
         char actual[DIGEST_SIZE];

@@ -31,7 +31,7 @@ static int write_blob(const Store *store, const char *digest, int fd, Error *ret
         return tar_write_from(fd, path, from, (uint64_t) st.st_size);
 }
 
-/* index.json of the archive: the one image, by its name. */
+/* index.json of the archive: only this image, with its name. */
 static int write_export_index(const json_t *item, int fd) {
         const char *name = json_text(item, "annotations", ANNOTATION_NAME);
         cleanup_json json_t *index = json_pack(
@@ -63,7 +63,7 @@ static int write_blobs(const Store *store, const char *digest, int fd, Error *re
         layers = json_object_get(manifest, "layers");
         if (!config || !digest_is_valid(config))
                 return -EBADMSG;
-        /* The largest first: a missing one is noticed before much is written. */
+        /* Largest first, so that a missing one is noticed before much has been written. */
         json_array_foreach(layers, i, layer) {
                 const char *name = json_text(layer, "digest");
 

@@ -55,7 +55,7 @@ static int for_each_store_entry(const Store *store, const char *directory,
 
 /* ---- mark ---- */
 
-/* It is not there, or damaged: it marks nothing. */
+/* It does not exist or is damaged: it marks nothing. */
 static bool is_unusable_file(int r) {
         return r == -ENOENT || is_file_damage(r);
 }
@@ -85,7 +85,7 @@ static int mark_digest(char ***marks, const char *digest) {
         return digest && digest_is_valid(digest) ? strv_append(marks, digest_hex(digest)) : 0;
 }
 
-/* The manifest itself, and the blobs that it names. */
+/* Marks the manifest itself, and the blobs that it names. */
 static int mark_manifest(const Store *store, const char *digest, char ***marks) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *manifest = NULL;
@@ -151,8 +151,8 @@ static int discard_swept_layer(const Store *store, const char *name, void *userd
         return remove_tree_at(store->fd, path);
 }
 
-/* Nothing is removed from a layer before its new name is durable: after a power cut it would be
- * taken for a whole one. */
+/* Nothing is removed from a layer before its new name is durable: otherwise it would look complete
+ * after a power cut. */
 static int sweep_layers(const Store *store, char **marks) {
         char work[PATH_SIZE];
         int r;
@@ -182,7 +182,7 @@ static int sweep_partial(const Store *store, const char *name, void *userdata) {
         return 0;
 }
 
-/* The state of an image without a record: it was removed, or never arrived. */
+/* Removes a file of an image that has no record, because the image was removed or never arrived. */
 static int sweep_image_file(const Store *store, const char *directory, const char *name) {
         cleanup_free char *record = path_join("records", name), *path = path_join(directory, name);
 
@@ -214,7 +214,7 @@ static int remove_records(const Store *store, char *const *digests) {
                         return -errno;
         }
         FAIL_AT("store.records-removed");
-        /* Synced before the removal of anything that they refer to. */
+        /* Synced before anything to which they refer is removed. */
         return fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -301,7 +301,7 @@ static bool is_record_removed(const Store *store, const char *name) {
         return path && faccessat(store->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* Images may be removed at the same time: the record first, then its layers. */
+/* Images may be removed at the same time: first the record, then its layers. */
 static int verify_record(const Store *store, const char *name, void *userdata) {
         cleanup_strv char **layers = NULL;
         unsigned *faults = userdata;

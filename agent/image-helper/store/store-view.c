@@ -23,13 +23,13 @@ enum {
 #define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
 #define ANNOTATION_DIGEST "mainstay.image.digest"
 
-/* An image that has a record, and so all of its layers. */
+/* An image with a record, and thus with all of its layers. */
 typedef struct ViewedImage {
         char digest[DIGEST_SIZE];
         json_t *layers; /* {"<hex of a ChainID>": true, …} */
         json_t *blobs;  /* {"<digest>": true, …} */
         bool is_visible;
-        bool is_candidate; /* it came from the repository of the pull */
+        bool is_candidate; /* it was pulled from the repository of the pull */
 } ViewedImage;
 
 struct StoreView {
@@ -38,14 +38,14 @@ struct StoreView {
         char domain[DOMAIN_LENGTH + 1];
 };
 
-/* While a view is made. */
+/* The state while a view is created. */
 typedef struct ViewReader {
         int store_fd;
         StoreView *view;
         ImageAccessRules rules;
         const json_t *hashes;
         const json_t *archived;
-        char *repository; /* with the registry */
+        char *repository; /* including the registry */
         json_t *index;    /* index.json; NULL: there is none */
 } ViewReader;
 
@@ -94,8 +94,8 @@ static int add_blob(json_t *blobs, const json_t *descriptor) {
         return digest && digest_is_valid(digest) ? set_add(blobs, digest) : 0;
 }
 
-/* The manifest and the documents that it names, as far as they are in the store: an image without a
- * name loses its blobs before its layers. */
+/* The manifest and the documents that it names, as far as they are in the store: an image without
+ * names loses its blobs before its layers. */
 static int add_manifest_blobs(int store_fd, const char *digest, json_t *blobs) {
         cleanup_json json_t *manifest = NULL;
         cleanup_free char *text = NULL;
@@ -174,7 +174,7 @@ static bool has_allowlisted_name(const ViewReader *reader, const char *digest) {
         return false;
 }
 
-/* The pod would get the image under one of the names that it has, or was pulled by. */
+/* Checks access under one of the names that the image has, or with which it was pulled. */
 static bool is_access_open(const ViewReader *reader, const char *digest, const json_t *access) {
         const char *repository;
         json_t *entry;
@@ -190,7 +190,7 @@ static bool is_access_open(const ViewReader *reader, const char *digest, const j
         return false;
 }
 
-/* If the record cannot be read, the access may have been recorded. */
+/* If the record cannot be read, access may have been recorded. */
 static int find_image_access(const ViewReader *reader, const char *record, ViewedImage *image) {
         cleanup_free char *text = NULL, *path = path_join("verified", record);
         cleanup_json json_t *json = NULL;
@@ -226,7 +226,7 @@ static int read_viewed_image(const ViewReader *reader, const char *record, Viewe
         return r < 0 ? r : read_image_blobs(reader, image);
 }
 
-/* 0 also for a file that is not a record, or if the image cannot be seen. */
+/* 0 also for a file that is not a record, or if the image is not visible. */
 static int add_viewed_image(ViewReader *reader, const char *record) {
         cleanup_with(viewed_image_done) ViewedImage image = { 0 };
         StoreView *view = reader->view;
@@ -264,7 +264,7 @@ static int read_view(ViewReader *reader) {
         return r;
 }
 
-/* Without names, if it is damaged. */
+/* If it is damaged, there are no names. */
 static int read_index(ViewReader *reader) {
         cleanup_free char *text = NULL;
         size_t length;

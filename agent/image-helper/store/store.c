@@ -18,7 +18,8 @@
 #define ANNOTATION_NAME  "org.opencontainers.image.ref.name"
 #define ANNOTATION_IMAGE "mainstay.image.digest"
 
-/* Several processes may open a new store at once; each writes under a separate name. */
+/* Several processes may open a new store at the same time; each one writes under a separate
+ * name. */
 static int write_layout(int store_fd) {
         char name[sizeof("oci-layout.") + 20];
         int r;
@@ -103,7 +104,7 @@ static int make_work_directory(Store *store) {
         return -errno;
 }
 
-/* The lock on tmp/ keeps a sweeper away between creating and locking. */
+/* The lock on tmp/ prevents a sweep between creating and locking. */
 int store_work_fd(Store *store, Error *reterr) {
         int r;
 
@@ -116,7 +117,7 @@ int store_work_fd(Store *store, Error *reterr) {
         return store->work_fd = r;
 }
 
-/* Locks a directory that is not locked. A descriptor or -errno. */
+/* Locks a directory that is not locked. Returns a descriptor or -errno. */
 static int lock_stale_directory(int tmp_fd, const char *name) {
         cleanup_close int fd = -EBADF;
         int r = 0;
@@ -256,7 +257,7 @@ int store_sync(const Store *store, const char *const *chain_ids, size_t n, Error
         return r < 0 ? error_prefixf(reterr, r, "image store: cannot sync") : 0;
 }
 
-/* The last staged file is the record, which follows when all else is durable. */
+/* The last staged file is the record, which follows when everything else is durable. */
 static int publish_blobs(const Store *store) {
         size_t n_staged = strv_length(store->staged);
 
@@ -333,7 +334,8 @@ int store_write_record(Store *store, const char *path, const char *text, Error *
         return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
 }
 
-/* A damaged index is set aside: the records describe the images, it only has the names. */
+/* A damaged index is set aside: the records describe the images, the index only contains their
+ * names. */
 static int load_index(const Store *store, json_t **ret) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *index = NULL;
@@ -386,7 +388,7 @@ static int rename_in_index(json_t *index, const StoreEntry *entry) {
         return 0;
 }
 
-/* A descriptor that unlocks when it is closed. */
+/* Returns a descriptor that releases the lock when it is closed. */
 static int lock_index(const Store *store, Error *reterr) {
         cleanup_close int lock =
                 openat(store->fd, "index.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -396,8 +398,8 @@ static int lock_index(const Store *store, Error *reterr) {
         return TAKE_FD(lock);
 }
 
-/* It is durable before the next step: the record of an image that it names, or the removal of blobs
- * of an image that it does not name any more. */
+/* The index must be durable before the next step: the record of an image that it names, or the
+ * removal of blobs of an image that it no longer names. */
 static int write_store_index(Store *store, const json_t *index, Error *reterr) {
         cleanup_free char *text = json_to_text(index, JSON_COMPACT);
         int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its time_t is the one of the distribution's libraries: agent/CMakeLists.txt. */
+/* Its time_t is that of the distribution's libraries: see agent/CMakeLists.txt. */
 
 #include "agent/image-helper/unpack/entry-time.h"
 

@@ -14,8 +14,8 @@
 #include <sys/xattr.h>
 
 enum {
-        IMPLIED_MAX =
-                4096 /* beyond it an empty directory may be visible that umoci would not create */
+        IMPLIED_MAX = 4096 /* beyond this, an empty directory may be visible that umoci would not
+                            * create */
 };
 
 int layer_tree_mark_opaque(const LayerTree *tree, int fd) {
@@ -51,7 +51,7 @@ void layer_tree_remove_implied(LayerTree *tree, const char *path) {
                 }
 }
 
-/* Whiteouts have a meaning only in directories that are merged; elsewhere they would be visible. */
+/* Whiteouts only have a meaning in directories that are merged; elsewhere they would be visible. */
 static int drop_whiteouts(int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int copy = open_without_symlinks(dir_fd, "", O_RDONLY | O_DIRECTORY);
@@ -113,7 +113,7 @@ static bool is_implied(const LayerTree *tree, const char *path) {
         return false;
 }
 
-/* 1: it was there only for whiteouts, and is removed. */
+/* 1: it existed only for whiteouts, and has been removed. */
 static int hide_directory(LayerTree *tree, const char *base, const char *path) {
         cleanup_close int fd = open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : make_opaque(tree, fd, path);

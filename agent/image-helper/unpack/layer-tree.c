@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Two steps prevent an escape from the directory. First a name is resolved in the merged view, link
- * by link, by us: the result is a path of plain directories as the container sees it. Then that
+/* Two steps prevent an escape from the directory. First this file resolves a name in the merged
+ * view, link by link: the result is a path of plain directories as the container sees it. Then that
  * path is opened with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), and every change is made one
- * component below the descriptor. If the first step were wrong, the second would fail and not lead
- * out.
+ * component below the descriptor. If the first step were wrong, the second would fail instead of
+ * leading out.
  *
- * Overlayfs merges directories of one name unless the upper one is opaque. So a directory that
- * replaces something else in this layer (a whiteout, a file) is made opaque: the replaced entry had
- * already hidden the directory below. */
+ * Overlayfs merges directories with the same name unless the upper one is opaque. So a directory
+ * that replaces something else in this layer (a whiteout, a file) is made opaque: the replaced
+ * entry had already hidden the lower directory. */
 
 #include "agent/image-helper/archive/tar-name.h"
 #include "agent/image-helper/unpack/layer-tree-private.h"
@@ -22,8 +22,8 @@
 #include <limits.h>
 #include <stdint.h>
 
-/* Copy-up: copies a file of a lower layer into the layer being unpacked, with its metadata, as
- * overlayfs does before a write. */
+/* Copy-up: copies a file from a lower layer to the layer being unpacked, with its metadata, like
+ * overlayfs before a write. */
 
 /* Copies the regular file 'path' of layer 'layer' to 'base' in 'dir_fd', which must not exist. 0,
  * with its size including holes, or -errno. */
@@ -103,8 +103,8 @@ int layer_tree_new(int fd, const LayerView *below, LayerTree **ret) {
         return 0;
 }
 
-/* Owner, mode and times as the directory has them in the layer below; -errno in 'from': root's,
- * with 0755. */
+/* Owner, mode and times of the directory in the lower layer; if 'from' is -errno: root, with
+ * 0755. */
 static int inherit_directory_metadata(int from, int fd) {
         FileMetadata metadata = { .mode = 0755 };
         struct stat st;
@@ -135,7 +135,7 @@ int layer_tree_inherit_top(const LayerTree *tree, Error *reterr) {
 }
 
 /* Creates one directory and restores the times of its parent. With a path, metadata that the tar
- * does not give is inherited. A descriptor. */
+ * does not contain is inherited. Returns a descriptor. */
 static int make_tree_directory(const LayerTree *tree, int parent_fd, const char *base,
                                const char *path) {
         cleanup_close int fd = -EBADF, from = -EBADF;
@@ -146,8 +146,8 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
 
         if (fstat(parent_fd, &parent) < 0)
                 return -errno;
-        /* As the container sees it so far: a directory that this layer hides is not inherited
-         * from. */
+        /* As the container sees it so far: nothing is inherited from a directory that this layer
+         * hides. */
         if (!replaces && path)
                 from = layer_view_open(&tree->all, path, O_RDONLY | O_DIRECTORY);
         if (replaces && unlinkat(parent_fd, base, 0) < 0)
@@ -234,8 +234,8 @@ static int enter_resolved(LayerTree *tree, const char *parent, const char *path,
         return 0;
 }
 
-/* Links may lead deeper than any name, one after the other. Such a tree could not be removed again:
- * that takes a descriptor for each level. */
+/* Links may lead deeper than any name, one after the other. Such a tree could not be removed again,
+ * because that takes a descriptor for each level. */
 static int check_tree_depth(const char *path, Error *reterr) {
         unsigned depth = path[0] != '\0';
 
@@ -256,8 +256,8 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
                 return 0;
         layer_tree_leave(tree);
 
-        /* Plain directories of this layer are what the container sees: nothing below can change
-         * that. Only otherwise the layers below are searched. */
+        /* The container sees plain directories of this layer as they are: nothing below can change
+         * that. The lower layers are only searched otherwise. */
         fd = open_without_symlinks(own_layer_fd(tree), parent, O_RDONLY | O_DIRECTORY);
         if (fd >= 0) {
                 r = enter_resolved(tree, parent, parent, fd);
@@ -328,7 +328,7 @@ int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr) 
         if (r < 0)
                 return r;
         layer_tree_remove_implied(tree, path);
-        /* Usually nothing exists yet, and one call shows that. */
+        /* Usually nothing exists yet, which one call shows. */
         if (mkdirat(tree->fd, base, 0700) >= 0)
                 return open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         if (errno != EEXIST)
@@ -360,7 +360,7 @@ static int copy_up(const LayerTree *tree, const char *path, const char *base, ui
         return r < 0 ? error_prefixf(reterr, r, "cannot copy up '%s'", path) : 0;
 }
 
-/* The path of a link's target without links. */
+/* Resolves the links in the path of a link's target. */
 static int resolve_target(const LayerTree *tree, const char *target, char path[static PATH_MAX],
                           Error *reterr) {
         cleanup_free char *parent = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One entry after the other, in the order of the tar. Only the bytes of an entry are taken as they
- * are: its name is cleaned (tar-name.h), its place is resolved and opened without links
+/* One entry after the other, in the order of the tar. Only the content of an entry is used
+ * unchanged: its name is cleaned (tar-name.h), its location is resolved and opened without links
  * (layer-tree.h), its metadata is set on the descriptor of the created file.
  *
- * Device nodes are left out: a container gets its /dev from the runtime, and a node with a number
- * from an untrusted image is either useless or a security hole. To overlayfs, a node 0:0 would even
- * be a whiteout. */
+ * Device nodes are omitted: a container gets its /dev from the runtime, and a node with a number
+ * from an untrusted image is either useless or a security hole. For overlayfs, a node 0:0 would
+ * even be a whiteout. */
 
 #include "agent/image-helper/unpack/layer-unpack.h"
 
@@ -29,12 +29,12 @@ enum {
 typedef struct UnpackedLayer {
         LayerTree *tree;
         struct archive *archive;
-        ByteStream *tar; /* that it reads */
+        ByteStream *tar; /* the stream that it reads */
         UnpackBudget *budget;
         unsigned entries; /* so far */
         unsigned devices; /* left out */
         bool has_top;     /* the tar has an entry for the top directory */
-        bool is_over;     /* it ended at the end of a file */
+        bool is_over;     /* it ended at the end of a file's data */
 } UnpackedLayer;
 
 UnpackBudget *unpack_budget_new(void) {
@@ -112,8 +112,8 @@ static int apply_xattrs(int fd, struct archive_entry *entry, Error *reterr) {
         return 0;
 }
 
-/* Everything after the contents, in an order that loses nothing: a change of owner clears setuid
- * and file capabilities, and each change updates a time. */
+/* Sets everything except the contents, in an order that loses nothing: changing the owner clears
+ * setuid and file capabilities, and each change updates a timestamp. */
 static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *reterr) {
         FileMetadata metadata;
         int r;
@@ -130,8 +130,8 @@ static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *rete
         return file_metadata_apply_times(fd, &metadata);
 }
 
-/* Some writers omit the padding of the last file, and the blocks after it. The important parts are
- * present, and Go's readers accept it. */
+/* Some writers omit the padding of the last file, and the blocks after it. All data is present, and
+ * Go's readers accept it. */
 static bool ends_with_file(UnpackedLayer *layer, uint64_t end, uint64_t size) {
         layer->is_over = end == size && byte_stream_is_over(layer->tar);
         return layer->is_over;
@@ -200,7 +200,8 @@ static int unpack_directory(UnpackedLayer *layer, struct archive_entry *entry, c
         return fd < 0 ? fd : finish_unpacked_file(fd, entry, reterr);
 }
 
-/* Entries that are not opened: created by name, in a directory that only we can change. */
+/* Entries that are not opened: created by name, in a directory that only this process can
+ * change. */
 static int unpack_special_file(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
                                Error *reterr) {
         const char *target = archive_entry_symlink(entry);
@@ -267,7 +268,7 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
 static int unpack_top_directory(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
         int r;
 
-        /* Another kind of file without a name is skipped, as by containerd. */
+        /* Other kinds of files without a name are skipped, like in containerd. */
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
                 return 0;
         layer->has_top = true;
@@ -280,8 +281,8 @@ static int unpack_top_directory(UnpackedLayer *layer, struct archive_entry *entr
         return layer_tree_keep_times(layer->tree);
 }
 
-/* Hides one name of the layers below, or all if NULL. Without a directory there is nothing to hide,
- * and none is created. */
+/* Hides one name of the lower layers, or all if NULL. If the directory does not exist, there is
+ * nothing to hide, and it is not created. */
 static int hide_lower_names(UnpackedLayer *layer, const char *parent, const char *hidden,
                             Error *reterr) {
         int r = layer_tree_enter_to_hide(layer->tree, parent, reterr);
@@ -341,7 +342,7 @@ static int unpack_all_entries(UnpackedLayer *layer, Error *reterr) {
 
                 if (r == ARCHIVE_EOF)
                         return 0;
-                /* A warning is a name or an attribute that could not be decoded. */
+                /* A warning concerns a name or an attribute that could not be decoded. */
                 if (r != ARCHIVE_OK)
                         return error_setf(reterr, EBADMSG, "the layer is not a valid tar: %s",
                                           archive_error_string(layer->archive));

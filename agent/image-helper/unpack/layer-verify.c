@@ -17,7 +17,7 @@
 
 /* ---- one layer ---- */
 
-/* The removal of images does not wait for us. */
+/* The removal of images does not wait for this verification. */
 static bool is_record_present(const Store *store, const char *chain_id, int fd) {
         cleanup_close int now = store_open_layer(store, chain_id);
         struct stat a, b;
@@ -43,7 +43,8 @@ static int compare_layer(LayerVerification *check, const ImageUnpack *unpack, si
         int r;
 
         if (fd < 0)
-                return fd == -ENOENT ? 0 : fd; /* the record is damaged, and reported as such */
+                return fd == -ENOENT ? 0 : fd; /* the record is damaged, which is reported
+                                                * elsewhere */
         unpack->made[i] = NULL;
         r = compare_trees(&comparison, unpack->stack[unpack->n - 1 - i], fd);
         if (!is_record_present(unpack->store, unpack->chain_ids[i], fd))
@@ -56,7 +57,7 @@ static int compare_layer(LayerVerification *check, const ImageUnpack *unpack, si
 
 /* ---- one image ---- */
 
-/* Verified layers are present to build upon. 1: there is a layer to unpack. */
+/* Verified layers are used as lower layers. 1: there is a layer to unpack. */
 static int place_layers_to_verify(const LayerVerification *check, ImageUnpack *unpack,
                                   Error *reterr) {
         int something = 0;
@@ -112,7 +113,7 @@ static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *
         }
         if (!check->repairs)
                 return 0;
-        /* Complete, because nothing was taken out of them. */
+        /* Complete, because nothing was moved out of them. */
         return store_publish(unpack->store, unpack->made, unpack->n, reterr);
 }
 
@@ -129,7 +130,7 @@ int verify_image_layers(LayerVerification *check, const CatalogImage *image,
                 ImageUnpack unpack = { .source = source, .image = image, .store = store };
         int r;
 
-        /* A delta does not have all layers. */
+        /* A delta does not contain all layers. */
         if (image->refusal || image->delta || !has_record(store, image))
                 return 0;
         r = image_unpack_init(&unpack);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A process for each missing layer, the lowest first, and at most as many at once as there are
- * processors. Most of a layer does not depend on the layers below it: its files, and the
- * directories that its tar has. Only things that the tar omits (a parent, the effect of a whiteout,
- * the target of a hard link) are looked up below; then the process waits at its gate until all
- * lower layers are complete. So unpacking uses all processors, and the result does not depend on
- * timing.
+/* One process for each missing layer, the lowest first, and at most one per CPU at the same time.
+ * Most of a layer does not depend on the layers below it: its files, and the directories that its
+ * tar contains. Only things that the tar omits (a parent, the effect of a whiteout, the target of a
+ * hard link) are looked up below; then the process waits at its gate until all lower layers are
+ * complete. So unpacking uses all CPUs, and the result does not depend on timing.
  *
  * The only message between processes is one byte: "the layers below you are complete". */
 
@@ -26,7 +25,7 @@ enum {
         TICK_MSEC = 250
 };
 
-/* The result of one process, written to a pipe at once. */
+/* The result of one process, written to a pipe atomically. */
 typedef struct LayerOutcome {
         int r;
         uint64_t size;
@@ -34,7 +33,7 @@ typedef struct LayerOutcome {
 } LayerOutcome;
 
 typedef enum LayerWorkerState {
-        LAYER_WORKER_NONE, /* the layer was present before */
+        LAYER_WORKER_NONE, /* the layer was already present */
         LAYER_WORKER_WAITING,
         LAYER_WORKER_RUNNING,
         LAYER_WORKER_DONE,
@@ -142,7 +141,7 @@ static int read_blob(const ImageUnpack *unpack, size_t i, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
 }
 
-/* Damage may first show as an invalid entry, but it must be reported as damage. So the layer is
+/* Damage may first appear as an invalid entry, but it must be reported as damage. So the layer is
  * read once more, only for its digests. */
 static int explain_layer_failure(const ImageUnpack *unpack, size_t i, int r, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
@@ -332,7 +331,7 @@ static void end_layer_workers(const ImageUnpack *unpack, LayerWorker *works) {
         free(works);
 }
 
-/* Before the processes are started, which all read from it. */
+/* To be called before the processes are started, all of which read from it. */
 static int open_needed_base(ImageUnpack *unpack, Error *reterr) {
         for (size_t i = 0; i < unpack->n; i++)
                 if (unpack->made[i] && catalog_image_needs_base(unpack->image, i))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The documents that index.json refers to. Readers of OCI layouts support only OCI's media types.
- * So the store has an OCI copy of a Docker manifest; the image keeps its own digest as identity. */
+/* The documents to which index.json refers. Readers of OCI layouts support only OCI's media types,
+ * so the store contains an OCI copy of a Docker manifest; the image keeps its own digest as its
+ * identity. */
 
 #include "agent/image-helper/pull/document.h"
 #include "agent/image-helper/unpack/unpack-private.h"
@@ -27,14 +28,14 @@ static int format_manifest(const CatalogImage *image, json_t *layers, char **ret
         return *ret ? 0 : -ENOMEM;
 }
 
-/* An image without a manifest gets one, of its layers as they are unpacked. */
+/* An image without a manifest gets one, with its layers in unpacked form. */
 static int make_manifest(const ImageUnpack *unpack, char **ret, Error *reterr) {
         cleanup_json json_t *layers = json_array();
 
         for (size_t i = 0; i < unpack->n; i++) {
                 int r = 0;
 
-                /* The blob of a layer that was present before and need not be read otherwise. */
+                /* The blob of a layer that was already present and has not been read otherwise. */
                 if (unpack->sizes[i] == 0)
                         r = read_and_verify_layer(unpack, i, -EBADF, NULL, &unpack->sizes[i],
                                                   reterr);
