@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the signature policy permits an image of the store to run. mainstay-image verifies it
  * when it arrives, and records in verified/<digest>.json its origin and the policies that it has
- * passed; at a start only that record is compared. */
+ * passed; when a container starts, only that record is compared. */
 
 #include "agent/image/image-store-private.h"
 
@@ -19,11 +19,11 @@ enum {
         VERIFIED_PATH_SIZE = 96
 };
 
-/* The origin of an image, with the owners of the strings. */
+/* The origin of an image, with the owners of its strings. */
 typedef struct FoundOrigin {
         ImageOrigin origin;
-        char *path;       /* of an archive that is there */
-        json_t *verified; /* the record of mainstay-image; NULL: nothing */
+        char *path;       /* of an existing archive */
+        json_t *verified; /* mainstay-image's record; NULL: none */
 } FoundOrigin;
 
 static void found_origin_done(FoundOrigin *found) {
@@ -55,7 +55,7 @@ static char *resolve_archive_path(const ImageStore *store, const char *file) {
         return resolved ? resolved : TAKE_PTR(path);
 }
 
-/* The archive that has it; the origin when it arrived; a registry. */
+/* The archive that contains it; otherwise its recorded origin; otherwise a registry. */
 static int find_image_origin(const ImageStore *store, const char *reference, const char *digest,
                              FoundOrigin *ret) {
         const Archive *archive = NULL;

@@ -4,11 +4,11 @@
  * with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least recently used
  * images are removed one at a time, down to the low threshold. A child removes each; until it has
  * ended, no image is unpacked, which might use a layer that is being removed. There is no timer:
- * without writes the disk does not fill. Only with imageMaximumGCAge is there one, for the next
- * image that has not been used for so long; it is removed however full the disk is.
+ * without writes the disk does not fill. Only with imageMaximumGCAge there is one, for the next
+ * image that has not been used for that long; it is removed regardless of disk usage.
  *
  * Never removed: images that a container uses, that a desired pod or a signed index names, or that
- * an archive in preload/ has. */
+ * an archive in preload/ contains. */
 
 #include "agent/image/image-store-private.h"
 
@@ -45,7 +45,7 @@ static bool is_image_archived(const ImageStore *store, const char *digest, const
         return false;
 }
 
-/* The digests of the images that containers use and pods name; and those names. */
+/* The digests of the images that containers use and pods name; and the names. */
 static ImageSet list_used_images(const ImageStore *store) {
         ImageSet used = IMAGE_SET_NULL;
 
@@ -126,12 +126,12 @@ static int find_oldest_image(ImageStore *store, const char *digest, void *userda
 
 typedef struct AgedImages {
         uint64_t now;
-        char digest[sizeof(DIGEST_PREFIX) + 64]; /* one that is too old */
-        uint64_t next_usec;                      /* until the next one is */
+        char digest[sizeof(DIGEST_PREFIX) + 64]; /* an image that is too old */
+        uint64_t next_usec;                      /* the time until the next one is too old */
         ImageSet used;
 } AgedImages;
 
-/* An image that is not in use any more was used until now: the end of a pod is a reason to look. */
+/* An image that is no longer in use was used until now: the end of a pod triggers a check. */
 static int check_image_age(ImageStore *store, const char *digest, void *userdata) {
         AgedImages *aged = userdata;
         uint64_t age;
@@ -162,7 +162,7 @@ static int on_image_age_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* The images that desired pods need are not known at the start of the agent. */
+/* When the agent starts, the images that desired pods need are not known yet. */
 static bool is_image_age_due(const ImageStore *store) {
         return store->gc.max_age_usec > 0 && store->gc.is_age_due &&
                now_boottime_usec() - store->gc.started_at >= store->gc.max_age_usec;
@@ -230,7 +230,7 @@ static void on_image_removed(const ChildResult *result, void *userdata) {
                 log_warning("Cannot remove image %s: %s", store->gc.removing_digest,
                             error_message(&error, r));
                 store->gc.is_freeing_space = false;
-                postpone_aged_images(store); /* it would be the next one again */
+                postpone_aged_images(store); /* it would be selected again */
         } else
                 log_info("Removed image %s", store->gc.removing_digest);
         free(store->gc.removing_digest);
@@ -264,7 +264,7 @@ static int start_image_removal(ImageStore *store, const char *digest) {
         return r;
 }
 
-/* The digest of the next manual removal that is still permitted; memory, or NULL. */
+/* The digest of the next manual removal that is still permitted; the caller frees it, or NULL. */
 static char *take_queued_removal(ImageStore *store) {
         size_t n = strv_length(store->gc.removal_queue);
         cleanup_with(image_set_done) ImageSet used = IMAGE_SET_NULL;
@@ -353,7 +353,7 @@ typedef struct ImageListing {
         void *userdata;
 } ImageListing;
 
-/* A name that means another image by now, of a newer archive or pull, is not this image's. */
+/* A name that refers to another image by now, from a newer archive or pull, is not this image's. */
 static int add_current_name(const ImageStore *store, const char *digest, const char *name,
                             char ***names) {
         if (!streq_ptr(image_store_find_digest(store, name), digest) || strv_contains(*names, name))
@@ -401,7 +401,7 @@ static int list_stored_image(ImageStore *store, const char *digest, void *userda
         return 0;
 }
 
-/* Images of archives that were not requested yet. */
+/* Adds images in archives that have not been requested yet. */
 static void list_archived_images(const ImageStore *store, const ImageListing *listing) {
         for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
                 const Archive *archive = store->preload.archives.archives[i];
@@ -460,7 +460,7 @@ int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
 
 typedef struct ImagePruning {
         ImageSet used;
-        int n; /* images that are removed */
+        int n; /* number of images to be removed */
 } ImagePruning;
 
 static int queue_image_removal(ImageStore *store, const char *digest, void *userdata) {

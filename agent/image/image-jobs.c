@@ -19,7 +19,7 @@
 #include <sysexits.h>
 
 enum {
-        UNPACKING_MAX = 2, /* unpacked from archives at the same time */
+        UNPACKING_MAX = 2, /* number of images unpacked from archives at the same time */
         LINE_BYTES_MAX = 4096
 };
 
@@ -118,7 +118,7 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
 }
 
 /* Whether a delta in preload/ could not be applied: then its requests are resolved without it, and
- * the image is pulled. Not if the machine is the cause. */
+ * the image is pulled. False if the error was caused by the machine. */
 static bool give_up_delta(const ImageJob *job, const ChildResult *result, const char *failure) {
         const char *file = job->archive ? strrchr(job->archive, '/') : NULL;
 
@@ -147,7 +147,8 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
                 r = set_job_image_names(job, &error);
         if (r >= 0)
                 archive_set_retry_deltas(&store->preload.archives);
-        /* A killed helper could not clean up, and may be killed again for lack of space. */
+        /* A killed helper could not clean up, and may be killed again because space is
+         * insufficient. */
         else if (result->code != CLD_EXITED)
                 (void) image_store_sweep_leftovers(store);
         image_store_answer_job_requests(store, job, r, &error);
@@ -181,7 +182,8 @@ static void take_secret_problem(ImageJob *job, const json_t *message, const char
                 job->secret_problems[i] = strdup(problem);
 }
 
-/* About one of its pull Secrets, or about the image's deltas: {"info":"…"} or {"warning":"…"}. */
+/* A message about one of its pull Secrets, or about the image's deltas: {"info":"…"} or
+ * {"warning":"…"}. */
 static void take_pull_message(ImageJob *job, const json_t *message) {
         const char *info = json_text(message, "info");
         const char *warning = json_text(message, "warning");
@@ -420,7 +422,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
         return 0;
 }
 
-/* Its name is one that no pod has. */
+/* Its name is one that no pod uses. */
 int image_job_for_source(ImageStore *store, const ImageRequest *request, ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
@@ -449,7 +451,7 @@ int image_job_for_source(ImageStore *store, const ImageRequest *request, ImageJo
         return 0;
 }
 
-/* The name of the image stays as it is. */
+/* The name of the image does not change. */
 int image_job_for_check(ImageStore *store, const ImageRequest *request, const char *digest,
                         ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;

@@ -43,13 +43,14 @@ int image_names_set(ImageNames *image_names, const char *name, const char *diges
         return 0;
 }
 
-/* An image of a signed index has the name that the index gives it. */
+/* The image of a signed index has the name from the index. */
 static bool is_name_of_index(const char *name) {
         return strncmp(name, IMAGE_NAME_OF_INDEX, strlen(IMAGE_NAME_OF_INDEX)) == 0;
 }
 
-/* A name that an earlier version spelled differently ("LOCALHOST:5000/app:1") gives way to the one
- * of today. A name that is invalid today is kept, so that its image is listed and collected. */
+/* A name that an earlier version spelled differently ("LOCALHOST:5000/app:1") is replaced by the
+ * current spelling. A name that is invalid today is kept, so that its image is listed and
+ * collected. */
 static int load_image_name(ImageNames *image_names, const char *name, const char *digest) {
         cleanup_free char *normal = NULL;
         int r = image_reference_normalise(name, &normal, NULL);

@@ -42,7 +42,7 @@ static void read_policy_file(ImagePolicy *policy, const FileStamp *stamp) {
         policy->is_read = r >= 0 || is_file_damage(r);
 }
 
-/* 1: there is one; 0: there is not, and need not be; -EKEYREJECTED. */
+/* 1: there is a policy; 0: there is none, and it is not required; -EKEYREJECTED. */
 static int load_policy(ImagePolicy *policy, Error *reterr) {
         FileStamp stamp;
         struct stat st;
@@ -161,7 +161,7 @@ static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, cons
         return json_array_append_new(requirements, requirement) < 0 ? -ENOMEM : 0;
 }
 
-/* The signature of the index was verified when it was taken. */
+/* The signature of the index was verified when the index was accepted. */
 static int check_source_rule(const json_t *rule, const ImageOrigin *origin, Error *reterr) {
         const char *fleet = json_text(rule, "fleet");
 
@@ -209,7 +209,7 @@ static int add_policy_rules(const ImagePolicy *policy, const json_t *rules,
         return 0;
 }
 
-/* Changes with everything that the verdict depends on. */
+/* Changes whenever anything changes on which the verdict depends. */
 static int set_fingerprint(json_t *demand) {
         cleanup_free char *text = json_to_text(demand, JSON_COMPACT | JSON_SORT_KEYS);
         char fingerprint[SHA256_HEX_SIZE];

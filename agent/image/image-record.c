@@ -16,7 +16,7 @@
 enum {
         RECORD_BYTES_MAX = 2 * 1024 * 1024,
         RECORD_VERSION = 1,
-        USER_VERSION = 2, /* earlier ones did not follow links to /etc/passwd */
+        USER_VERSION = 2, /* earlier versions did not follow links to /etc/passwd */
         HEX_LENGTH = 64
 };
 
@@ -115,7 +115,7 @@ static int read_record_image(const json_t *record, Image *image) {
         return read_record_ids(record, image);
 }
 
-/* Again, by the layers: the record is of an earlier version. */
+/* Resolves the user again from the layers: the record was written by an earlier version. */
 static int resolve_image_user(Image *image, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_image_user ImageUser found = { 0 };

@@ -3,7 +3,7 @@
 /* The image store in the agent's loop. Children index archives, children unpack and pull images,
  * and requests wait for them.
  *
- * A request is answered at once if a record exists and all layers are present. Otherwise it waits
+ * A request completes immediately if a record exists and all layers are present. Otherwise it waits
  * for its job, the one child that unpacks or pulls this image for all requests; or, while archives
  * are not indexed yet, for their contents. Callbacks may add and cancel requests, so each list is
  * searched again after each callback. imagePullPolicy is applied here: find_image_or_pull(). */
@@ -27,7 +27,7 @@
 
 enum {
         CACHED_IMAGES_MAX = 4,
-        JOBS_MAX = 4 /* for one request, while the policy changes */
+        JOBS_MAX = 4 /* for one request, if the policy changes */
 };
 
 #define POLICY_DEFAULT_PATH "/etc/containers/policy.json"
@@ -69,7 +69,7 @@ ImageRequest *image_request_cancel(ImageRequest *request) {
         return NULL;
 }
 
-/* The request is freed before the callback, so that the callback may do anything. */
+/* The request is freed before the callback, so the callback may do anything. */
 static void answer_image_request(ImageRequest *request, int r, Image *image, const Error *error) {
         image_ready_t ready = request->ready;
         void *userdata = request->userdata;
@@ -79,7 +79,8 @@ static void answer_image_request(ImageRequest *request, int r, Image *image, con
         ready(r, image, error, userdata);
 }
 
-/* Keeps images in use, so that pods of one image share one description, and drops the rest. */
+/* Caches images in use, so that pods with the same image share one description, and drops the
+ * rest. */
 static int cache_image(ImageStore *store, Image *image) {
         size_t spare = 0;
 
@@ -101,7 +102,7 @@ void image_store_touch_record(const ImageStore *store, const char *digest) {
                 (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Removed by hand: it is created again, and with it the necessary content. */
+/* It was removed by hand: it is created again, with the necessary content. */
 static int reopen_images_directory(ImageStore *store) {
         struct stat st;
         int fd;
@@ -124,7 +125,7 @@ static bool has_all_layers(const Image *image) {
         return true;
 }
 
-/* Drops those with a missing layer, and those whose record may be complete by now. */
+/* Drops images with a missing layer, and those whose record may be complete by now. */
 static Image *find_cached_image(ImageStore *store, const char *reference, const char *digest) {
         for (size_t i = 0; i < store->n_images; i++) {
                 Image *image = store->images[i];
@@ -173,14 +174,14 @@ int image_store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
 }
 
-/* The image that imagePullPolicy allows to use without a registry; -ENOENT if a registry must be
+/* The image that imagePullPolicy permits to use without a registry; -ENOENT if a registry must be
  * contacted. An archive was placed by the administrator, and a digest cannot refer to a different
  * image: neither is requested again. */
 static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *request, Image **ret,
                                      Error *reterr) {
         const char *named = image_reference_digest(request->reference), *digest = named;
 
-        /* The digest of an index over several platforms is not the image's. */
+        /* The digest of a multi-platform index is not the image's. */
         if (named || request->policy != PULL_POLICY_ALWAYS)
                 digest = image_names_find(&store->image_names, request->reference);
         if (!digest)
@@ -189,7 +190,7 @@ static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *requ
                       : -ENOENT;
 }
 
-/* The image is here. 1: the policy lets it in; 0 with the job that checks its signatures; or
+/* For a present image. 1: the policy admits it; 0 with the job that checks its signatures; or
  * -errno. */
 static int admit_image(ImageStore *store, const ImageRequest *request, const Image *image,
                        ImageJob **ret_job, Error *reterr) {
@@ -210,8 +211,8 @@ static int admit_image(ImageStore *store, const ImageRequest *request, const Ima
         return image_job_for_check(store, request, image->digest, ret_job);
 }
 
-/* The result of a job that has succeeded. 1 with the image; 0 with another job to wait for: a job
- * is shared by requests with different names, and the policy may have changed; or -errno. */
+/* The result of a successful job. 1 with the image; 0 with another job to wait for: requests with
+ * different names share a job, and the policy may have changed; or -errno. */
 static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJob *job,
                           Image **ret_image, Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;
@@ -231,7 +232,7 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
         return r;
 }
 
-/* With the names that this request has for them. */
+/* Uses the names that this request has for them. */
 static char *describe_secret_problems(const ImageRequest *request, const ImageJob *job) {
         cleanup_free char *text = NULL;
 
@@ -270,8 +271,8 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
         }
 }
 
-/* As find_image_or_pull(), for an image that a signed index names. It may be here because others
- * have brought it: that says nothing about who may use it. */
+/* Like find_image_or_pull(), for an image that a signed index names. It may be present because of
+ * other pods, which does not imply that this pod may use it. */
 static int find_image_of_source(ImageStore *store, const ImageRequest *request, Image **ret_image,
                                 ImageJob **ret_job, Error *reterr) {
         int r = image_store_load_image(store, request->reference, request->source_digest, ret_image,
@@ -294,7 +295,8 @@ static int find_image_of_source(ImageStore *store, const ImageRequest *request, 
         return r;
 }
 
-/* 1 with the image; 0 with the job to wait for, or NULL for the archives or the sweeper; or -errno.
+/* 1 with the image; 0 with the job to wait for, or NULL to wait for the archives or the sweep; or
+ * -errno.
  */
 static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Image **ret_image,
                               ImageJob **ret_job, Error *reterr) {
@@ -344,8 +346,8 @@ static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Im
         return r < 0 ? r : image_job_for_pull(store, reference, &request->secrets, ret_job);
 }
 
-/* A disk that was full when an archive appeared may have space by now; a new request also retries
- * that. */
+/* A disk that was full when an archive appeared may have space by now; a new request triggers
+ * another attempt. */
 static void retry_broken_archives(ImageStore *store, const char *reference) {
         const Archive *archive;
 
@@ -355,7 +357,7 @@ static void retry_broken_archives(ImageStore *store, const char *reference) {
                 preload_index_archives(store);
 }
 
-/* The index of the pod, if it names the image. */
+/* Sets the pod's index, if it names the image. */
 static int set_request_source(ImageRequest *request, const SourceImages *source, Error *reterr) {
         const SourceImage *image = source ? source_images_find(source, request->reference) : NULL;
 
@@ -433,7 +435,7 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
         return true;
 }
 
-/* A request for a registry is answered without it if an archive has the image by now. */
+/* A request for a registry completes without it if an archive contains the image by now. */
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
@@ -449,7 +451,7 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
                 image_job_cancel(job);
 }
 
-/* Looks again at the requests that wait for archives or the sweeper. True if one was answered: then
+/* Checks the requests again that wait for archives or the sweep. True if one was completed: then
  * the search starts again. */
 static bool settle_image_request(ImageStore *store) {
         list_foreach(request, store->requests) {
@@ -516,12 +518,12 @@ static int open_store_directories(ImageStore *store, const char *state_dir, Erro
 }
 
 static int add_store_work_source(ImageStore *store) {
-        /* After the inotify sources: pending changes are read first. */
+        /* After the inotify sources, so that pending changes are read first. */
         return event_add_disabled_defer(store->event, &store->work_source,
                                         SD_EVENT_PRIORITY_NORMAL + 1, on_image_store_work, store);
 }
 
-/* A file that the administrator names must be there. */
+/* A file that the administrator configures must exist. */
 static const char *find_policy_path(const MainstayConfig *config, bool *ret_is_required) {
         *ret_is_required = config && config->signature_policy_file;
         return *ret_is_required ? config->signature_policy_file : POLICY_DEFAULT_PATH;

@@ -45,7 +45,7 @@ static void on_manual_pull_done(int r, Image *image, const Error *error, void *u
         finish_manual_pull(userdata, r, image, error);
 }
 
-/* Replaces the previous pull of that name, and drops the oldest finished one if there are too
+/* Replaces the previous pull with that name, and drops the oldest finished one if there are too
  * many. */
 static void forget_ended_manual_pulls(ManualPulls *pulls, const char *reference) {
         unsigned n = 0;

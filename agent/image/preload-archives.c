@@ -236,8 +236,8 @@ void archive_set_retry_deltas(const ArchiveSet *set) {
                 }
 }
 
-/* An image for this platform first; of one image the archive that has it whole; then the newer
- * archive; then the later name. */
+/* Prefers an image for this platform; of the same image, the archive that contains it completely;
+ * then the newer archive; then the later name. */
 static bool is_preferred_archived_image(const ArchivedImage *image, const Archive *archive,
                                         const ArchivedImage *best_image, const Archive *best) {
         if (!image->refusal != !best_image->refusal)
@@ -304,7 +304,8 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
                 if (r < 0)
                         return r;
         }
-        /* The only image without a name gets that of its file. */
+        /* If the archive contains only one image and it has no name, it gets the name of the
+         * file. */
         if (only && json_array_size(names) == 0)
                 return archive_names_add(stem, stem, &image->names);
         return 0;
@@ -357,7 +358,7 @@ void archive_mark_broken(Archive *archive, const char *message) {
         archive->is_transient = false;
 }
 
-/* An index that an earlier version has saved does not have them: its archives are read again. */
+/* An index saved by an earlier version does not contain them: its archives are read again. */
 static bool has_transports(const json_t *images) {
         const json_t *image;
         size_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Watches the preload directory; children index the archives, once each. An inotify event is only a
+/* Watches the preload directory; children index the archives, once each. inotify events are only a
  * trigger: the directory is scanned and compared. */
 
 #include "agent/image/image-store-private.h"

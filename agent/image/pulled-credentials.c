@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A private image that was pulled for one pod is not given to another pod without credentials for
- * it, like in the kubelet's image pull manager (imagePullCredentialsVerificationPolicy,
+/* A pod without credentials for a private image that was pulled for another pod cannot use it, like
+ * in the kubelet's image pull manager (imagePullCredentialsVerificationPolicy,
  * preloadedImagesVerificationAllowlist): neither as a whole, nor as layers of another image.
  * mainstay-image records for each repository of an image which Secret its registry accepted, by a
  * hash, or that it required none (common/image-access.h). */

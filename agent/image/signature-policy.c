@@ -20,7 +20,7 @@ typedef struct PolicyMember {
                 MEMBER_STRINGS,
                 MEMBER_OBJECT
         } type;
-        bool is_key; /* one of those of which there must be exactly one */
+        bool is_key; /* exactly one of the members with this mark must exist */
 } PolicyMember;
 
 typedef struct PolicyKind {
@@ -53,7 +53,7 @@ static const PolicyMember sigstore_members[] = {
         { "rekorPublicKeyDatas", MEMBER_STRINGS, false },
         { "signedIdentity", MEMBER_OBJECT, false },
 };
-/* Not of containers-policy.json(5): other programs refuse a policy that has it. */
+/* Not in containers-policy.json(5): other programs refuse a policy that contains it. */
 static const PolicyMember source_members[] = { { "type", MEMBER_STRING, false },
                                                { "fleet", MEMBER_STRING, false } };
 static const PolicyKind requirement_kinds[] = {
@@ -65,7 +65,7 @@ static const PolicyKind requirement_kinds[] = {
         KIND("sigstoreSigned", sigstore_members, true),
 };
 
-/* Members that are marked as a key are required here. */
+/* All members that are marked as a key are required here. */
 static const PolicyMember reference_members[] = { { "type", MEMBER_STRING, false },
                                                   { "dockerReference", MEMBER_STRING, true } };
 static const PolicyMember repository_members[] = { { "type", MEMBER_STRING, false },
@@ -138,7 +138,7 @@ static int check_key_members(const PolicyKind *kind, unsigned n_keys, Error *ret
         return error_setf(reterr, EINVAL, "%s needs exactly one of %s", kind->name, strna(list));
 }
 
-/* An object whose "type" is one of the kinds, with the members of that. */
+/* An object whose "type" is one of the kinds, with the members of that kind. */
 static int check_policy_object(const json_t *object, const PolicyKind *kinds, size_t n_kinds,
                                Error *reterr) {
         const char *type = get_policy_string(object, "type"), *key;
@@ -188,7 +188,7 @@ static int check_identity_name(const json_t *identity, const char *key, bool is_
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
 }
 
-/* The names in it, which are compared as images' names are. */
+/* Checks the names in it, which are compared like image names. */
 static int check_identity_names(const json_t *identity, Error *reterr) {
         const char *type = get_policy_string(identity, "type");
         int r;
@@ -251,7 +251,8 @@ static int check_scope(const char *transport, const char *scope, Error *reterr) 
         return 0;
 }
 
-/* Those of containers-transports(5): a policy may be shared with other programs. */
+/* The transports in containers-transports(5), because a policy may be shared with other
+ * programs. */
 static bool is_known_transport(const char *name) {
         return TEXT_IS_ANY_OF(name, "atomic", "containers-storage", "dir", "docker",
                               "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree",
@@ -447,7 +448,7 @@ static int add_domains(char ***scopes, const char *name) {
         return 0;
 }
 
-/* "docker.io/busybox" names the image docker.io/library/busybox as well. */
+/* "docker.io/busybox" also refers to the image docker.io/library/busybox. */
 static int add_short_name(char ***scopes, const ImageReference *image) {
         static const char library[] = "library/";
 
@@ -457,7 +458,7 @@ static int add_short_name(char ***scopes, const ImageReference *image) {
         return strv_appendf(scopes, "docker.io/%s", image->repository + strlen(library));
 }
 
-/* All but "*.example.com". */
+/* All scopes except "*.example.com". */
 static int add_name_scopes(const ImageReference *image, char ***scopes) {
         cleanup_free char *name = text_format("%s/%s", image->registry, image->repository);
 
@@ -536,7 +537,7 @@ int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const
 
 /* ---- other names of a server ---- */
 
-/* "80" if there is none or that of https; "" for that; NULL for any other port. */
+/* "80" if there is no port or the port of https; "" for 80; NULL for any other port. */
 static const char *plain_port_alias(const char *port) {
         if (!port[0] || streq(port, "443"))
                 return "80";
@@ -556,7 +557,7 @@ static int append_registry(char ***registries, const char *host, const char *por
         return r < 0 ? r : strv_append(registries, normal);
 }
 
-/* The registry's names, its own included. */
+/* The registry's names, including its own. */
 static int list_registry_names(const char *registry, char ***ret) {
         static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
         const char *bracket = strchr(registry, ']');
