@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rotates the client certificate with certificate-request.c. The new pair is a changed file: the
- * kubeconfig watch notices it, and certificate_manager_set_certificate() is called with its
- * content. If that is due for rotation immediately, because a clock is wrong or the signer issues
- * something else, the next request is held back: each issued certificate would cause another. */
+/* Rotates the client certificate with certificate-request.c. The new pair changes a file: the
+ * kubeconfig watch notices this, and calls certificate_manager_set_certificate() with its content.
+ * If the certificate is due for rotation immediately, because a clock is wrong or the signer issues
+ * something else, the next request is held back: otherwise each issued certificate would cause
+ * another request. */
 
 #include "agent/kubeclient/certificate-manager.h"
 
@@ -33,10 +34,10 @@ struct CertificateManager {
         uint64_t not_before, not_after, rotation_deadline; /* realtime */
         sd_event_source *timer;
         sd_event_source *hold_timer; /* while it is armed, no request starts */
-        KubeBackOff back_off;        /* of certificates in a row that were due when issued */
-        bool is_issued;              /* a new certificate, which is not set yet */
+        KubeBackOff back_off;        /* counts consecutive certificates that were due when issued */
+        bool is_issued;              /* a new certificate was issued, but has not been set yet */
         CertificateRequest *request;
-        char *rotation_error; /* why it was not rotated yet */
+        char *rotation_error; /* why it has not been rotated yet */
         char *reported_error;
 };
 

@@ -27,16 +27,16 @@ enum {
         TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
 };
 
-/* A refusal may end within a second: while a control plane starts, its roles are missing at first.
+/* A refusal may be temporary: while a control plane starts, its roles are missing at first.
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-/* Without a certificate this is the only request of a node, and nothing else notices the server. */
+/* Without a certificate this is the node's only request, and nothing else notices the server. */
 static const BackOffLimits csr_back_off_alone = { 800 * USEC_PER_MSEC, 5 * USEC_PER_SEC };
 
 typedef struct PairFiles {
         const char *pending; /* the key of the pending request */
-        const char *next;    /* the new pair, until it was tried */
+        const char *next;    /* the new pair, until it has been tried */
         const char *current;
 } PairFiles;
 
@@ -48,13 +48,13 @@ static const PairFiles server_files = { "kubelet-server-pending.pem", "kubelet-s
 typedef void (*csr_step_t)(CertificateRequest *c);
 
 struct CertificateRequest {
-        CertificateRequestSpec spec; /* its strings are those below */
+        CertificateRequestSpec spec; /* its strings are the ones below */
         Kubeconfig kubeconfig;
         char *node_name, *directory, *referring_path, *referring_text;
         CsrServer server;
-        const CsrServer *requested_server; /* the same; NULL: a client certificate is requested */
+        const CsrServer *requested_server; /* likewise; NULL: a client certificate is requested */
         const PairFiles *files;
-        KubeClient *client;     /* the owner's, or the next one */
+        KubeClient *client;     /* the owner's, or the next member */
         KubeClient *own_client; /* NULL: the owner's is used */
         KubeClient *trial;
         KubeReconnectListener listener;
@@ -63,7 +63,7 @@ struct CertificateRequest {
         ForkedTask *sync;
         sd_event_source *timer;
         csr_step_t step;                /* run by the timer, or after a write to disk */
-        bool waits_for_server;          /* the timer does */
+        bool waits_for_server;          /* the timer waits for the server */
         KubeBackOff back_off;           /* until a certificate was issued and accepted */
         KubeBackOff unreached_back_off; /* while the server does not answer */
         char *key, *pair;
@@ -131,7 +131,7 @@ static void retry_csr_step_once_reached(CertificateRequest *c, const char *why, 
         report_certificate_request_error(c, why);
 }
 
-/* The owner's client reaches the server again. */
+/* The owner's client has reached the server again. */
 static void on_csr_server_reached(bool was_down, void *userdata) {
         CertificateRequest *c = userdata;
 
@@ -251,7 +251,7 @@ static void on_csr_posted(const KubeResponse *response, void *userdata) {
 
         c->request = NULL;
         c->held++;
-        /* 409: it exists already, because it was created before this agent was restarted. */
+        /* 409: it already exists, because it was created before this agent restarted. */
         if (!response->error && (response->status == 201 || response->status == 409)) {
                 kube_back_off_reset(&c->unreached_back_off);
                 watch_csr(c);
@@ -381,7 +381,7 @@ static void watch_csr(CertificateRequest *c) {
 
 /* ---- trying the new pair ---- */
 
-/* With the pair of this request, not of the file, which a request with another credential may have
+/* Uses the pair of this request, not the file's, which a request with another credential may have
  * replaced or removed. */
 static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         Kubeconfig trial = { 0 };
@@ -403,7 +403,7 @@ static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         return -ENOMEM;
 }
 
-/* Any response but 401 shows that the server accepts the certificate. */
+/* Any response except 401 shows that the server accepts the certificate. */
 static void on_issued_pair_tried(const KubeResponse *response, void *userdata) {
         CertificateRequest *c = userdata;
 
@@ -441,7 +441,7 @@ static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
                                          &c->request, reterr);
 }
 
-/* A serving certificate is tried by no request: its key is compared. */
+/* A serving certificate cannot be tried with a request: its key is compared. */
 static int check_server_pair(CertificateRequest *c, Error *reterr) {
         uint64_t not_before, not_after;
         int r = kube_pair_check(c->pair, &not_before, &not_after, reterr);

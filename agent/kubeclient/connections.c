@@ -11,13 +11,12 @@
 #include "common/memory-trim-timer.h"
 
 enum {
-        CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
+        CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers have priority */
         STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
-        STREAMS_LEAST = 80,   /* that a server allows on each connection */
-        CONNECTIONS_MORE = 1, /* in addition to those that are needed: one may accept no new
-                               * requests */
-        CONNECTIONS_IDLE = 2, /* of HTTP/1.1, each of which costs about 25 KiB with TLS */
-        QUIET_SEC = 30,       /* for which a response may be quiet in an old generation */
+        STREAMS_LEAST = 80,   /* that servers allow at least on each connection */
+        CONNECTIONS_MORE = 1, /* in addition to the required ones: one may refuse new requests */
+        CONNECTIONS_IDLE = 2, /* for HTTP/1.1; each one costs about 25 KiB with TLS */
+        QUIET_SEC = 30,       /* how long a response in an old generation may be silent */
 };
 
 static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
@@ -32,7 +31,7 @@ static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
 }
 
 static void on_curl_settled(void *userdata) {
-        memory_trim_timer_restart(); /* of what the libraries used for the request */
+        memory_trim_timer_restart(); /* memory that the libraries used for the request */
         kube_connections_process_queue(userdata);
 }
 
@@ -95,8 +94,8 @@ void kube_connections_limit_idle(const KubeConnections *connections) {
                                        connections->n_requests + CONNECTIONS_IDLE);
 }
 
-/* While a connection is being made, libcurl would open a further one for each request that does not
- * fit on the others. */
+/* While a connection is being established, libcurl would open another one for each request that
+ * does not fit on the existing ones. */
 int kube_connections_start_request(KubeRequest *request) {
         KubeConnections *connections = request->connections;
         unsigned max = 1 + CONNECTIONS_MORE + connections->n_requests / STREAMS_LEAST;
@@ -111,7 +110,7 @@ static void start_queued_request(KubeRequest *request) {
                 kube_request_finish(request, CURLE_FAILED_INIT);
 }
 
-/* A request that must be freed or started; the list may change after each. */
+/* Finds a request that must be freed or started; the list may change after each one. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         list_foreach(request, connections->requests)
                 if (!request->is_finishing &&
@@ -120,8 +119,8 @@ static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         return NULL;
 }
 
-/* A request that was sent; with 'since', only one whose response has started and of which nothing
- * has arrived since then. */
+/* Finds a request in flight; with 'since', only one whose response has started, but of which
+ * nothing has arrived since then. */
 static KubeRequest *find_sent_request(const KubeConnections *connections, uint64_t since) {
         list_foreach(request, connections->requests) {
                 bool is_quiet = request->has_response && request->received_at < since;
@@ -148,8 +147,8 @@ void kube_connections_fail_requests(KubeConnections *connections) {
         fail_sent_requests(connections, 0, "the server no longer answers on this connection");
 }
 
-/* No new request would show that a connection of an old generation has stopped responding. So its
- * watches that are quiet continue in the current one. */
+/* No new request would show that a connection of an old generation has stopped responding. So
+ * silent watches on it continue in the current generation. */
 static int on_quiet_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeConnections *connections = userdata;
         uint64_t apart = QUIET_SEC * USEC_PER_SEC;
@@ -175,8 +174,8 @@ void kube_connections_free_if_drained(KubeConnections *connections) {
         kube_connections_free(connections);
 }
 
-/* The generation for requests that have not started; none uses older credentials than those that
- * are current. */
+/* The generation for requests that have not started, which must not use credentials older than the
+ * current ones. */
 static KubeConnections *find_newer_connections(const KubeConnections *connections) {
         KubeConnections *next = connections->client ? connections->client->connections : NULL;
 

@@ -47,7 +47,7 @@ int csr_generate_key(char **ret_key, Error *reterr) {
         return *ret_key ? 0 : -ENOMEM;
 }
 
-/* The names and addresses of a server, as alternative names. */
+/* Adds the names and addresses of a server as alternative names. */
 static int add_server_names(gnutls_x509_crq_t request, const CsrServer *server) {
         unsigned char address[sizeof(struct in6_addr)];
         int code = 0;
@@ -94,7 +94,7 @@ static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const 
         return r < 0 ? r : gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
 }
 
-/* The API server accepts "CERTIFICATE REQUEST" only; GnuTLS writes "NEW CERTIFICATE REQUEST". */
+/* The API server only accepts "CERTIFICATE REQUEST"; GnuTLS writes "NEW CERTIFICATE REQUEST". */
 static int export_csr(gnutls_x509_crq_t request, gnutls_datum_t *ret_pem) {
         cleanup_with(datum_freep) gnutls_datum_t der = { 0 };
         int r = gnutls_x509_crq_export2(request, GNUTLS_X509_FMT_DER, &der);
@@ -135,8 +135,8 @@ static int hash_server(const CsrServer *server, char hex[SHA256_HEX_SIZE]) {
         return 0;
 }
 
-/* The name is computed from the key, and of a server from its names and addresses, so a restarted
- * agent finds its request again unless it needs another one. */
+/* The name is computed from the key and, for a server, from its names and addresses, so that a
+ * restarted agent finds its request again unless it needs another one. */
 static int make_csr_name(gnutls_x509_privkey_t key, const CsrServer *server, char **ret,
                          Error *reterr) {
         unsigned char id[KEY_ID_BYTES];

@@ -12,8 +12,8 @@
 #include "common/list.h"
 #include "common/text.h"
 
-/* No state is kept about an event that was sent. A repeated event is patched with the new count,
- * and created if the server does not have it; an event that already exists is patched. */
+/* No state is kept about events that were sent. A repeated event is patched with the new count, and
+ * created if the server does not have it; an event that already exists is patched. */
 
 #define PATCH_TYPE "application/strategic-merge-patch+json"
 
@@ -28,12 +28,12 @@ struct PendingEvent {
         PendingEvent *next;
         char *key; /* "<namespace>/<name>" */
         EventObject object;
-        bool exists;         /* probably, at the server */
+        bool exists;         /* it probably exists at the server */
         uint64_t sent_count; /* the count in flight */
         uint64_t queued_at;  /* boot time */
 };
 
-/* A token bucket: how many events of a pod may still be sent. */
+/* A token bucket: how many more events of a pod may be sent. */
 typedef struct EventTokenBucket {
         char *pod;
         double tokens;
@@ -47,7 +47,7 @@ struct KubeEventSink {
         size_t n_pending;
         EventTokenBucket token_buckets[TOKEN_BUCKETS_MAX];
         uint64_t n_dropped;
-        char *last_error; /* that was reported */
+        char *last_error; /* as last reported */
 };
 
 /* ---- budgets ---- */
@@ -240,7 +240,7 @@ static KubeWorkResult on_event_response(const char *key, const KubeResponse *res
         else if (pending->object.count == pending->sent_count)
                 remove_pending_event(sink, pending);
         else
-                pending->exists = true; /* it happened again since, and is marked */
+                pending->exists = true; /* it has happened again in the meantime, and is marked */
         return KUBE_WORK_DONE;
 }
 

@@ -24,7 +24,7 @@ struct JsonFramer {
         int error;
         bool is_list;
 
-        char brackets[DEPTH_MAX]; /* the open ones, as the brackets that close them */
+        char brackets[DEPTH_MAX]; /* the open brackets, represented by the ones that close them */
         unsigned depth;
         bool is_in_string, is_escaped;
 
@@ -32,9 +32,9 @@ struct JsonFramer {
         bool is_in_item;
         bool is_whole; /* the List is complete */
 
-        bool is_key_due; /* in the List itself, a key follows */
+        bool is_key_due; /* in the List itself: a key follows */
         bool is_items_key;
-        size_t key_at; /* in the rest, after its quote */
+        size_t key_at; /* position in the rest, after the key's quote */
 
         Buffer item, rest;
 };
@@ -87,7 +87,7 @@ static int emit_framed_item(JsonFramer *framer) {
 
 /* ---- one byte ---- */
 
-/* The meaning of a byte for the run that contains it. */
+/* A byte's meaning for the run that contains it. */
 typedef enum FrameStep {
         FRAME_CONTINUE,        /* it is part of the run */
         FRAME_ITEM_START,      /* it is an item's first byte */
@@ -136,7 +136,7 @@ static int step_string(JsonFramer *framer, char c) {
         return FRAME_CONTINUE;
 }
 
-/* Between items, of a List or of a stream. */
+/* Between items in a List or a stream. */
 static int step_between(JsonFramer *framer, char c) {
         if (is_frame_blank(c) || (framer->is_list && c == ','))
                 return FRAME_SKIP;
@@ -192,7 +192,7 @@ static int step_byte(JsonFramer *framer, char c) {
 
 /* ---- the key of the items ---- */
 
-/* A string starts or ends in the List itself; all before it is in the rest. */
+/* A string starts or ends in the List itself; everything before it is in the rest. */
 static void check_items_key(JsonFramer *framer) {
         static const char items[] = "items";
         const size_t n = sizeof(items) - 1;
@@ -211,7 +211,7 @@ typedef struct FrameRun {
         size_t from, at;
 } FrameRun;
 
-/* Ends the run at the byte, including it or not. */
+/* Ends the run at the byte, including or excluding it. */
 static int end_frame_run(JsonFramer *framer, FrameRun *run, bool is_included) {
         size_t to = run->at + (is_included ? 1 : 0);
         int r = keep_frame_bytes(framer, run->data + run->from, to - run->from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client object: server address, token file, reachability, reconnect listeners. Requests are
- * in request.c, connections in connections.c. */
+/* The client object: server address, token file, reachability, reconnect listeners. request.c
+ * handles requests, connections.c connections. */
 
 #include "agent/kubeclient/kube-client-private.h"
 
@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* The reason phrase of RFC 9110, of the statuses that an API server uses. */
+/* The reason phrases in RFC 9110 for the statuses that an API server uses. */
 static const char *http_status_phrase(unsigned status) {
         static const struct {
                 unsigned status;
@@ -187,7 +187,7 @@ static bool is_token_file_changed(KubeClient *client) {
         return !is_same;
 }
 
-/* An unreadable token leaves the old one in use. */
+/* If the token file is unreadable, the old token stays in use. */
 void kube_client_refresh_token(KubeClient *client, bool must) {
         cleanup_error Error error = ERROR_NULL;
         char *token = NULL;
@@ -232,7 +232,7 @@ void kube_client_remove_connections(KubeClient *client, const KubeConnections *c
                 *at = connections->next;
 }
 
-/* Requests that the gate holds are sent by the current generation. */
+/* Requests held by the gate are sent by the current generation. */
 static void move_waiting_requests(KubeConnections *from, KubeConnections *to) {
         list_foreach_safe(request, from->requests)
                 if (!request->is_started && !request->is_cancelled && kube_gate_holds(request))
@@ -245,7 +245,7 @@ static void replace_connections(KubeClient *client, KubeConnections *connections
         client->connections = connections;
         if (!old)
                 return;
-        kube_gate_close(client); /* its connection may be to another server */
+        kube_gate_close(client); /* its connection may go to another server */
         move_waiting_requests(old, connections);
         LIST_PREPEND(client->draining, old);
         kube_connections_drain(old, false);
@@ -292,7 +292,7 @@ static void free_server_settings(KubeClient *client) {
         free(client->proxy);
 }
 
-/* Certificates that failed for the time may be valid now. */
+/* Certificates that failed because of the time may be valid now. */
 static void on_client_clock_set(void *userdata) {
         KubeClient *client = userdata;
 

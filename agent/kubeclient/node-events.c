@@ -88,7 +88,7 @@ static void compare_boot_ids(const NodeChange *change) {
         report_node_event(change, POD_EVENT_WARNING, "Rebooted", message);
 }
 
-/* A label that another writer has changed or removed, and that the request has set back. */
+/* A label that another writer has changed or removed, and that the request has restored. */
 static void report_restored_label(const char *key, const char *removed, const char *value,
                                   void *userdata) {
         const NodeChange *change = userdata;

@@ -11,15 +11,15 @@
 #include "common/event-source.h"
 #include "common/text.h"
 
-/* One request at a time, chosen by the assumed state of the server's object: if unknown, it is
- * read; if absent, created; if present, renewed. A response that contradicts the belief changes it,
- * and the next request follows at once; after other failures it waits. */
+/* One request at a time, determined by the assumed state of the server's object: if unknown, it is
+ * read; if absent, created; if present, renewed. If a response contradicts the assumption, the
+ * assumption is changed and the next request follows at once; other failures cause a delay. */
 
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/" LEASE_NAMESPACE "/leases"
 
 enum {
         DEADLINE_SEC = 10,
-        REQUESTS_MAX = 4, /* requests in a row: read, create, read, renew */
+        REQUESTS_MAX = 4, /* consecutive requests: read, create, read, renew */
 };
 
 static const BackOffLimits lease_back_off = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
@@ -42,7 +42,7 @@ struct KubeLeaseController {
         uint64_t renewed; /* realtime */
         unsigned n_requests;
         KubeBackOff back_off;
-        char *last_error; /* that was reported */
+        char *last_error; /* as last reported */
         KubeRequest *request;
         sd_event_source *timer;
 };
@@ -263,7 +263,7 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
         }
         free(controller->node_uid);
         controller->node_uid = copy;
-        /* The Lease of a former Node is deleted with it: it is read again. */
+        /* The Lease of an earlier Node is deleted with that Node: it is read again. */
         if (uid && !controller->request)
                 schedule_lease_sync(controller, 0);
         return 0;

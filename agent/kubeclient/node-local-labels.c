@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes which labels and taints of a Node are local, which are external, and the patch
+/* Computes which labels and taints of a Node are local and which are external, and the patch
  * between configured and reported ones. */
 
 #include "agent/kubeclient/node-local-labels.h"
@@ -289,7 +289,7 @@ static void add_changed_texts(const json_t *before, const json_t *wanted, json_t
                         (void) json_object_set(patch, key, value);
 }
 
-/* The local labels, and null for former local labels whose value is still the one that was set. */
+/* The local labels, and null for former local labels whose value has not been changed since. */
 static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
         cleanup_json json_t *listed = read_list_annotation(node, OWN_KEY_NODE_LABELS);
@@ -345,7 +345,8 @@ json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *ow
         return patch;
 }
 
-/* A label that 'before' lists with another value was changed here, in the configuration. */
+/* A label with another value in the list of 'before' was changed by this node, in the
+ * configuration. */
 void node_local_labels_find_restored(const json_t *before, const json_t *after,
                                      void (*on_restored)(const char *key, const char *found,
                                                          const char *value, void *userdata),

@@ -121,7 +121,8 @@ static void add_condition_changes(json_t *patch, const json_t *before, const Nod
         json_decref(order);
 }
 
-/* The server merges addresses by type, and there may be two of a type: they are replaced. */
+/* The server merges addresses by type, and there may be two of the same type, so they are
+ * replaced. */
 static void add_address_changes(json_t *patch, const json_t *before, json_t *wanted) {
         json_t *list;
 

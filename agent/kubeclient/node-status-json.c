@@ -16,7 +16,7 @@ static json_t *write_node_time(uint64_t realtime) {
         return json_string(format_rfc3339(buffer, realtime));
 }
 
-/* NULL: it is not the condition of a source, or none that is configured. */
+/* NULL: not the condition of a source, or of a source that is not configured. */
 static const NodeSourceStatus *find_reported_source(const NodeStatus *status, unsigned condition) {
         if (condition < NODE_REPORTED_SOURCES)
                 return NULL;
@@ -57,7 +57,7 @@ static json_t *write_reported_condition(unsigned condition, const char *is_true,
                          write_node_time(since), "reason", reason, "message", message);
 }
 
-/* If a source is not configured any more, the condition reports this. */
+/* If a source is no longer configured, the condition reports this. */
 static json_t *write_source_condition(const NodeStatus *status, unsigned condition, uint64_t since,
                                       uint64_t now) {
         const NodeSourceStatus *source = find_reported_source(status, condition);
@@ -137,7 +137,7 @@ static json_t *write_node_resources(const NodeResources *resources) {
                          write_bytes(resources->memory), "pods", pods);
 }
 
-/* Names sort before or after "memory"; no client depends on the order. */
+/* Names may sort before or after "memory"; no client depends on the order. */
 static json_t *write_all_resources(const NodeResources *resources, const NodeDevicesList *devices,
                                    bool is_allocatable) {
         json_t *json = write_node_resources(resources);
@@ -185,8 +185,8 @@ static json_t *write_node_info(const NodeInfo *info) {
         return json;
 }
 
-/* Features that an API server requires before it gives a node pods or edits that need them: those
- * that this agent has, sorted (component-helpers, nodedeclaredfeatures). */
+/* Features that an API server requires before it assigns pods or edits that need them to a node:
+ * those that this agent supports, sorted (component-helpers, nodedeclaredfeatures). */
 static json_t *write_declared_features(void) {
         return json_pack("[s, s, s]", "ExtendWebSocketsToKubelet",
                          "InPlacePodLevelResourcesVerticalScaling",

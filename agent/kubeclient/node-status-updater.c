@@ -16,8 +16,8 @@
 #include "common/text.h"
 
 /* A reflector watches the server's Node, a work queue writes it. The assumed state of the server's
- * object decides the request: if unknown, it is read; if absent, created; if present, patched if it
- * differs. A response that contradicts the belief changes it. */
+ * object determines the request: if unknown, it is read; if absent, created; if present, patched if
+ * it differs. A response that contradicts the assumption changes it. */
 
 #define NODES      "/api/v1/nodes"
 #define PATCH_TYPE "application/strategic-merge-patch+json"
@@ -27,7 +27,7 @@ enum {
         DEADLINE_SEC = 10,
         HEARTBEAT_JITTER_PERCENT = 4,
         RELIST_USEC = 1000 * 1000,
-        CONFLICTS_MAX = 3, /* in a row, before they are reported as an error */
+        CONFLICTS_MAX = 3, /* consecutive conflicts before an error is reported */
 };
 
 typedef enum NodeObjectState {
@@ -47,8 +47,8 @@ struct NodeStatusUpdater {
         NodeObjectState requested_state; /* the state for which the request in flight was built */
         unsigned n_deleted;              /* deletions, counted */
         unsigned requested_n_deleted;    /* when the request in flight was built */
-        unsigned n_watched;              /* watch events, counted */
-        unsigned requested_n_watched;    /* the same, before the request */
+        unsigned n_watched;              /* number of watch events */
+        unsigned requested_n_watched;    /* the same when the request was built */
         unsigned n_conflicts;
         bool is_compared_again; /* the last response is being compared with the desired state */
         char *server_node;      /* NODE_PRESENT: the server's object */
@@ -56,10 +56,10 @@ struct NodeStatusUpdater {
         char *uid, *version;
         bool is_unschedulable;
         bool is_listing; /* a list is being read */
-        bool is_listed;  /* it is in the list that is being read */
+        bool is_listed;  /* it is contained in the list that is being read */
         bool is_heartbeat_due;
         bool omits_labels; /* labels were refused; the status is updated without them */
-        char *last_error;  /* that was reported */
+        char *last_error;  /* as last reported */
 };
 
 /* ---- the server's Node ---- */
@@ -143,7 +143,8 @@ static int on_node_heartbeat(sd_event_source *source, uint64_t usec, void *userd
         return 0;
 }
 
-/* The patch is computed from it, and the events of the request are found by it. */
+/* The patch is computed from this copy, and the events of the request are found by comparison with
+ * it. */
 static int keep_requested_node(NodeStatusUpdater *updater) {
         json_decref(updater->requested_node);
         updater->requested_node =
@@ -222,15 +223,15 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         return KUBE_WORK_RETRY_NOW;
 }
 
-/* The watch has reported the object since the request: that report is newer, or the next one will
- * be. */
+/* Whether the watch has reported the object since the request was sent: that report is newer, or
+ * the next one will be. */
 static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
 
-/* The response may contain a change of others that the request was not made for, and that no watch
- * event reports if the watch started after it. Only once: a server that changes what it receives,
- * such as by a webhook, must not be sent the same patch endlessly. */
+/* The response may contain changes by other writers to which the request does not react, and which
+ * no watch event reports if the watch started later. Only done once: if a server modifies what it
+ * receives, for example through a webhook, it must not be sent the same patch endlessly. */
 static KubeWorkResult compare_node_again(NodeStatusUpdater *updater) {
         updater->is_compared_again = !updater->is_compared_again;
         return updater->is_compared_again ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
@@ -290,8 +291,8 @@ static bool parse_resource_version(const char *text, uint64_t *ret) {
         return errno == 0 && *end == '\0';
 }
 
-/* A response to our own request was newer. The content of a list is never outdated: if etcd was
- * restored, resource versions start again. */
+/* A response to a request of this node was newer. The content of a list is never outdated: after
+ * etcd was restored, resource versions start again. */
 static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json_t *node) {
         const json_t *metadata = json_object_get(node, "metadata");
         const char *version = json_text(metadata, "resourceVersion");
@@ -315,7 +316,7 @@ static void on_node_object(KubeWatchEvent change, const char *json, size_t lengt
                 return;
         }
         node = json_loads(json, 0, NULL);
-        /* A newer response also contains this change, and was not compared with the desired
+        /* A newer response also contains this change, but was not compared with the desired
          * state. */
         if (is_watch_event_outdated(updater, node) || store_server_node(updater, json, node) > 0)
                 mark_node_dirty(updater);
@@ -334,7 +335,8 @@ static void on_node_list_end(bool is_complete, void *userdata) {
         updater->is_listing = false;
         if (!is_complete || updater->is_listed)
                 return;
-        /* The list may be older than our own request: a read shows whether the Node is gone. */
+        /* The list may be older than a request of this node: reading the Node shows whether it is
+         * gone. */
         set_node_state(updater, updater->state == NODE_PRESENT ? NODE_UNKNOWN : NODE_ABSENT);
         mark_node_dirty(updater);
 }

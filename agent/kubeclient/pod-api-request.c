@@ -108,7 +108,7 @@ static int choose_api_pod_request(const KubeLocalPod *local, const KubeObjectSum
                 if (r < 0 || ret->kind != KUBE_POD_NO_REQUEST)
                         return r;
         }
-        /* The final status is there, and nothing of the pod is left on the node. */
+        /* The final status has been reported, and nothing of the pod is left on the node. */
         if (remote->is_deleting && (!is_here || !is_same || local->is_terminated))
                 return delete_pod_request(remote, ret);
         return 0;
@@ -135,9 +135,9 @@ static int create_mirror_pod_request(const KubeLocalPod *local, const char *node
                                ret);
 }
 
-/* A mirror pod is immutable: it is made again when the static pod has been edited while it runs,
- * and runs as edited: 'kubeadm upgrade' takes the new hash, and that the pod is running, for a
- * component that has come up. Those of version 0.2 have its UID for a hash. */
+/* A mirror pod is immutable: it is created again when the static pod has been edited in place and
+ * runs with the edited spec: 'kubeadm upgrade' takes the new hash and the running pod as proof that
+ * the component is up. Mirror pods of version 0.2 have its UID instead of a hash. */
 static bool is_mirror_current(const KubeLocalPod *local, const KubeObjectSummary *remote) {
         const char *hash = config_hash_of(local);
 
@@ -169,7 +169,7 @@ int kube_pod_next_request(const KubeLocalPod *local, const KubeObjectSummary *re
         int r;
 
         *ret = (KubePodRequest){ 0 };
-        if (remote && !is_mirror && is_static_pod) /* an API pod with a static pod's name */
+        if (remote && !is_mirror && is_static_pod) /* an API pod with the name of a static pod */
                 return 0;
         r = is_mirror || is_static_pod
                     ? choose_mirror_pod_request(local, remote, node_name, node_uid, &request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the reported status of a pod with ours and builds the strategic merge patch. */
+/* Compares the reported status of a pod with the local one and builds the strategic merge patch. */
 
 #include "agent/kubeclient/pod-status-patch.h"
 
@@ -81,8 +81,8 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         return NULL;
 }
 
-/* While the status of a condition stays the same, so does its time, as by the kubelet: an agent
- * that was restarted computes an earlier one. Both are RFC 3339 in UTC, which sorts as text. */
+/* As long as the status of a condition stays the same, its time is kept, like in the kubelet: a
+ * restarted agent computes another one. Both are RFC 3339 in UTC, which sorts as text. */
 static int keep_transition_times(json_t *reported, json_t *ours) {
         size_t i;
         json_t *condition;
@@ -128,7 +128,7 @@ static bool is_condition_reported(json_t *reported, json_t *ours) {
         return reported;
 }
 
-/* Conditions that only a node sets, and takes back. */
+/* Conditions that only a node sets and removes. */
 static bool is_condition_withdrawn(const char *type, json_t *ours) {
         return (streq(type, pod_condition_names[CONDITION_RESIZE_IN_PROGRESS]) ||
                 streq(type, pod_condition_names[CONDITION_EDIT_PENDING])) &&
@@ -187,7 +187,7 @@ static bool has_address(json_t *list, json_t *address) {
         return false;
 }
 
-/* The server merges lists of addresses, so each one that is gone needs a delete directive. */
+/* The server merges lists of addresses, so each removed one needs a delete directive. */
 static json_t *build_addresses_patch(json_t *reported, json_t *ours) {
         json_t *patch = json_copy(ours);
         size_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lists a collection page by page. A list that breaks off is reported as incomplete and starts
+/* Lists a collection page by page. An interrupted list is reported as incomplete and starts
  * again. */
 
 #include "agent/kubeclient/reflector-private.h"
@@ -46,7 +46,7 @@ static int on_list_data(const char *data, size_t length, void *userdata) {
         return e;
 }
 
-/* The end of a page has the continue token, or the version of the whole list. */
+/* The end of a page contains the continue token, or the version of the whole list. */
 static int read_list_page(KubeReflector *r) {
         const char *rest = NULL;
         JsonView meta;
@@ -74,7 +74,7 @@ static void on_list_page(KubeReflector *r) {
         if (!r->continue_token) {
                 r->allows_cached_list = r->is_unpaged = false;
                 r->n_broken = 0;
-                report_list_begin(r); /* of an empty list */
+                report_list_begin(r); /* for an empty list */
                 reflector_report_list_end(r, true);
                 reflector_report_error(r, NULL, 0);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Watches from the last known version; each event and each bookmark brings a later one. */
+/* Watches from the last known version; each event and each bookmark contains a later one. */
 
 #include "agent/kubeclient/reflector-private.h"
 
@@ -17,13 +17,13 @@ enum {
          * together. */
         WATCH_MIN_SEC = 1800,
         WATCH_MAX_SEC = 3600,
-        WATCH_SLACK_SEC = 30,    /* by which a watch may exceed its timeout */
+        WATCH_SLACK_SEC = 30,    /* how long a watch may exceed its timeout */
         WATCH_ANSWER_SEC = 60,   /* until the response starts */
         WATCH_APART_MSEC = 1000, /* from the start of a watch to the start of the next */
         BROKEN_STREAMS_MAX = 3,  /* from one version, until it is discarded */
 };
 
-/* A version that goes back shows that the server has another history. */
+/* A decreased version shows that the server has another history. */
 static int record_resource_version(KubeReflector *r, JsonView object) {
         JsonView metadata = json_view_member(object, "metadata");
         char *version = json_view_dup(json_view_member(metadata, "resourceVersion"));
@@ -107,8 +107,8 @@ static void on_watch_open(void *userdata) {
         reflector_release(r);
 }
 
-/* After a watch that ended regularly or was interrupted, the next one continues from its version:
- * soon if it reported anything, otherwise with back-off. */
+/* After a watch has ended normally or was interrupted, the next one continues from its version:
+ * soon if it reported anything, otherwise with a back-off. */
 static void restart_watch(KubeReflector *r) {
         uint64_t now = now_boottime_usec(), lasted = now - r->started_at;
         uint64_t apart = WATCH_APART_MSEC * USEC_PER_MSEC;
@@ -132,8 +132,8 @@ static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *respons
         return true;
 }
 
-/* A broken watch is an error only if it cannot be resumed. All nodes see it at the same moment, so
- * each waits for a random time. */
+/* A broken watch is an error only if it cannot be resumed. All nodes notice it at the same moment,
+ * so each one waits for a random time. */
 static void resume_broken_watch(KubeReflector *r, const KubeResponse *response) {
         if (r->has_progressed)
                 kube_back_off_reset(&r->back_off);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three states: waiting, listing, watching. All that is kept from one watch to the next is the last
- * resourceVersion; without one a list is due. The end of a request decides whether that version is
+/* Three states: waiting, listing, watching. Only the last resourceVersion is kept from one watch to
+ * the next; without one, a list is due. The result of a request determines whether that version is
  * still valid, and how long to wait. */
 
 #include "agent/kubeclient/reflector-private.h"
@@ -77,8 +77,8 @@ static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* Reflectors that wait for the server only continue within two seconds. A server with an older
- * state than ours would send no event until its versions have passed ours: only a list shows its
+/* Reflectors that only wait for the server continue within two seconds. A server with an older
+ * state would send no events until its versions have exceeded the known one: only a list shows its
  * state. */
 static void on_reflector_reconnect(bool was_down, void *userdata) {
         KubeReflector *r = userdata;
@@ -145,7 +145,7 @@ static int on_relist(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeReflector *r = userdata;
 
         if (r->phase == REFLECTOR_LISTING)
-                return 0; /* a list is being read already */
+                return 0; /* a list is already being read */
         reflector_hold(r);
         reflector_cancel_request(r);
         reflector_require_relist(r);
@@ -178,7 +178,7 @@ static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
         return e;
 }
 
-/* A backslash precedes characters that separate terms. NULL: out of memory. */
+/* Characters that separate terms are escaped with a backslash. NULL: out of memory. */
 static char *format_selector(const KubeFieldSelector *selector) {
         char *text = NULL;
         size_t length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the waits of the back-off. Pure. */
+/* Computes the delays of the back-off. Pure. */
 
 #include "agent/kubeclient/request-back-off.h"
 
@@ -21,7 +21,7 @@ const BackOffLimits *kube_back_off_limits_for_status(unsigned status) {
         return is_refused ? &kube_back_off_slow : &kube_back_off_default;
 }
 
-/* Twice the longest wait, because of the jitter. */
+/* Twice the longest delay, because of the jitter. */
 const char *kube_back_off_retry_hint(unsigned status) {
         return kube_back_off_limits_for_status(status) == &kube_back_off_slow
                        ? "retrying within 10 minutes"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate of a client: which requests wait for the answer to another one. They are in the list of
- * the current generation, not started. They are sent, or fail, in a separate turn of the loop,
+/* The gate of a client: requests that wait for the response to another one. They are in the list of
+ * the current generation, but not started. They are sent, or fail, in a separate turn of the loop,
  * because callbacks of requests may start and cancel others, and replace the generation. */
 
 #include "agent/kubeclient/kube-client-private.h"
@@ -11,7 +11,7 @@
 #include "common/text.h"
 
 enum {
-        DECIDED_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* like that of connections */
+        DECIDED_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* same as for connections */
 };
 
 bool kube_gate_holds(const KubeRequest *request) {

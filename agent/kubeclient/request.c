@@ -19,14 +19,15 @@
 enum {
         CONNECT_TIMEOUT_MSEC = 10 * 1000,
         DAY_SEC = 24 * 3600,     /* the upper limit of all timeouts */
-        KEEPALIVE_IDLE_SEC = 10, /* after this silence the kernel probes */
+        KEEPALIVE_IDLE_SEC = 10, /* idle time after which the kernel sends probes */
         KEEPALIVE_INTERVAL_SEC = 5,
-        USER_TIMEOUT_MSEC = 25 * 1000, /* without an acknowledgement: the connection is closed */
+        USER_TIMEOUT_MSEC = 25 * 1000, /* time without an acknowledgement after which the connection
+                                        * is closed */
         HEADERS_MAX = 256 * 1024,
-        QUIET_BUFFER = 1024, /* libcurl's minimum; one for each watch */
+        QUIET_BUFFER = 1024, /* libcurl's minimum; one per watch */
         BUFFER = 16 * 1024,
-        UPLOAD_BUFFER = 16 * 1024,    /* libcurl's minimum; over HTTP/1.1 one for each request */
-        STREAM_ERROR_MAX = 64 * 1024, /* of the body of an error response */
+        UPLOAD_BUFFER = 16 * 1024,    /* libcurl's minimum; one per request over HTTP/1.1 */
+        STREAM_ERROR_MAX = 64 * 1024, /* limit for the body of an error response */
 };
 
 static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
@@ -105,7 +106,7 @@ static char *describe_request_error(KubeRequest *request, CURLcode code) {
         return text_format("%s: %s", request->connections->client->server, why);
 }
 
-/* A proxy in front of the server accepts a connection and closes it before the TLS handshake. */
+/* A proxy in front of the server may accept a connection and close it before the TLS handshake. */
 static bool is_server_down(const KubeRequest *request, CURLcode code) {
         long error_number = 0;
 
@@ -127,11 +128,12 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
             connections->is_failing)
                 return;
         if (code == CURLE_OPERATION_TIMEDOUT && connections->received_at >= request->started_at)
-                return; /* other responses arrive: the server is slow, its connection is not dead */
+                return; /* other responses arrive: the server is slow, but its connection is
+                         * alive */
         kube_client_mark_unreachable(client, error);
         if (is_server_down(request, code))
                 kube_client_mark_down(client);
-        /* A connection that does not answer is not used again: the next request gets a new one. */
+        /* A connection that does not respond is not used again: the next request gets a new one. */
         if (code != CURLE_OPERATION_TIMEDOUT)
                 return;
         if (connections == client->connections)
@@ -196,8 +198,8 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
         }
         log_request_end(request, &response);
         record_request_end(request, code, response.error);
-        /* Requests that failed with it may have cancelled it; cancelling it in its own callback has
-         * no effect. */
+        /* Requests that failed with this one may have cancelled it; cancelling it in its own
+         * callback has no effect. */
         if (!request->is_cancelled && request->spec.on_done) {
                 request->is_cancelled = true;
                 request->spec.on_done(&response, request->spec.userdata);
@@ -225,8 +227,8 @@ static void link_kube_request(KubeRequest *request, KubeConnections *connections
         kube_connections_limit_idle(connections);
 }
 
-/* libcurl stops to read from a connection when a stream's buffer is full. Together with that
- * stream, it forgets the data that it has read of the others until more arrives. */
+/* libcurl stops reading from a connection when a stream's buffer is full. If that stream is
+ * removed, it does not process data that it has already read for the others until more arrives. */
 static void remove_from_connection(const KubeRequest *request) {
         const KubeConnections *connections = request->connections;
 
@@ -269,7 +271,7 @@ static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata)
         KubeConnections *connections = request->connections;
         uint64_t due;
 
-        if (!request->is_started) /* what it waits for has a limit of its own */
+        if (!request->is_started) /* the request for which it waits has its own limit */
                 request->started_at = request->received_at = usec;
         due = request->has_response || request->spec.response_timeout_usec == 0
                       ? request->received_at + request->spec.idle_timeout_usec
@@ -299,7 +301,7 @@ static int start_idle_timer(KubeRequest *request) {
 
 /* ---- the start of a request ---- */
 
-/* With HTTP/2 all requests share it, so that the next one may be to another server. */
+/* With HTTP/2 all requests share the connection, so the next one may go to another server. */
 static int on_socket_closed(void *userdata, curl_socket_t fd) {
         const KubeConnections *connections = userdata;
 
@@ -320,7 +322,7 @@ static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype pur
                 { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MSEC },
         };
 
-        /* Its connection was closed in the instant in which it started. */
+        /* Its connection was closed at the moment when it started. */
         if (kube_gate_holds(request)) {
                 request->is_premature = true;
                 request->abort_reason = "the connection was closed";
@@ -332,7 +334,7 @@ static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype pur
         return CURL_SOCKOPT_OK;
 }
 
-/* Those of TLS are the generation's as well: curl_transfer_set_tls(). */
+/* The TLS options also belong to the generation: curl_transfer_set_tls(). */
 static void set_connection_options(KubeRequest *request) {
         const KubeConnections *connections = request->connections;
         const CurlLibrary *curl = curl_library(NULL);

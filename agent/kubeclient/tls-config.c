@@ -40,7 +40,7 @@ static void tls_pems_done(TlsPems *pems) {
         secret_free(pems->key);
 }
 
-/* Inline data take precedence over the file. */
+/* Inline data takes precedence over the file. */
 static int read_pem(const char *data, const char *path, char **ret, Error *reterr) {
         size_t length;
         int r;

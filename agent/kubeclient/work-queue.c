@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A key is in the queue from when it is marked until it is clean. Due keys get their request in the
- * order in which they were marked. While the server is unreachable, one request at a time tests it;
- * once it is reachable, all keys are due. */
+/* A key is in the queue from the time it is marked until it is clean. Due keys get their request in
+ * the order in which they were marked. While the server is unreachable, one request at a time tests
+ * it; once it is reachable, all keys are due. */
 
 #include "agent/kubeclient/work-queue.h"
 
@@ -174,7 +174,7 @@ static void delay_until_reachable(KubeWorkItem *item) {
                                                           now, 0, back_off_random());
 }
 
-/* All nodes of a cluster see it at the same moment. */
+/* All nodes of a cluster notice it at the same moment. */
 static void on_queue_reconnect(bool was_down, void *userdata) {
         KubeWorkQueue *queue = userdata;
 
@@ -182,7 +182,7 @@ static void on_queue_reconnect(bool was_down, void *userdata) {
                 return;
         kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
-        queue->retried_at = 0; /* all are due, including those that had their own second */
+        queue->retried_at = 0; /* all are due, including those with their own delay */
         list_foreach(item, queue->items)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);
