@@ -71,7 +71,7 @@ static int receive_result(int socket_fd, LaunchResult *ret) {
         return n == sizeof(*ret) ? 0 : -ECONNRESET;
 }
 
-/* The parent of this process sees how the program has ended. */
+/* Lets the parent of this process see how the program ended. */
 static int end_like(const LaunchResult *result) {
         if (result->code == CLD_EXITED)
                 return result->status;

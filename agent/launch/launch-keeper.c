@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 
-/* These programs only, and of the shim nothing but connections to ports. */
+/* Only these programs; the shim only for connections to ports. */
 static bool may_launch(const Launch *launch) {
         static const char *const programs[] = { "mainstay-image", "mainstay-api",
                                                 "mainstay-plugins" };
@@ -31,7 +31,7 @@ static bool may_launch(const Launch *launch) {
                streq(launch->argv[1], "connect");
 }
 
-/* The program may write what the agent may write, and no more: the settings of its unit apply. */
+/* The program may write only where the agent may write: the settings of the agent's unit apply. */
 static int enter_mounts_of_agent(const Launch *launch) {
         if (setns(launch->fds[LAUNCH_FD_MOUNTS], CLONE_NEWNS) < 0 || chdir("/") < 0)
                 return -errno;
@@ -46,7 +46,8 @@ static int execute_launched(const Launch *launch, const char *path, pid_t keeper
         if (!environment)
                 return -ENOMEM;
 
-        /* From the first instant on; programs that become another user end with their socket. */
+        /* From the very beginning; programs that change their user end when their socket is
+         * closed. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
                 return -ECHILD;
         for (int i = 0; i < 3; i++)
@@ -97,7 +98,7 @@ static int keep_launched(pid_t pid, int connection_fd) {
         LaunchResult result;
 
         if (!wait_for_exit(pid, connection_fd))
-                (void) kill(pid, SIGKILL); /* not reaped yet, so the PID is still its own */
+                (void) kill(pid, SIGKILL); /* not reaped yet, so the PID cannot have been reused */
         if (waitid(P_PID, (id_t) pid, &exit, WEXITED) < 0)
                 return -errno;
         result = (LaunchResult){ .code = exit.si_code, .status = exit.si_status };
@@ -110,7 +111,7 @@ int launch_keeper(int connection_fd, const char *directory, pid_t server) {
         pid_t pid = 0;
         int r;
 
-        /* Programs of an agent end with the server, as with the agent. */
+        /* The programs end with the server, like they would with the agent. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server)
                 return EXIT_FAILURE;
         (void) prctl(PR_SET_NAME, "launch-keeper");

@@ -34,7 +34,7 @@ static bool path_is_of_unit(const char *path, size_t length, const char *unit) {
         return false;
 }
 
-/* systemd's hierarchy of control groups v1, or the one of v2; systemd has both for each process. */
+/* systemd's hierarchy of cgroup v1, or the v2 hierarchy; systemd has both for each process. */
 bool cgroup_text_is_of_unit(const char *text, const char *unit) {
         static const char *const hierarchies[] = { "0::", "1:name=systemd:" };
 
