@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Annotations for seccomp and AppArmor profiles, which are fields now. As in Kubernetes, an
- * annotation that contradicts its field is an error; without the field, the annotation of an
- * AppArmor profile sets it, and one of a seccomp profile is ignored. */
+/* Annotations for seccomp and AppArmor profiles, which have been replaced by fields. Like in
+ * Kubernetes, an annotation that contradicts its field is an error; without the field, an AppArmor
+ * annotation sets it, and a seccomp annotation is ignored. */
 
 #include "agent/manifest/validate-pod.h"
 #include "agent/model/cdi.h"
@@ -36,7 +36,7 @@ static const ProfileAnnotation kinds[] = {
 typedef struct ProfileField {
         const SecurityProfile *profile; /* NULL: not set */
         char context[64];               /* "spec.containers[0].securityContext" */
-        bool is_found;                  /* the container that the annotation names */
+        bool is_found;                  /* the container named by the annotation exists */
 } ProfileField;
 
 static const ProfileAnnotation *find_kind(const char *key) {
@@ -127,8 +127,7 @@ int check_device_annotations(const Rules *rules) {
         const StringMap *annotations = &rules->pod->metadata.annotations;
         char text[EXCERPT_SIZE];
 
-        /* In an API server's pod it prevents the containers from being created, like in
-         * containerd. */
+        /* In an API server's pod it prevents the creation of the containers, like in containerd. */
         for (size_t i = 0; i < annotations->n && !rules_are_of_api(rules); i++) {
                 const KeyValue *annotation = &annotations->items[i];
                 cleanup_strv char **names = NULL;
@@ -157,7 +156,7 @@ int check_profile_annotations(const Rules *rules) {
         return 0;
 }
 
-/* Invalid ones are left to check_profile_annotations(). */
+/* Invalid ones are handled by check_profile_annotations(). */
 static int set_app_armor_profile(const PodSecurityContext *pod_context, const char *value,
                                  SecurityContext *context) {
         static const char local[] = "localhost/";

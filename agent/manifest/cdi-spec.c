@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The rules of CDI beyond its tables: versions and what each of them has, names that must differ,
- * edits that must not be empty. The first error ends it: a file is valid as a whole or not at all.
+/* The rules of CDI beyond its tables: versions and which fields each one has, names that must be
+ * unique, edits that must not be empty. Parsing ends at the first error: a file is valid as a whole
+ * or not at all.
  */
 
 #include "agent/manifest/cdi-spec.h"
@@ -31,7 +32,7 @@ static int refuse_cdi(const CdiParser *parser, const YamlNode *node, const Decod
                                error_setf(parser->decoder.reterr, EINVAL, "%s", sentence));
 }
 
-/* The node of a key, or of the object where it is absent. */
+/* The node of a key, or of the object if the key is absent. */
 static const YamlNode *node_of(const YamlNode *object, const char *key) {
         const YamlNode *node = yaml_node_get(object, key);
 

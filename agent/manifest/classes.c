@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PriorityClass and RuntimeClass from files: Kubernetes' validation rules. Claims and volumes of an
- * API server, which has validated them. */
+/* PriorityClass and RuntimeClass from files, with Kubernetes' validation rules; claims and volumes
+ * from an API server, which has validated them. */
 
 #include "agent/manifest/pod-rules.h"
 #include "agent/model/quantity.h"

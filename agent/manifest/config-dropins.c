@@ -61,7 +61,7 @@ static int read_sorted_names(const char *directory, char ***ret) {
 
 static int walk_dropins(const char *directory, unsigned depth, ConfigDropins *ret, Error *reterr);
 
-/* A link to a directory is not entered, and a link to a file is one. */
+/* A link to a directory is not entered; a link to a file counts as a file. */
 static int add_dropin(const char *directory, const char *name, unsigned depth, ConfigDropins *ret,
                       Error *reterr) {
         cleanup_free char *path = path_join(directory, name);

@@ -12,9 +12,9 @@
 
 #define TRANSITION_DEFAULT_USEC (300 * USEC_PER_SEC)
 
-/* The kubelet's default thresholds, but no more than a twentieth of the memory: on a board with 128
- * MiB there are never 100 MiB available, and no pod would start. Unless
- * mergeDefaultEvictionSettings is set, one configured threshold replaces them all. */
+/* The kubelet's default thresholds, but no more than a twentieth of the memory: a board with 128
+ * MiB never has 100 MiB available, so no pod would start. Unless mergeDefaultEvictionSettings is
+ * set, a single configured threshold replaces all of them. */
 static const struct {
         EvictionSignal signal;
         EvictionAmount value;
@@ -26,7 +26,7 @@ static const struct {
         { EVICTION_IMAGE_FS_INODES, { .fraction = 0.05 } },
 };
 
-/* One entry of one of the maps. */
+/* An entry of one of the maps. */
 typedef struct EvictionSetting {
         const Decoder *decoder;
         const char *map;
@@ -51,7 +51,7 @@ static double parse_percentage(const char *text) {
         return end > text && streq(end, "%") ? value / 100 : NAN;
 }
 
-/* Kubernetes' messages. A percentage of 0 or 100 switches the threshold off. */
+/* With Kubernetes' messages. A percentage of 0 or 100 disables the threshold. */
 static int parse_eviction_percentage(const EvictionSetting *entry, double *ret) {
         const char *value = entry->pair->value;
         double fraction = parse_percentage(value);
@@ -88,7 +88,7 @@ static bool is_percentage(const char *text) {
         return text[0] && text[strlen(text) - 1] == '%';
 }
 
-/* 1, or 0 for a threshold that is switched off. */
+/* 1, or 0 for a disabled threshold. */
 static int parse_threshold(const EvictionSetting *entry, EvictionAmount *ret) {
         EvictionAmount amount = { 0 };
         int r;
@@ -143,7 +143,7 @@ static int apply_hard_threshold(const EvictionSetting *entry, Config *config) {
         return r;
 }
 
-/* A threshold that is switched off needs no grace period. */
+/* A disabled threshold needs no grace period. */
 static int apply_soft_threshold(const EvictionSetting *entry, Config *config) {
         const char *grace = string_map_get(&config->eviction_soft_grace_period, entry->pair->key);
         EvictionThreshold threshold = { .signal = entry->signal };
@@ -257,7 +257,7 @@ int config_read_eviction(const Decoder *d, const YamlNode *root, Config *config)
         if (config->eviction_pressure_transition_period)
                 (void) duration_parse(config->eviction_pressure_transition_period,
                                       &policy->transition_usec);
-        if (policy->transition_usec == 0) /* as in the kubelet, none is the default */
+        if (policy->transition_usec == 0) /* like in the kubelet, unset means the default */
                 policy->transition_usec = TRANSITION_DEFAULT_USEC;
         policy->max_pod_grace_seconds = config->eviction_max_pod_grace_period.value;
         policy->has_memcg_notification = config->kernel_memcg_notification;

@@ -40,7 +40,7 @@ static bool parse_pod_cidr(const char *text, PodCidr *ret) {
                parse_prefix_bits(slash + 1, &ret->bits);
 }
 
-/* An address of a host in the range, as the plugin host-local refuses it. */
+/* Whether the address has host bits set, which the plugin host-local refuses. */
 static bool has_host_bits(const PodCidr *cidr, size_t n_bytes) {
         for (size_t i = cidr->bits; i < n_bytes * 8; i++)
                 if (cidr->address[i / 8] & (0x80 >> i % 8))
@@ -48,8 +48,8 @@ static bool has_host_bits(const PodCidr *cidr, size_t n_bytes) {
         return false;
 }
 
-/* Unspecified, loopback, link-local and multicast addresses, and those of IPv4 in IPv6: no pod can
- * have them. */
+/* Unspecified, loopback, link-local and multicast addresses, and IPv4 addresses embedded in IPv6:
+ * pods cannot have them. */
 static bool is_special_range(const PodCidr *cidr) {
         struct in6_addr in6;
 
@@ -90,7 +90,7 @@ static int check_pod_cidr(const char *text, int *ret_family, Error *reterr) {
         return 0;
 }
 
-/* At most one of each family. 'ret_i': the one that is wrong. */
+/* At most one per family. 'ret_i': index of the invalid one. */
 static int check_pod_cidr_list(char *const *cidrs, size_t *ret_i, Error *reterr) {
         int first = AF_UNSPEC;
 
@@ -110,7 +110,7 @@ static int check_pod_cidr_list(char *const *cidrs, size_t *ret_i, Error *reterr)
         return 0;
 }
 
-/* The kubelet's form: with commas. */
+/* The kubelet's form, separated by commas. */
 static int split_pod_cidr(const char *text, char ***ret) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *item;

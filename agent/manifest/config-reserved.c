@@ -58,7 +58,7 @@ static int read_reserved_map(const Decoder *d, const YamlNode *root, const char 
         return 0;
 }
 
-/* The kubelet's rules: a reservation that is enforced needs a control group. */
+/* The kubelet's rule: an enforced reservation needs a cgroup. */
 static int check_enforced_groups(const Decoder *d, const YamlNode *root, const Config *config) {
         const struct {
                 const char *what;

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All messages that quote a value do it at their end: "must be a mapping, not the string 'x'". */
+/* All messages that quote a value do so at their end: "must be a mapping, not the string 'x'". */
 static void hide_value(Error *error) {
         char *end = error && error->message ? strstr(error->message, ", not ") : NULL;
 
@@ -60,7 +60,7 @@ int decode_keep_error(const Decoder *d, int r) {
 
         if (r != -EINVAL || !errors)
                 return r;
-        if (!d->reterr->message) /* it was kept further down */
+        if (!d->reterr->message) /* it was kept at a lower level */
                 return errors->n > 0 ? 0 : r;
         errors->n++;
         return keep_uncounted(d);

@@ -18,7 +18,7 @@ enum {
         FILE_MODE_MAX = 0777 /* an integer with this limit is a file mode */
 };
 
-/* "must be <what>, not <what it is>", with advice where quotes are the cause. */
+/* "must be <type>, not <actual type>", with advice if quotes are the cause. */
 static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
                        const char *advice) {
         bool hides_value = d->hides_values && yaml_node_is_scalar(node);
@@ -92,7 +92,7 @@ static int decode_bool(Decoder *d, const Field *field, const YamlNode *node, con
 
 static int decode_present(Decoder *d, const Field *field, const YamlNode *node,
                           const DecodePath *path, void *at) {
-        /* Our records have an empty object. */
+        /* The agent's records contain an empty object. */
         *(bool *) at = d->mode == DECODE_RECORD || !yaml_node_is_empty(node);
         return 0;
 }
@@ -113,7 +113,7 @@ static int read_int(const Decoder *d, const Field *field, const YamlNode *node, 
                 return refuse_type(d, node, "a number", unquote_advice(node, YAML_NODE_INT));
         if (!yaml_node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
-        /* The server has admitted it; narrower limits are those of this node. */
+        /* The server has admitted it; only narrower limits of this node apply. */
         if (d->mode == DECODE_API && field->min < field->max)
                 value = MAX(field->min, MIN(value, field->max));
         if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
@@ -247,8 +247,8 @@ static int expect_sequence(const Decoder *d, const YamlNode *node, const DecodeP
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
-/* Limits the lists of files. Those of an API server are limited by the size of its objects, and
- * have been compared there. */
+/* Limits the lists in files. Those from an API server are limited by the size of its objects, and
+ * have been checked for duplicates there. */
 static int expect_list(const Decoder *d, const YamlNode *node, const DecodePath *path) {
         int r = expect_sequence(d, node, path);
 
@@ -361,7 +361,7 @@ static int decode_string_map(Decoder *d, const Field *field, const YamlNode *nod
         }
         if (r < 0)
                 return r;
-        /* Sorted, as the API prints maps; so their order in the file does not matter. */
+        /* Sorted, like the API prints maps, so that their order in the file does not matter. */
         qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
         return 0;
 }
@@ -381,13 +381,14 @@ static int decode_optional(Decoder *d, const Field *field, const YamlNode *node,
         return decode_object(d, node, field->schema, path, object);
 }
 
-/* The list grows by one before each item, so that schema_done() frees the remains of a failure. */
+/* The list grows by one before each item, so that schema_done() frees everything after a
+ * failure. */
 static int decode_list(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
         int r;
 
-        /* An earlier version may have recorded only that there is something. */
+        /* An earlier version may only have recorded that the value exists. */
         if (d->mode == DECODE_RECORD && yaml_node_is_empty(node))
                 return 0;
         r = expect_list(d, node, path);
@@ -430,7 +431,7 @@ static bool is_accepted(const Field *field, const YamlNode *node) {
         return node->kind == YAML_NODE_STRING && streq(field->accepts, node->text);
 }
 
-/* Values that only repeat the default: Go prints durations that are not set as "0s". */
+/* Values that only repeat the default: Go prints unset durations as "0s". */
 static bool is_zero(const YamlNode *node) {
         for (size_t i = 0; node->kind == YAML_NODE_MAPPING && i < node->n; i++)
                 if (!is_zero(yaml_node_value(node, i)))
@@ -480,7 +481,7 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
                 return 0;
         if (is_accepted(field, node))
                 return 0;
-        /* If there is a value without effect, an empty one of another type is an error. */
+        /* If there is a value without effect, an empty value of another type is an error. */
         if (is_harmless(node) && (!field->accepts || d->mode != DECODE_MANIFEST))
                 return 0;
         if (field->is_only_warned_of && d->mode == DECODE_MANIFEST)
@@ -604,7 +605,7 @@ static int report_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
         const char *hint = has_room_for_hints(d) ? suggest_field_key(schema, key->text) : NULL;
         char sentence[256];
 
-        /* Unknown metadata is usually meant to be found by others. */
+        /* Unknown metadata is usually intended for other programs. */
         bool is_metadata = streq(schema->name, object_meta_schema.name);
 
         (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
@@ -698,7 +699,8 @@ static bool is_required_missing(const Field *field, const YamlNode *value) {
         return field->type != FIELD_OBJECT && yaml_node_is_empty(value);
 }
 
-/* An unknown key: the first one that resembles the missing key, or else the first. */
+/* Finds an unknown key that may be the missing one: the first one with a similar spelling,
+ * otherwise the first one. */
 static const YamlNode *find_misplaced_key(const Schema *schema, const YamlNode *node,
                                           const char *missing) {
         const YamlNode *first = NULL;

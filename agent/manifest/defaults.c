@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API server's defaults of a Pod: fields that a manifest leaves out. */
+/* The API server's defaults of a Pod, for fields that a manifest omits. */
 
 #include "agent/manifest/pod-rules.h"
 #include "agent/model/containers.h"
@@ -38,7 +38,7 @@ static int request_from_limit(Quantity *request, const Quantity *limit) {
         return 0;
 }
 
-/* Those of a limit; the list of requests stays sorted. */
+/* Uses the limits; the list of requests stays sorted. */
 static int extended_requests_from_limits(ResourceRequirements *resources) {
         ResourceList *requests = &resources->requests;
 
@@ -160,12 +160,12 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
-        /* As the API server stores it. */
+        /* Stored like in the API server. */
         if (spec->termination_grace_period_seconds.value < 0)
                 spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
-        /* Other classes are objects, which may appear later; they are resolved when the pod is
+        /* Other classes are objects that may appear later; they are resolved when the pod is
          * desired. */
         if (spec->priority_class_name && !spec->priority.is_set &&
             system_priority_class_value(spec->priority_class_name) != 0)

@@ -3,7 +3,7 @@
 /* The manifest directory (staticPodPath; kubelet: config source file). inotify events are only a
  * trigger: when the queue has been drained, the directory is scanned once, and the result is
  * compared with the known state. So an overflow of the queue, the renames of an editor and the
- * first scan take the same path.
+ * first scan are handled in the same way.
  *
  * A file that cannot be read never removes anything. Pods are dropped only if their file is absent
  * from a directory that can be listed and that is either the known one or contains manifests.
@@ -35,7 +35,8 @@
 #define ERROR_RETRY_USEC (1 * USEC_PER_SEC)
 #define POLL_USEC        (5 * USEC_PER_SEC)
 
-/* Parsing a file larger than this leaves so much free memory in the heap that it is returned. */
+/* Parsing a file larger than this leaves so much free memory in the heap that it is returned to the
+ * kernel. */
 #define LARGE_FILE_BYTES (64 * KIB)
 
 /* After process exits and timers, which concern running pods. */
@@ -56,11 +57,11 @@ struct ManifestDirectory {
         char *last_error;
         char *warning; /* users other than root may write */
         unsigned generation;
-        unsigned fetched_generation; /* the same for the manifests that were fetched */
+        unsigned fetched_generation; /* likewise, for fetched manifests */
         bool has_new_fetched;        /* since the last scan */
         bool is_started;
 
-        /* The directory that the present set was read from, and the one that is watched. */
+        /* The directory from which the current set was read, and the watched one. */
         dev_t known_device;
         ino_t known_inode;
         bool is_known;
@@ -169,13 +170,13 @@ static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const c
         if (streq(hash, entry->manifest.hash))
                 return READER_UNCHANGED;
         r = replace_entry_objects(scan, entry, data, length, reterr);
-        /* Out of memory: the file is parsed again later. */
+        /* Memory is exhausted: the file is parsed again later. */
         if (r != -ENOMEM)
                 memcpy(entry->manifest.hash, hash, sizeof(hash));
         return r;
 }
 
-/* The error of a file that cannot be used, or NULL. The last good pods stay either way. */
+/* The error of a file that cannot be used, or NULL. The last good pods stay in both cases. */
 static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
         char *error_text = text ? strdup(text) : NULL;
 
@@ -186,7 +187,7 @@ static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char 
         return 0;
 }
 
-/* The file cannot be read at all. When it can be read again it counts as new, regardless of its
+/* The file cannot be read at all. When it can be read again, it counts as new, regardless of its
  * content.
  */
 static int mark_file_unreadable(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
@@ -210,8 +211,8 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry,
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
-/* The kubelet does not check this either. A refusal would prevent the pods of a node from starting
- * because of a mode, so it is only reported. */
+/* The kubelet does not check this either. Refusing the directory would prevent the pods of a node
+ * from starting because of a mode, so it is only reported. */
 static void check_directory_writers(DirectoryScan *scan, const struct stat *st) {
         bool is_shared = (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & S_IWOTH) ||
                          ((st->st_mode & S_IWGRP) && st->st_gid != 0);
@@ -234,7 +235,7 @@ static bool is_transient_error(int r) {
         return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
 }
 
-/* Scans one name of the directory. Returns an error only if memory runs out. */
+/* Scans one name of the directory. Returns an error only if memory is exhausted. */
 static int scan_file(DirectoryScan *scan, const char *file) {
         ManifestEntry *entry = manifest_table_find(&scan->source->table, file);
         ManifestStamp stamp = entry ? entry->stamp : (ManifestStamp){ 0 };
@@ -246,8 +247,8 @@ static int scan_file(DirectoryScan *scan, const char *file) {
         r = read_manifest_file(scan->dir_fd, file, &stamp, &data, &length, &error);
         if (r == READER_BUSY)
                 schedule_scan(scan, BUSY_RETRY_USEC);
-        /* A new file is reported only once it is complete. One that vanished after the listing
-         * counts as absent from it. */
+        /* A new file is used only once it is complete. A file that vanished after the listing
+         * counts as absent. */
         if ((r == READER_BUSY && !entry) || (r == -ENOENT && !error.message))
                 return 0;
         if (!entry)
@@ -355,7 +356,7 @@ static void arm_manifest_scan_timer(ManifestDirectory *source, uint64_t usec) {
                 log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
 }
 
-/* True if anything has changed. While memory does not suffice to resolve names, no change is
+/* True if anything has changed. If memory is insufficient to resolve names, no change is
  * reported. */
 static bool scan_directory(ManifestDirectory *source) {
         cleanup_close int fd =
@@ -463,7 +464,7 @@ static int load_fetched_manifest(DirectoryScan *scan, const char *prefix, const 
         return update_manifest_entry(scan, entry, &(ManifestStamp){ 0 }, data, length);
 }
 
-/* Those of the prefix that the last load has not found. */
+/* Drops those with the prefix that the last load has not found. */
 static void drop_fetched_manifests(DirectoryScan *scan, const char *prefix) {
         ManifestTable *table = &scan->source->table;
 
@@ -479,8 +480,8 @@ static void drop_fetched_manifests(DirectoryScan *scan, const char *prefix) {
         }
 }
 
-/* Their objects are there at once, as the desired pods may be computed before the scan that reports
- * the change. */
+/* Their objects are available at once, because the desired pods may be computed before the scan
+ * that reports the change. */
 static int use_fetched_manifests(const DirectoryScan *scan) {
         ManifestDirectory *source = scan->source;
 
@@ -509,7 +510,7 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
         return r < 0 ? r : q;
 }
 
-/* The rules for a manifest that replaces one. */
+/* The rules for a manifest that replaces another one. */
 static int check_fetched_successor(const ManifestDirectory *source, const char *name,
                                    const ManifestObjects *objects, Error *reterr) {
         const ManifestEntry *entry = manifest_table_find(&source->table, name);
@@ -544,7 +545,7 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
                         return r;
                 n_objects += manifest_objects_count(&objects);
         }
-        /* Nobody orders all pods to stop by an answer for a cluster. */
+        /* A response without objects is not an order to stop all pods. */
         if (files && files[0] && n_objects == 0)
                 return error_setf(reterr, EINVAL, "%s: holds no object that a node runs", prefix);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The annotation mainstay.dev/encrypted-keys of a Secret names the keys whose values are encrypted:
- * files of age, or credentials of systemd. No message of this file shows a value. */
+/* The annotation mainstay.dev/encrypted-keys of a Secret lists the keys whose values are encrypted:
+ * files of age, or credentials of systemd. No message in this file shows a value. */
 
 #include "agent/manifest/pod-rules.h"
 #include "agent/model/names.h"
@@ -24,7 +24,7 @@ static ObjectValue *find_value(const DataObject *object, const char *key) {
         return NULL;
 }
 
-/* As systemd-creds prints them: base64, also with line breaks. */
+/* As printed by systemd-creds: base64, possibly with line breaks. */
 static bool is_credential(const ObjectValue *value) {
         cleanup_free char *data = NULL;
         size_t length = 0;
@@ -53,7 +53,7 @@ static int mark_value(const DataObject *secret, ObjectValue *value, Error *reter
         return 0;
 }
 
-/* The keys are part of it, so that each change is noticed. */
+/* The keys are included, so that each change is noticed. */
 static int compute_digest(DataObject *secret) {
         Sha256 *hash = sha256_new();
         char hex[SHA256_HEX_SIZE];

@@ -12,11 +12,12 @@
 #include <string.h>
 
 enum {
-        SKIPPED_MAX = 24 /* kinds named in the warning */
+        SKIPPED_MAX = 24 /* number of kinds named in the warning */
 };
 
-/* Kinds of Kubernetes that make no pods, of the past, too. Old manifests have them in other groups
- * of Kubernetes; in an unknown group, such as that of Knative's Service, they may create pods. */
+/* Kubernetes kinds that create no pods, including obsolete ones. Old manifests have them in other
+ * Kubernetes groups; in an unknown group, such as that of Knative's Service, they may create
+ * pods. */
 static const char *const cluster_kinds[] = {
         "APIService",
         "Binding",
@@ -75,11 +76,12 @@ static const char *const cluster_kinds[] = {
         "VolumeAttributesClass",
 };
 
-/* Kinds that a node reads, in versions that it does not: the object is for something else. */
+/* Kinds that a node reads, but in versions that it does not: the object is for another
+ * component. */
 static const char *const read_kinds[] = { "ConfigMap", "PriorityClass", "RuntimeClass", "Secret" };
 
-/* API groups of extensions that are installed apart from the manifests that use them. None of their
- * kinds has a pod template. */
+/* API groups of extensions that are installed separately from the manifests that use them. None of
+ * their kinds contains a pod template. */
 static const char *const extension_groups[] = {
         "authorization.openshift.io",
         "autoscaling.k8s.io",
@@ -144,7 +146,7 @@ static const char *node_text(const YamlNode *mapping, const char *key) {
         return node && node->kind == YAML_NODE_STRING ? node->text : "";
 }
 
-/* The definition in an object, unless that is of another kind. */
+/* The definition in an object, unless the object is of another kind. */
 static CustomKind read_definition(const YamlNode *object) {
         const YamlNode *spec = yaml_node_get(object, "spec");
 
@@ -156,7 +158,7 @@ static CustomKind read_definition(const YamlNode *object) {
         };
 }
 
-/* Adds that of an object, or those in a list. */
+/* Adds the definition of an object, or those in a list. */
 static int add_definitions(const YamlNode *object, ForeignKinds *foreign) {
         const YamlNode *items = yaml_node_get(object, "items");
         const CustomKind custom = read_definition(object);
@@ -227,7 +229,7 @@ static bool is_kubernetes_group(const char *group) {
                (length >= strlen(suffix) && streq(group + length - strlen(suffix), suffix));
 }
 
-/* The kind of a definition, or of a list of it. */
+/* Whether it is the kind of a definition, or of a list of such objects. */
 static bool is_defined(const ForeignKinds *foreign, const char *group, const char *kind) {
         static const char suffix[] = "List";
         size_t length = strlen(kind);
@@ -265,7 +267,7 @@ bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, co
                 return false;
         if (is_read_kind(kind) || (is_cluster_kind(kind) && is_kubernetes_group(group)))
                 return true;
-        /* A definition's group has a domain: nothing defines a kind of Kubernetes itself. */
+        /* A definition's group contains a domain: nothing defines Kubernetes' own kinds. */
         return strchr(version, '/') &&
                (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)) ||
                 (strchr(group, '.') && !kind_is_workload(kind, &advice) &&

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 enum {
-        ERROR_SETTLE_SEC = 2, /* an error that is still there after this time is reported */
+        ERROR_SETTLE_SEC = 2, /* an error that persists for this long is reported */
 };
 
 struct KubeconfigWatch {
@@ -20,7 +20,7 @@ struct KubeconfigWatch {
         char *path;
         FileWatch *files;
         sd_event_source *timer;
-        char *last_error; /* that persists, or NULL */
+        char *last_error; /* the persistent error, or NULL */
         char **warnings;
         bool was_used; /* whether a kubeconfig was ever loaded */
 };
@@ -55,8 +55,8 @@ static FileStamp stamp_of_path(const char *path) {
         return file_stamp_of(&st);
 }
 
-/* It names the files that are watched with it, so it is read before: the events of a change in
- * between go to the old watch, and 'ret_is_late' reports this. */
+/* The kubeconfig names the files that are watched with it, so it is read first: events of changes
+ * in between go to the old watch, and 'ret_is_late' reports this. */
 static int load_and_apply_kubeconfig(KubeconfigWatch *watch, bool *ret_is_late,
                                      char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };

@@ -27,7 +27,7 @@
 #define LOG_MAX_SIZE_DEFAULT   "10Mi"
 #define LOG_MAX_FILES_DEFAULT  5
 #define CONFIG_KIND            "KubeletConfiguration"
-/* shutdownGracePeriod of all pods, and the part of it for critical pods, which terminate last. */
+/* shutdownGracePeriod for all pods, and the part of it for critical pods, which terminate last. */
 #define SHUTDOWN_TOTAL_SEC    UINT64_C(30)
 #define SHUTDOWN_CRITICAL_SEC UINT64_C(10)
 #define CONFIG_VERSION        "kubelet.config.k8s.io/v1beta1"
@@ -37,7 +37,7 @@ void config_done(Config *config) {
         schema_done(&config_schema, config);
 }
 
-/* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
+/* Go prints an unset duration as "0s", which the kubelet reads as its default. */
 static void unset_zero_durations(Config *config) {
         SourceConfig *source = config->mainstay.source;
         ReportConfig *report = config->mainstay.report;
@@ -78,7 +78,7 @@ static void default_int(OptionalInt *number, int64_t value) {
                 *number = (OptionalInt){ .is_set = true, .value = value };
 }
 
-/* The directories of every runtime that supports CDI. */
+/* The default directories of every runtime that supports CDI. */
 static int default_cdi_directories(char ***directories) {
         int r;
 
@@ -260,8 +260,8 @@ static int check_node_devices(const Decoder *d, const YamlNode *root, const Conf
         return 0;
 }
 
-/* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, as in the
- * kubelet. */
+/* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, like in
+ * the kubelet. */
 static void stages_from_grace_period(Config *config) {
         const char *total_text = config->shutdown_grace_period;
         const char *critical_text = config->shutdown_grace_period_critical_pods;
@@ -272,7 +272,7 @@ static void stages_from_grace_period(Config *config) {
         critical = MIN(total, SHUTDOWN_CRITICAL_SEC * USEC_PER_SEC);
         if (critical_text)
                 (void) duration_parse(critical_text, &critical);
-        else if (total_text) /* without its own setting there is no critical part */
+        else if (total_text) /* without the setting there is no critical part */
                 critical = 0;
         if (total == 0)
                 return;
@@ -331,7 +331,7 @@ static int resolve_image_gc(Config *config, Error *reterr) {
         return 0;
 }
 
-/* The kubelet's two settings, unless ours is set; without any of them the default of Mainstay. */
+/* The kubelet's two settings, unless Mainstay's own is set; if none is set, Mainstay's default. */
 static void resolve_parallel_pulls(Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         int64_t pulls = PULLS_DEFAULT;
@@ -371,7 +371,7 @@ static int resolve_source(SourceConfig *source, Error *reterr) {
         return 0;
 }
 
-/* A setting that has no effect would be a mistake. */
+/* A setting without effect would be a mistake. */
 static int check_report(const ReportConfig *report, Error *reterr) {
         bool is_directory = source_stick_path(report->url) != NULL;
         const char *useless = !is_directory           ? NULL
@@ -519,7 +519,7 @@ static int check_pulls(const Decoder *d, const YamlNode *root, const Config *con
         return r < 0 ? decode_error_at(d, yaml_node_get(root, key), &path, r) : 0;
 }
 
-/* A kubelet serves this port without TLS, to clients that are not authenticated. */
+/* A kubelet serves this port without TLS, to unauthenticated clients. */
 static int check_read_only_port(Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath path = { .key = "readOnlyPort" };
         int r;
@@ -597,7 +597,7 @@ static int decode_config(Decoder *d, const YamlNode *root, Config *config) {
 
 /* ---- files ---- */
 
-/* The trees of all files of the configuration, which hold the nodes of the merged one. */
+/* The trees of all configuration files, which own the nodes of the merged tree. */
 typedef struct ConfigTrees {
         YamlTree *trees;
         size_t n;
@@ -646,7 +646,7 @@ static int parse_config_file(Decoder *d, size_t source, ConfigTrees *trees, cons
         return 0;
 }
 
-/* Both may be absent in the first file. */
+/* In the first file, both may be absent. */
 static int check_config_kind(const Decoder *d, const YamlNode *root) {
         int r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
 

@@ -15,11 +15,12 @@
 typedef struct NameClaim {
         ManifestEntry *entry;
         const char *kind;    /* for messages; names are unique within a kind */
-        ObjectSource source; /* and a source; NONE: of a kind whose names the whole node shares */
+        ObjectSource source; /* and of a source; NONE: names of this kind are shared by the whole
+                              * node */
         const ObjectMeta *metadata;
         bool *holds;
         size_t order;       /* of the files */
-        size_t name_length; /* of the name, without the node suffix of a pod */
+        size_t name_length; /* of the name without the node suffix of a pod */
 } NameClaim;
 
 static bool object_names_match(const ObjectMeta *a, const ObjectMeta *b) {
@@ -277,13 +278,13 @@ bool manifest_entry_set_error_take(ManifestEntry *entry, char *error_text) {
         return is_changed;
 }
 
-/* A Pod and the pods of a DaemonSet share one space of names. */
+/* Pods and pods of DaemonSets share one name space. */
 static const char *claim_family(const NameClaim *claim) {
         return streq(claim->kind, "daemonset") ? "pod" : claim->kind;
 }
 
-/* The claim with the lower value wins: a file of the directory before one that was fetched, so that
- * the machine's administrator has the last word. */
+/* The claim with the lower value wins: a file in the directory before a fetched one, so that the
+ * machine's administrator has the final say. */
 static int claim_rank(const NameClaim *claim) {
         if (claim->entry->missing_since > 0)
                 return 4;
@@ -317,7 +318,7 @@ static bool claims_match(const NameClaim *a, const NameClaim *b) {
                compare_claimed_names(a, b) == 0;
 }
 
-/* globalDefault is a claim like a name, which one PriorityClass can have. */
+/* globalDefault is claimed like a name, which only one PriorityClass can own. */
 static char no_name[] = "";
 static const ObjectMeta default_class_name = { .name = no_name, .namespace = no_name };
 
@@ -404,7 +405,7 @@ static int resolve_name_claims(NameClaim *claims, size_t n, char **errors) {
         for (size_t i = 0; i < n; i++) {
                 bool is_winner = !winner || !claims_match(winner, &claims[i]);
 
-                /* Set only after the next claim of the same name has been compared. */
+                /* Set only after the next claim to the same name has been compared. */
                 if (is_winner)
                         winner = &claims[i];
                 else if (report_name_conflict(&claims[i], winner, &errors[claims[i].order]) < 0)
@@ -422,7 +423,7 @@ static int resolve_name_claims(NameClaim *claims, size_t n, char **errors) {
         return 0;
 }
 
-/* A new array of the pointers that hold their names. */
+/* A new array of the pointers that own their names. */
 static void *select_name_holders(const void *items, const bool *holds, size_t n_items,
                                  size_t *ret_n) {
         void *chosen = calloc(n_items + 1, sizeof(void *));
@@ -500,13 +501,13 @@ static int publish_entry_daemonsets(ManifestEntry *entry) {
 
 /* ---- the order of pods ---- */
 
-/* The pods that hold their names, and the file of each by its index. */
+/* The pods that own their names, and the index of each one's file. */
 typedef struct HeldPods {
         const Pod **pods;
         size_t *files;
         size_t *next; /* in a cycle; see pod_order_find_cycles() */
         size_t n;
-        bool has_order; /* one of them names others */
+        bool has_order; /* at least one of them names others */
 } HeldPods;
 
 static void held_pods_done(HeldPods *held) {

@@ -37,8 +37,8 @@ static int refuse_text_at(const char *file, const char *data, size_t offset, Err
                           column, (uint8_t) data[offset]);
 }
 
-/* libyaml compares each directive with all before it, so their number is limited. They are counted
- * anywhere in the text, because a line can start in several ways. */
+/* libyaml compares each directive with all previous ones, so their number is limited. They are
+ * counted anywhere in the text, because a line can start in several ways. */
 static int check_directives(const char *file, const char *data, size_t length, Error *reterr) {
         static const char directive[] = "%TAG";
         const char *p = data, *end = data + length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The path of a file's bytes: YAML tree, then for each object decoding, defaults, validation,
- * identity. The first error ends it: a file is valid as a whole or not at all. */
+/* The processing of a file's bytes: YAML tree, then decoding, defaults, validation and identity for
+ * each object. It ends at the first error: a file is valid as a whole or not at all. */
 
 #include "agent/manifest/manifest.h"
 
@@ -19,14 +19,14 @@
 #include <inttypes.h>
 
 /* The limit of texts in the manifest of a pod or a DaemonSet, more than an API server stores. Its
- * record, in which each byte may be an escape of six, stays below POD_RECORD_MAX. */
+ * record, in which each byte may become an escape of six, stays below POD_RECORD_MAX. */
 #define POD_TEXT_MAX (2 * MIB)
 
 typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
-        const char *kind;     /* of all objects, regardless of their manifests; NULL: as in their
-                               * manifests */
+        const char *kind;     /* kind of all objects, regardless of their manifests; NULL: as in
+                               * their manifests */
         ForeignKinds foreign; /* of a manifest */
         ManifestObjects objects;
 } ManifestParser;
@@ -158,8 +158,8 @@ static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         return false;
 }
 
-/* An API server has defaulted and validated it; it has name and UID. The fields that this node
- * relies on are validated again. */
+/* An API server has applied defaults and validated it; it has name and UID. Only the fields on
+ * which this node relies are validated again. */
 static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                             Pod *pod) {
         int r = pod_take_old_forms(&parser->decoder, node, path, pod);
@@ -346,7 +346,7 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
         return 0;
 }
 
-/* The kubelet takes a PodList from a URL only. */
+/* The kubelet accepts a PodList only from a URL. */
 static const struct {
         const char *kind;
         const char *version;
@@ -433,7 +433,7 @@ size_t manifest_objects_count(const ManifestObjects *objects) {
         return objects->pods.n + objects->data.n + objects->daemonsets.n;
 }
 
-/* One warning for all that was left out. */
+/* One warning for everything that was omitted. */
 static int warn_of_skipped_kinds(ManifestParser *parser) {
         cleanup_free char *sentence = NULL;
 
@@ -537,7 +537,7 @@ static int check_record(const Pod *pod, Error *reterr) {
         return 0;
 }
 
-/* With defaults: a newer version may define more of them. */
+/* Applies defaults, because a newer version may define more of them. */
 static int decode_record(Decoder *decoder, const YamlTree *tree, Pod **ret) {
         int r;
 
@@ -585,7 +585,7 @@ int manifest_parse_changed_record(const char *data, size_t length, Pod **ret, Er
         return 0;
 }
 
-/* The single document of one of our records, by its schema. */
+/* The only document in one of the agent's records, parsed by its schema. */
 static int parse_own_record(const char *what, const char *data, size_t length, const Schema *schema,
                             void *ret, Error *reterr) {
         Decoder decoder = { .file = what, .mode = DECODE_RECORD, .reterr = reterr };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-        PLACES_MAX = 4, /* a key of more objects than these is too common for advice */
+        PLACES_MAX = 4, /* if more objects than this have a key, it is too common for advice */
         DEPTH_MAX = 5,  /* from a DaemonSet to a container's security context */
 };
 
@@ -24,11 +24,11 @@ static const struct {
         { &resource_requirements_schema, "the resources" },
 };
 
-/* The objects that were found to have the key. */
+/* The objects found to have the key. */
 typedef struct Search {
         const char *key;
         char base[DECODE_PATH_SIZE]; /* the object from which the search descends */
-        size_t n_up;                 /* levels from the key up to it */
+        size_t n_up;                 /* number of levels from the key up to it */
         const char *keys[DEPTH_MAX]; /* from there to the current object */
         bool is_list[DEPTH_MAX];
         size_t distance, n_places;
