@@ -31,7 +31,7 @@ static bool has_bridge(const CniBuiltInNetwork *network) {
         return path && access(path, F_OK) >= 0;
 }
 
-/* A new interface gets the value of "default". */
+/* A new interface inherits the value of "default". */
 bool cni_built_in_has_ipv6(const CniBuiltInNetwork *network) {
         return !is_ipv6_disabled(network, "all") &&
                !is_ipv6_disabled(network, has_bridge(network) ? BRIDGE : "default");
@@ -78,9 +78,9 @@ static json_t *make_bridge(const char *ipv4, const char *ipv6, const char *backe
                          "ipam", make_ipam(ipv4, ipv6));
 }
 
-/* The kernel does not let a packet from ::1 leave by another interface. Without the condition a
+/* The kernel does not route packets from ::1 to another interface. Without the condition a
  * connection to [::1]:<hostPort> would hang; with it, it is refused as if there was no IPv6, and
- * clients of "localhost" go on to 127.0.0.1. */
+ * clients of "localhost" fall back to 127.0.0.1. */
 static json_t *make_portmap(bool has_ipv6, const char *backend) {
         json_t *condition = NULL;
 

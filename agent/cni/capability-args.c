@@ -11,7 +11,8 @@
 
 #include <ctype.h>
 
-/* The kubelet's bounds (pkg/util/bandwidth), and the greatest burst, which is as good as no limit.
+/* The kubelet's bounds (pkg/util/bandwidth), and the greatest burst, which is practically
+ * unlimited.
  */
 #define RATE_MIN INT64_C(1000)
 #define RATE_MAX INT64_C(1000000000000000)
@@ -36,7 +37,7 @@ static json_t *build_port_mappings(const PodSpec *spec) {
                 for (size_t j = 0; j < container->ports.n; j++) {
                         const ContainerPort *port = &container->ports.items[j];
 
-                        /* Init containers have ended when others connect. */
+                        /* Init containers have already ended when clients connect. */
                         if (port->host_port.value > 0 &&
                             container_role(spec, container) != ROLE_INIT)
                                 (void) json_array_append_new(list, build_port_mapping(port));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The network attachment of one pod, and the stdin and environment of its plugins. It
- * is kept in memory as the JSON of its record, so that a record that was read is used as it is;
- * packed, as its text. The plugins are run by the shim. */
+/* The network attachment of one pod, and the stdin and environment of its plugins. In memory it is
+ * the JSON of its record, so that a loaded record can be used directly; when packed, it is the text
+ * of the record. The shim runs the plugins. */
 
 #include "agent/cni/cni.h"
 
@@ -21,7 +21,7 @@ enum {
 };
 
 static const char interface_name[] = "eth0";
-static const char started_key[] = "begun"; /* of the record; its form stays */
+static const char started_key[] = "begun"; /* of the record; must not change */
 
 /* "form" 1:
  *   number, containerId: of the sandbox
@@ -35,7 +35,7 @@ static const char started_key[] = "begun"; /* of the record; its form stays */
  *   addresses: those of the pod, when DEL has started */
 struct CniNetwork {
         json_t *root; /* NULL: packed */
-        char *packed; /* the text of 'root', in its place */
+        char *packed; /* the text of 'root', which replaces it */
         unsigned number;
         bool is_attached;
         CniAddresses addresses;
@@ -86,8 +86,8 @@ static int new_network_from_root(json_t *root, CniNetwork **ret) {
         return 0;
 }
 
-/* CNI_CONTAINERID. It differs for two sandboxes of a pod, so that leftovers of a lost sandbox are
- * not taken for the next one's. */
+/* CNI_CONTAINERID. It differs between two sandboxes of a pod, so that leftovers of a lost sandbox
+ * are not attributed to the next one. */
 static void make_cni_container_id(const char *uid, unsigned number, char ret[SHA256_HEX_SIZE]) {
         char text[128];
         int n = snprintf(text, sizeof(text), "%s/sandbox/%u", uid, number);
@@ -176,7 +176,7 @@ int cni_network_unpack(CniNetwork *network) {
         if (network->root)
                 return 0;
         if (json_parse_text(network->packed, strlen(network->packed), 0, &network->root, NULL) < 0)
-                return -ENOMEM; /* we have made the text */
+                return -ENOMEM; /* the text was created by us */
         free(network->packed);
         network->packed = NULL;
         return 0;
@@ -206,10 +206,10 @@ static size_t count_dummy_interface_steps(const CniNetwork *network, const json_
 
 typedef struct CniStep {
         const json_t *plugin;
-        const char *address; /* of the dummy interface; NULL: the step needs none */
+        const char *address; /* of the dummy interface; NULL: not needed */
 } CniStep;
 
-/* After the last step, the plugin is NULL. */
+/* After the last step, its plugin is NULL. */
 static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         for (size_t i = count_added_plugins(network); i > 0; i--) {
                 const json_t *plugin = json_array_get(get_plugins(network), i - 1);
@@ -234,16 +234,16 @@ static bool has_bandwidth_limit(const json_t *plugin, const json_t *request) {
                json_object_get(plugin, "ingressRate") || json_object_get(plugin, "egressRate");
 }
 
-/* The bandwidth plugin has done nothing for a pod without limits, and some versions of it crash in
- * a check of such a pod. portmap looks for rules of IPv4 and of IPv6 regardless of the pod's
- * addresses, and fails if it created none. */
+/* The bandwidth plugin does nothing for a pod without limits, and some of its versions crash when
+ * they check such a pod. portmap looks for IPv4 and IPv6 rules regardless of the pod's addresses,
+ * and fails if it has created none. */
 static bool can_be_checked(const CniNetwork *network, const json_t *plugin) {
         const json_t *request = json_object_get(network->root, "request");
         const char *type = get_json_text(plugin, "type");
 
         if (streq(type, "portmap"))
                 return !json_object_get(request, "portMappings") ||
-                       cni_network_address(network, 1); /* there is one of each family */
+                       cni_network_address(network, 1); /* if there is one address per family */
         return !streq(type, "bandwidth") || has_bandwidth_limit(plugin, request);
 }
 
@@ -266,7 +266,7 @@ static CniStep get_command_step(const CniNetwork *network, CniCommand command, s
         return (CniStep){ json_array_get(get_plugins(network), step), NULL };
 }
 
-/* CHECK came with version 0.4.0. */
+/* CHECK was introduced with version 0.4.0. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command) {
         const json_t *list = json_object_get(network->root, "list");
         size_t n = 0;
@@ -286,7 +286,7 @@ void cni_network_record_add_step(CniNetwork *network, size_t n) {
 
 /* ---- the input of a plugin ---- */
 
-/* The capability arguments of the pod, of those capabilities that the plugin has. */
+/* The pod's capability arguments for the capabilities that the plugin has. */
 static json_t *build_runtime_config(const CniNetwork *network, const json_t *plugin) {
         json_t *request = json_object_get(network->root, "request"), *argument;
         json_t *config = json_object();
@@ -298,7 +298,7 @@ static json_t *build_runtime_config(const CniNetwork *network, const json_t *plu
         return config;
 }
 
-/* DEL and CHECK take prevResult since version 0.4.0. */
+/* DEL and CHECK accept prevResult since version 0.4.0. */
 static bool takes_prev_result(const CniNetwork *network, CniCommand command) {
         const json_t *list = json_object_get(network->root, "list");
 
@@ -348,7 +348,7 @@ static int build_plugin_environment(const CniNetwork *network, CniCommand comman
         return strv_append(ret, "PATH=" CNI_PROGRAM_PATH);
 }
 
-/* The first directory of the path that has the program. */
+/* The first directory in the path that contains the program. */
 static int find_plugin_program(const CniNetwork *network, const char *type, char **ret,
                                Error *reterr) {
         const char *path = get_json_text(network->root, "path");
@@ -369,7 +369,7 @@ static int find_plugin_program(const CniNetwork *network, const char *type, char
         return error_setf(reterr, ENOENT, "failed to find plugin \"%s\" in path [%s]", type, path);
 }
 
-/* The plugin bridge makes the node forward IPv6 as soon as a pod gets an address of it. */
+/* The plugin bridge makes the node forward IPv6 as soon as it gives a pod an IPv6 address. */
 static bool enables_ipv6_forwarding(const json_t *plugin) {
         const json_t *ranges = json_object_get(json_object_get(plugin, "ipam"), "ranges");
         bool is_gateway = json_is_true(json_object_get(plugin, "isGateway")) ||
@@ -481,7 +481,7 @@ static int store_add_result(CniNetwork *network, size_t step, const char *output
         return 0;
 }
 
-/* A plugin whose masquerading is removed already may report that as an error. */
+/* A plugin may report an error if its masquerading has already been removed. */
 static bool is_masquerade_removed(const CniStep *step, const CniPluginExit *exit) {
         cleanup_free char *message = cni_error_message(strna(exit->output));
 

@@ -26,7 +26,7 @@ static bool is_config_file_name(const char *name) {
         return dot && name[0] != '.' && TEXT_IS_ANY_OF(dot, ".conflist", ".conf", ".json");
 }
 
-/* A copy of our own file, under any number: a network plugin's file precedes it. */
+/* A copy of the default file, under any number: a network plugin's file takes precedence. */
 static bool is_own_file_name(const char *name) {
         static const char suffix[] = "mainstay.conflist";
         size_t length = strlen(name);
@@ -41,7 +41,7 @@ static int compare_config_file_names(const void *a, const void *b) {
         return is_own_x != is_own_y ? is_own_x - is_own_y : strcmp(x, y);
 }
 
-/* In the order in which they are tried. A directory that does not exist has none. */
+/* In the order in which they are tried; empty for a directory that does not exist. */
 static int list_config_files(const char *directory, char ***ret) {
         cleanup_closedir DIR *dir = opendir(directory);
         cleanup_strv char **names = NULL;

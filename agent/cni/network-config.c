@@ -113,7 +113,7 @@ static int check_config_list(const json_t *list, Error *reterr) {
         return 0;
 }
 
-/* A file with a single plugin becomes a list of one. */
+/* Wraps a file with a single plugin in a list of one. */
 static json_t *wrap_single_plugin(json_t *plugin) {
         return json_pack("{s:O*, s:O*, s:[O]}", "name", json_object_get(plugin, "name"),
                          "cniVersion", json_object_get(plugin, "cniVersion"), "plugins", plugin);

@@ -44,7 +44,7 @@ int cni_result_parse(const char *output, json_t **ret, Error *reterr) {
 }
 
 /* An address without an interface belongs to the pod. Otherwise the interface must have the name of
- * the pod's and be in a sandbox. */
+ * the pod's interface and be in a sandbox. */
 static bool is_pod_interface(const json_t *result, const json_t *ip, const char *interface) {
         const json_t *index = json_object_get(ip, "interface"), *entry;
         const char *name, *sandbox;
@@ -60,7 +60,7 @@ static bool is_pod_interface(const json_t *result, const json_t *ip, const char 
         return name && streq(name, interface) && sandbox && sandbox[0];
 }
 
-/* "10.1.2.3/16" becomes "10.1.2.3" in its canonical form. The family, or -EBADMSG. */
+/* "10.1.2.3/16" becomes "10.1.2.3" in its canonical form. Returns the family, or -EBADMSG. */
 static int parse_result_address(const json_t *ip, char ret[CNI_ADDRESS_SIZE], Error *reterr) {
         const char *text = strna(json_text(ip, "address"));
         size_t length = strcspn(text, "/");
