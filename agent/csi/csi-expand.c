@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The expansion of volumes that are mounted (kubelet: csiPlugin.NodeExpand). Whether it is due is
- * decided by the claim, which others read. */
+/* The expansion of mounted volumes (kubelet: csiPlugin.NodeExpand). The claim, which is read
+ * elsewhere, determines whether an expansion is needed. */
 
 #include "agent/csi/csi-manager-private.h"
 #include "agent/csi/csi-messages.h"
@@ -72,7 +72,7 @@ static void fail_expansion(CsiMount *mount, CsiExpansionError error, char *why) 
         end_expansion(mount, error);
 }
 
-/* It was not more than a question. */
+/* It only had to find out whether the driver can expand the volume. */
 static void end_question(CsiMount *mount, int64_t code) {
         if (code != 0)
                 mount->claim_due = csi_republish_time();
@@ -151,7 +151,7 @@ void csi_expand_answer(CsiMount *mount, int64_t code, const char *error,
                 continue_expansion(mount);
         else if (code == 0)
                 finish_expansion(mount);
-        else { /* with the kubelet's colons */
+        else { /* with the kubelet's punctuation */
                 CsiExpansionError kind = expansion_error_of(code);
 
                 fail_expansion(mount, kind,
@@ -168,7 +168,7 @@ static bool can_start_expansion(const CsiMount *mount) {
 
 /* ---- for pods ---- */
 
-/* 0: nothing is new. */
+/* 0: no new result. */
 static int take_result(CsiMount *mount, int64_t bytes, CsiExpansionError *ret_error,
                        Error *reterr) {
         if (!mount->is_expansion_new)

@@ -88,7 +88,7 @@ int csi_files_write(int kubelet_fd, const char *directory, const char *subdirect
 
 /* ---- removing ---- */
 
-/* The directory 'path', and those above it that are empty then, up to the first component. */
+/* Removes the directory 'path', and its parents that become empty, up to the first component. */
 static int remove_upwards(int kubelet_fd, const char *path) {
         cleanup_free char *copy = strdup(path);
         bool is_first = true;
@@ -106,7 +106,7 @@ static int remove_upwards(int kubelet_fd, const char *path) {
         return 0;
 }
 
-/* And what is left of it if an agent died while it wrote it. */
+/* Also removes what is left of it if an agent died while writing it. */
 static int remove_data_file(int fd) {
         static const char *const names[] = { DATA_NAME, DATA_NAME ".tmp" };
 
@@ -136,7 +136,7 @@ static int write_device_data(int kubelet_fd, const CsiVolumeData *data) {
         return directory ? csi_files_write(kubelet_fd, directory, NULL, data) : -ENOMEM;
 }
 
-/* An old link is the same one: its text depends on its place only. */
+/* An existing link is the same one, because its text depends only on its location. */
 static int link_block_device(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
                              const char *name) {
         cleanup_free char *link = csi_block_link(pod_uid, name),
@@ -172,7 +172,7 @@ int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *p
         return pod_uid ? link_block_device(kubelet_fd, kubelet_dir, pod_uid, data->name) : 0;
 }
 
-/* The file or the directory, and the directories above it that are empty then. */
+/* Removes the file or directory, and its parents that become empty. */
 static int remove_directory_entry(int kubelet_fd, const char *directory, const char *name) {
         cleanup_close int fd = open_no_symlinks(kubelet_fd, directory, O_PATH | O_DIRECTORY, 0);
 
@@ -252,7 +252,7 @@ typedef struct VolumeSearch {
         char ***linked; /* the names of block devices that pods have */
 } VolumeSearch;
 
-/* A name that the file gives is used in paths: it must be that of its directory. */
+/* A name in the file is used in paths, so it must be that of its directory. */
 static bool is_volume_of(const CsiVolumeData *data, const char *pod_uid, const char *directory) {
         cleanup_free char *expected = pod_uid ? csi_publish_dir(pod_uid, strna(data->name))
                                               : csi_stage_dir(data->driver, data->handle);
@@ -302,7 +302,7 @@ static char *pod_of_path(const char *path) {
 
 typedef int (*visit_directory_t)(const VolumeSearch *search, const char *path, const char *name);
 
-/* A directory that is not there has none. */
+/* A directory that does not exist has no volumes. */
 static int visit_directories(const VolumeSearch *search, const char *path,
                              visit_directory_t visit) {
         int fd = open_no_symlinks(search->kubelet_fd, path, O_RDONLY | O_DIRECTORY, 0), r = 0;
@@ -322,7 +322,7 @@ static int visit_directories(const VolumeSearch *search, const char *path,
         return r;
 }
 
-/* The directory or the link of a block device is there; 'name' is that of its volume. */
+/* The directory or the link of a block device was found; 'name' is the name of its volume. */
 static int find_mapped_device(const VolumeSearch *search, const char *pod_uid, const char *name) {
         cleanup_with(csi_volume_data_done) CsiVolumeData data = { 0 };
         cleanup_free char *directory = csi_block_data_dir(name);

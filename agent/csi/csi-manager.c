@@ -47,7 +47,7 @@ static int compare_csi_versions(const CsiVersion *a, const CsiVersion *b) {
         return 0;
 }
 
-/* The highest below 2, which must be 1 at least. */
+/* The highest version below 2, which must be at least 1. */
 static bool find_highest_version(char *const *versions, CsiVersion *ret) {
         CsiVersion highest = { { 0 } }, version;
 
@@ -144,7 +144,7 @@ bool csi_mount_waits(const CsiMount *mount) {
         return !mount->is_published || mount->is_unwanted || mount->is_republish_due;
 }
 
-/* Volumes that wait for it are tried at once. */
+/* Retries volumes that wait for it at once. */
 static void wake_mounts_of(CsiManager *manager, const char *driver) {
         list_foreach(mount, manager->mounts)
                 if (streq(mount->id.driver, driver) && csi_mount_waits(mount)) {
@@ -260,7 +260,7 @@ static int start_mount(CsiMount *mount, const Pod *pod, const CsiVolume *volume,
         r = csi_mount_start(mount, request, reterr);
         if (r < 0 || !mount->is_error_new)
                 return r;
-        mount->is_error_new = false; /* it has failed at once */
+        mount->is_error_new = false; /* it has failed immediately */
         return error_setf(reterr, EIO, "%s", strna(mount->error));
 }
 
@@ -329,7 +329,7 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
                                          volume->name, volume->driver);
 }
 
-/* After a restart of the agent, the first time is at once, as in the kubelet. */
+/* After a restart of the agent, it is republished at once, like in the kubelet. */
 static void note_republish(CsiMount *mount, bool is_republished) {
         bool is_new = is_republished && !mount->is_republished;
 

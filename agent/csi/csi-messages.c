@@ -27,14 +27,14 @@ typedef struct AccessMode {
 static const ProtobufRow access_mode_fields[] = { PROTOBUF_FIELD(1, NUMBER, AccessMode, mode) };
 static const ProtobufMessage access_mode_table = PROTOBUF_TABLE(AccessMode, access_mode_fields);
 
-/* It is empty. */
+/* This message is empty. */
 typedef struct BlockCapability {
         char unused;
 } BlockCapability;
 
 static const ProtobufMessage block_table = { .size = sizeof(BlockCapability) };
 
-/* One of both is a list of one, because drivers need it also if it is empty. */
+/* One of the two is a list with one item, because drivers need the message even if it is empty. */
 typedef struct VolumeCapability {
         LIST_OF(BlockCapability) block;
         LIST_OF(MountCapability) mount;
@@ -48,7 +48,7 @@ static const ProtobufRow capability_fields[] = {
 };
 static const ProtobufMessage capability_table = PROTOBUF_TABLE(VolumeCapability, capability_fields);
 
-/* Of NodeStageVolume and NodePublishVolume, which number the fields differently. */
+/* For NodeStageVolume and NodePublishVolume, whose fields are numbered differently. */
 typedef struct StageMessage {
         char *volume_id;
         StringMap publish_context;
@@ -82,7 +82,7 @@ static const ProtobufRow publish_fields[] = {
 };
 static const ProtobufMessage publish_table = PROTOBUF_TABLE(StageMessage, publish_fields);
 
-/* The encoder changes nothing. */
+/* The encoder does not modify it. */
 static char *borrow_text(const char *text) {
         return (char *) (uintptr_t) text;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that mount and unmount one volume, in their order. There is one operation at a time for
- * a volume on this node. */
+/* The calls that mount and unmount one volume, in order. Only one operation for a volume is in
+ * progress on this node at any time. */
 
 #include "agent/csi/csi-files.h"
 #include "agent/csi/csi-manager-private.h"
@@ -20,7 +20,7 @@
 
 #define CALL_USEC (120 * USEC_PER_SEC)
 
-/* The time between two syncs of a pod by the kubelet, and the most that is added to it at random.
+/* The kubelet's interval between two syncs of a pod, and the maximum random addition to it.
  */
 #define REPUBLISH_USEC        (60 * USEC_PER_SEC)
 #define REPUBLISH_JITTER_USEC (30 * USEC_PER_SEC)
@@ -35,7 +35,7 @@ const char *const csi_step_methods[N_CSI_STEPS] = {
         [CSI_STEP_EXPAND] = "NodeExpandVolume",
 };
 
-/* The start of its messages; of a filesystem, and of a block device. */
+/* The prefixes of its messages; for file systems and for block devices. */
 static const char *const step_words[N_CSI_STEPS][2] = {
         [CSI_STEP_MOUNT] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
         [CSI_STEP_RESTAGE] = { "UnmountDevice", "UnmapDevice.TearDownDevice" },
@@ -177,7 +177,7 @@ char *csi_mount_stage_path(const CsiMount *mount) {
                                : absolute_path(mount, directory, CSI_STAGE_NAME);
 }
 
-/* The whole content, also of a stage that is a block device. */
+/* The complete content, also for the stage of a block device. */
 static CsiVolumeData data_of_mount(const CsiMount *mount, char attachment[CSI_NAME_SIZE]) {
         const char *node = strna(mount->manager->config.node_name);
 
@@ -289,7 +289,7 @@ bool csi_mount_is_of(const CsiMount *mount, const CsiMount *other) {
         return csi_volume_id_equal(&mount->id, &other->id);
 }
 
-/* Another pod uses the volume, or is about to. */
+/* Whether another pod uses the volume, or is about to. */
 static bool is_shared_by_pods(const CsiMount *mount) {
         list_foreach(other, mount->manager->mounts)
                 if (other != mount && csi_mount_is_of(other, mount))
@@ -451,7 +451,7 @@ static void call_stage(CsiMount *mount, CsiStep step) {
                 explicit_bzero(body.data, body.length);
 }
 
-/* Takes 'path', NULL: out of memory. Unpublishing and unstaging have the same arguments. */
+/* Takes 'path'; NULL: out of memory. Unpublishing and unstaging have the same arguments. */
 static void call_unmount(CsiMount *mount, CsiStep step, char *path) {
         cleanup_buffer Buffer request = { 0 };
         int r = path ? encode_csi_unstage_request(mount->id.handle, path, &request) : -ENOMEM;
@@ -529,7 +529,7 @@ static void stage_volume(CsiMount *mount) {
                 call_stage(mount, CSI_STEP_STAGE);
 }
 
-/* Whether the driver may still act, or has acted. */
+/* Whether the error is final: the driver has not acted and will not act any more. */
 static bool is_final(int64_t code) {
         return code != 1 && code != 4 && code != 8 && code != 10 && code != 14;
 }
@@ -634,7 +634,7 @@ void csi_mount_take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
         }
 }
 
-/* It was unstaged, to be staged with another label. */
+/* It was unstaged in order to be staged with another label. */
 static void restage_volume(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
         int r = remove_stage_files(mount);

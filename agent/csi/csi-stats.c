@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* As often as the kubelet, and as long as it waits. */
+/* The kubelet's interval, and its timeout. */
 #define STATS_PERIOD_USEC (60 * USEC_PER_SEC)
 #define STATS_CALL_USEC   (120 * USEC_PER_SEC)
 
