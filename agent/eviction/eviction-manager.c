@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One synchronization: observe the signals, compare them with the thresholds, reclaim one thing,
- * and set the time of the next one. That is a second while a resource is short; otherwise as long
- * as no resource can become short (monitoring-interval.h); never if nothing runs and no condition
- * has to end. */
+ * and set the time of the next one. The interval is a second while a resource is short; otherwise
+ * the time in which no resource can run out (monitoring-interval.h); infinite if nothing is running
+ * and no condition has to end. */
 
 #include "agent/eviction/eviction-manager.h"
 
@@ -18,8 +18,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The interval while a resource is short. If nothing can be reclaimed it is doubled from RETRY_MIN
- * to RETRY_MAX. */
+/* The interval while a resource is short. If nothing can be reclaimed, it doubles from RETRY_MIN to
+ * RETRY_MAX. */
 #define RECLAIM_INTERVAL_USEC  (1 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MIN_USEC (10 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC)
@@ -43,9 +43,8 @@ struct EvictionManager {
         uint64_t interval;           /* of next_monitoring_interval(); 0: none */
         ThresholdState state;
         NodeConditions conditions;
-        EvictionSignal
-                reclaimed_signal; /* the shortage that was reported; N_EVICTION_SIGNALS: none */
-        uint64_t retry_usec;      /* back-off while no pod can be evicted; 0: there is none */
+        EvictionSignal reclaimed_signal; /* the reported shortage; N_EVICTION_SIGNALS: none */
+        uint64_t retry_usec; /* back-off while no pod can be evicted; 0: there is none */
 };
 
 static void synchronize_eviction_now(EvictionManager *manager);
@@ -270,7 +269,7 @@ static uint64_t next_idle_interval(EvictionManager *manager, const SignalObserva
         return manager->interval;
 }
 
-/* Does all due work; returns when to observe again. */
+/* Does everything that is due; returns when to observe again. */
 static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObservations *before,
                                       uint64_t now) {
         const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
@@ -287,7 +286,7 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
                 return MIN(next, later);
         }
         manager->interval = 0;
-        /* A shortage that removing images cannot relieve does not wait for their removal. */
+        /* A shortage that is not relieved by removing images does not wait for their removal. */
         if (callbacks->is_reclaiming(due && frees_by_image_gc(manager, due->signal),
                                      manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);

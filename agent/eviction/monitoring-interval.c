@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A wake-up costs more than the observation itself. Each resource has a rate at which it could be
- * used up, so the distance to its threshold is a time. Half of the threshold's quantity is added: a
- * late observation still finds some left. */
+ * used up, so the distance to its threshold corresponds to a time. Half of the threshold's quantity
+ * is added, because after a late observation some is still left. */
 
 #include "agent/eviction/monitoring-interval.h"
 
@@ -9,10 +9,10 @@
 
 #define MIB_64 ((int64_t) MIB)
 
-#define SETTLED_USEC (10 * USEC_PER_SEC)  /* the kubelet's interval, and ours near a threshold */
+#define SETTLED_USEC (10 * USEC_PER_SEC)  /* like the kubelet's; used near a threshold */
 #define LONGEST_USEC (300 * USEC_PER_SEC) /* the rates are guesses */
 
-/* In a second. Memory without notifications has a factor: see below. */
+/* Per second. Memory without notifications has a factor: see below. */
 static const int64_t consumption_rates[N_NODE_CONDITIONS] = {
         [NODE_MEMORY_PRESSURE] = 256 * MIB_64,
         [NODE_DISK_PRESSURE] = 256 * MIB_64,
@@ -23,7 +23,7 @@ enum {
         UNWATCHED_MEMORY_FACTOR = 8,
         INODES_A_SECOND = 20000,
         LATE_SECONDS = 3, /* at most, after a threshold was met */
-        STILL_PART = 16,  /* a change below this part of the distance does not count */
+        STILL_PART = 16,  /* a change below this fraction of the distance is ignored */
 };
 
 static int64_t consumption_rate(EvictionSignal signal, bool has_memory_watch) {

@@ -15,10 +15,11 @@
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
 
-/* Pods whose files cannot be counted in their share of this are ranked by the counted part. */
+/* Pods whose files cannot all be counted in their share of this time are ranked by the counted
+ * part. */
 #define MEASURE_WALK_OPTION "--seconds=60"
 
-/* How long a measurement is used: the eviction manager calls again within seconds. */
+/* How long a measurement is valid: the eviction manager calls again within seconds. */
 #define MEASURED_VALID_USEC (15 * USEC_PER_SEC)
 
 typedef struct EvictionCandidates {
@@ -31,9 +32,9 @@ struct PodEvictor {
         Child *measure_child;           /* measures the disk usage by … */
         EvictionCandidates measured;    /* … these … */
         EvictionSignal measured_signal; /* … for this; the result … */
-        char *output;                   /* … is not used yet, and is there … */
+        char *output;                   /* … which has not been used yet, and is valid … */
         uint64_t measured_at;           /* … since this boot time */
-        char *evicting_uid;             /* the pod that was evicted last; waited for … */
+        char *evicting_uid;             /* the pod that was last evicted, which is waited for … */
         uint64_t evicting_until;        /* … until this awake time */
         uint64_t counts[N_EVICTION_SIGNALS];
 };
@@ -106,8 +107,8 @@ static bool evict_candidate(PodEvictor *evictor, const EvictionCandidate *candid
         return true;
 }
 
-/* 'written' has an array for each candidate; NULL: their cgroups are read. A candidate whose array
- * is NULL is left out. */
+/* 'written' has an array for each candidate; NULL: their cgroups are read. A candidate without an
+ * array is skipped. */
 static bool evict_first_ranked(PodEvictor *evictor, const EvictionCandidates *candidates,
                                const uint64_t *const *written, const ResourceShortage *shortage) {
         cleanup_free PodUsage *usages = calloc(candidates->n + 1, sizeof(*usages));
@@ -158,7 +159,8 @@ static bool parse_measured_numbers(const char *text, uint64_t *numbers, size_t n
         return true;
 }
 
-/* The numbers of one candidate, or NULL if it was not measured or has other paths since. */
+/* The numbers of one candidate, or NULL if it was not measured, or has had other paths since
+ * then. */
 static const uint64_t *find_measured_numbers(const EvictionCandidates *measured,
                                              const uint64_t *numbers,
                                              const EvictionCandidate *candidate) {
@@ -190,7 +192,7 @@ static bool evict_by_measured_usage(PodEvictor *evictor, const ResourceShortage 
 }
 
 /* No pod is evicted before the signals are observed again: measuring takes up to two minutes, in
- * which space may have become free. The next call has the shortage of that time. */
+ * which space may have become free. The next call uses the shortage at that time. */
 static void on_pods_measured(const ChildResult *result, void *userdata) {
         PodEvictor *evictor = userdata;
 

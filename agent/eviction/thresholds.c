@@ -36,7 +36,7 @@ void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
                         state->conditions |= NODE_CONDITION_BIT(c);
 }
 
-/* The greater, the earlier it is reclaimed for. */
+/* Resources with greater numbers are reclaimed first. */
 static unsigned threshold_urgency(const EvictionThreshold *threshold) {
         bool is_memory = eviction_signals[threshold->signal].condition == NODE_MEMORY_PRESSURE;
 
