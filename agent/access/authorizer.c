@@ -25,7 +25,8 @@ struct Authorizer {
         AuthorizerSpec spec;
         char *authorities;
         ReviewCache *tokens;         /* ApiUser */
-        ReviewCache *invalid_tokens; /* "": apart, so that made-up ones displace no valid one */
+        ReviewCache *invalid_tokens; /* invalid tokens are stored separately, so that made-up ones
+                                      * do not displace valid ones */
         ReviewCache *accesses;       /* "yes" or "no" */
         unsigned n_reviews;          /* under way */
 };
@@ -34,7 +35,7 @@ struct AccessCheck {
         Authorizer *authorizer;
         access_answer_t on_answer;
         void *userdata;
-        char *token; /* that is reviewed */
+        char *token; /* token under review */
         RequestAttributes attributes;
         size_t n_denied; /* of the subresources */
         ApiUser user;    /* without a name: it is not known yet */
@@ -105,7 +106,7 @@ static void refuse_access(AccessCheck *check) {
         answer_check(check, STATUS_FORBIDDEN, text ? text : "Forbidden");
 }
 
-/* 'is_transient': another agent, or this one later, may be able to send the review. */
+/* 'is_transient': another agent, or this one at a later time, may be able to send the review. */
 static void fail_access(AccessCheck *check, bool is_transient, const char *why) {
         cleanup_free char *text = format_forbidden(check->user.name, &check->attributes);
         cleanup_free char *message = NULL;
@@ -149,7 +150,7 @@ void access_check_cancel(AccessCheck *check) {
 
 /* ---- access ---- */
 
-/* Names may contain anything but control characters, which separate here. */
+/* Names may contain anything except control characters, which are separators here. */
 static char *format_access_key(const AccessCheck *check, const char *subresource) {
         const ApiUser *user = &check->user;
         char *text = NULL;
@@ -186,7 +187,7 @@ static void keep_access(const AccessCheck *check, bool is_allowed) {
                 free(word);
 }
 
-/* 1: allowed, 0: denied, -EAGAIN: it is not known. */
+/* 1: allowed, 0: denied, -EAGAIN: unknown. */
 static int find_known_access(const AccessCheck *check, const char *subresource) {
         cleanup_free char *key = format_access_key(check, subresource);
         const char *known =
@@ -214,7 +215,7 @@ static void review_access(AccessCheck *check, const char *subresource) {
                 fail_access(check, r == -EAGAIN && !spec->is_alone, error_message(&error, r));
 }
 
-/* Like in an API server; a lone node has none to query. */
+/* Like in an API server; a lone node has no API server to query. */
 static bool needs_no_review(const AccessCheck *check) {
         const AuthorizerSpec *spec = &check->authorizer->spec;
 
@@ -315,7 +316,7 @@ void access_check_reviewed(AccessCheck *check, const char *json) {
                 take_token_review(check, json);
 }
 
-/* 1 with the user; 0: the token is invalid; -EAGAIN: it is not known. */
+/* 1 with the user; 0: the token is invalid; -EAGAIN: unknown. */
 static int find_known_token(AccessCheck *check) {
         const Authorizer *authorizer = check->authorizer;
         uint64_t now = now_boottime_usec();
@@ -362,7 +363,7 @@ static bool has_text(const char *text) {
         return text && *text;
 }
 
-/* A certificate has precedence, as long as it is good. */
+/* A certificate has precedence as long as it is valid. */
 static void authenticate(AccessCheck *check, const AccessQuestion *question) {
         const Authorizer *authorizer = check->authorizer;
 
@@ -399,6 +400,6 @@ int authorizer_check(Authorizer *authorizer, const AccessQuestion *question,
         *ret = check;
         authenticate(check, question);
         if (*ret)
-                (*ret)->ret = NULL; /* the caller's variable is not valid any more */
+                (*ret)->ret = NULL; /* the caller's variable is no longer valid */
         return 0;
 }

@@ -34,7 +34,7 @@ static json_t *copy_extra_values(const json_t *values) {
         return copy;
 }
 
-/* Such as the scopes of a token, by which an authorizer may grant less than to its user. */
+/* Such as the scopes of a token, because of which an authorizer may grant less than to the user. */
 static int copy_review_extra(const json_t *object, char **ret) {
         cleanup_json json_t *copy = json_object();
         const char *name;
