@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a container gets, and the kubelet's reasons why it gets none. Each admission starts
- * with the first container, and proceeds as far as the providers have answered. */
+/* Which devices a container gets, and the kubelet's reasons why it gets none. Each admission
+ * attempt starts with the first container, and proceeds as far as the providers have answered. */
 
 #include "agent/devices/device-manager-private.h"
 #include "agent/model/cdi.h"
@@ -42,8 +42,8 @@ static bool has_healthy_device(const DeviceResource *resource) {
 
 /* ---- which devices are left ---- */
 
-/* Whether a container before this one leaves the device to it: ordinary init containers have ended
- * by then; sidecars and containers that run at the same time keep their devices. */
+/* Whether an earlier container leaves the device to it: ordinary init containers have ended by
+ * then; sidecars and containers that run at the same time keep their devices. */
 static bool is_reusable(const DeviceRequest *request, const char *id) {
         const PodSpec *spec = &request->pod->spec;
         const Container *container;
@@ -64,7 +64,7 @@ static bool is_reusable(const DeviceRequest *request, const char *id) {
 
 typedef struct DeviceChoice {
         char **chosen;    /* devices that are reused */
-        char **available; /* healthy devices that nobody has */
+        char **available; /* healthy devices that are not in use */
 } DeviceChoice;
 
 static void device_choice_done(DeviceChoice *choice) {
@@ -202,7 +202,7 @@ static int allocate_new(const DeviceRequest *request, DeviceAllocation *allocati
         return ask_allocation(request, allocation, &choice, reterr);
 }
 
-/* It was allocated when the pod was admitted before. */
+/* It was allocated when the pod was admitted earlier. */
 static int check_allocated(const DeviceRequest *request, DeviceAllocation *allocation,
                            Error *reterr) {
         int r;
@@ -214,7 +214,7 @@ static int check_allocated(const DeviceRequest *request, DeviceAllocation *alloc
                                   uid_of(request), request->container->name,
                                   request->resource->name, strv_length(allocation->ids),
                                   request->n);
-        if (!allocation->is_old) /* its sandbox is created again */
+        if (!allocation->is_old) /* its sandbox is being created again */
                 return 0;
         r = check_registered(request, reterr);
         if (r < 0)
@@ -353,8 +353,9 @@ int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist
                 if (r >= 0)
                         mark_saved(manager, uid);
         }
-        /* A pod that waits for one resource must not keep others from pods that could start. It is
-         * no news for those that wait: its choice lasted for the calls of its providers. */
+        /* A pod that waits for one resource must not keep others from pods that could start.
+         * Waiting pods are not notified: its choice only existed during the calls of its
+         * providers. */
         if (r < 0 && r != -EINPROGRESS && device_ledger_remove_pod(&manager->ledger, uid))
                 (void) device_manager_save(manager, NULL);
         return r;

@@ -17,7 +17,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-/* The kubelet keeps the capacity of a provider that is gone for so long. */
+/* The kubelet keeps the capacity of a lost provider for this long. */
 #define PROVIDER_GRACE_USEC (UINT64_C(300) * USEC_PER_SEC)
 
 static const char checkpoint_name[] = "devices";
@@ -64,7 +64,7 @@ static void notify_pod(const DeviceManager *manager, const char *uid) {
                 manager->config.on_pod_changed(uid, manager->config.userdata);
 }
 
-/* The pods that have a device of the resource, whose status names its health. */
+/* Notifies the pods that have a device of the resource, because their statuses show its health. */
 static void notify_owners(const DeviceManager *manager, const char *resource) {
         for (size_t i = 0; i < manager->ledger.allocations.n; i++)
                 if (streq(manager->ledger.allocations.items[i].resource, resource))
@@ -254,7 +254,7 @@ void device_manager_refresh(const DeviceManager *manager, const char *name) {
         notify_owners(manager, name);
 }
 
-/* The requests to the provider are not answered any more. */
+/* Requests to the provider will not be answered any more. */
 static void fail_calls(DeviceManager *manager, const char *resource) {
         for (size_t i = 0; i < manager->ledger.allocations.n; i++) {
                 DeviceAllocation *allocation = &manager->ledger.allocations.items[i];
@@ -433,7 +433,7 @@ int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
         return r;
 }
 
-/* Unhealthy if its provider says so: a device that it does not list, or that has no provider,
+/* A device is unhealthy if its provider says so: one that is not listed, or that has no provider,
  * counts as healthy. */
 static bool is_listed_unhealthy(const DeviceResource *resource, const char *id) {
         if (!resource || !resource->provider.ops)
@@ -485,7 +485,7 @@ int device_manager_container_status(const DeviceManager *manager, const char *ui
 /* ---- the end of pods ---- */
 
 void device_manager_release(DeviceManager *manager, const char *uid) {
-        cleanup_free char *copy = strdup(uid); /* it may be the ledger's own */
+        cleanup_free char *copy = strdup(uid); /* it may be owned by the ledger */
 
         if (!copy || !device_ledger_remove_pod(&manager->ledger, copy))
                 return;
