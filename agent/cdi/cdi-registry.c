@@ -30,8 +30,8 @@ typedef struct CdiFile {
         const char *name; /* in 'path' */
         ManifestStamp stamp;
         CdiSpec *spec; /* NULL: it cannot be used */
-        char *error;   /* then why; NULL while it is still being written */
-        bool is_seen;  /* by the scan that is running */
+        char *error;   /* the reason in that case; NULL while it is still being written */
+        bool is_seen;  /* by the current scan */
 } CdiFile;
 
 typedef struct CdiDirectory {
@@ -39,9 +39,9 @@ typedef struct CdiDirectory {
         const char *path;
         LIST_OF(CdiFile) files;
         sd_event_source *inotify_source;
-        ino_t inode; /* of what is watched; 0: an ancestor */
+        ino_t inode; /* of the watched directory; 0: an ancestor */
         dev_t device;
-        char *awaited;    /* the name in the ancestor that leads to it */
+        char *awaited;    /* the next component of the path, in the ancestor */
         char *unreadable; /* why it cannot be read */
 } CdiDirectory;
 
@@ -51,8 +51,9 @@ struct CdiRegistry {
         size_t n;
         sd_event_source *scan_source;
         sd_event_source *timer;
-        bool has_changed; /* in the scan that is running */
-        bool is_busy;     /* a file is being written, or could not be read for lack of memory */
+        bool has_changed; /* in the current scan */
+        bool is_busy;     /* a file is being written, or could not be read because memory is
+                           * exhausted */
 };
 
 /* ---- watches ---- */
@@ -80,7 +81,7 @@ static void log_unwatched(const CdiDirectory *directory, int r) {
                     directory->path, strerror(-r));
 }
 
-/* The nearest directory that exists, until the next part of the path appears in it. */
+/* Watches the nearest existing ancestor, until the next component of the path appears in it. */
 static void watch_ancestor(CdiDirectory *directory) {
         cleanup_free char *path = strdup(directory->path);
         char *slash;
@@ -101,7 +102,7 @@ static void watch_ancestor(CdiDirectory *directory) {
                                          : -ENOMEM;
                 if (r < 0)
                         log_unwatched(directory, r);
-                else if (access(directory->path, F_OK) >= 0) /* it has appeared meanwhile */
+                else if (access(directory->path, F_OK) >= 0) /* it has appeared in the meantime */
                         (void) sd_event_source_set_enabled(directory->registry->scan_source,
                                                            SD_EVENT_ONESHOT);
                 return;
@@ -132,7 +133,7 @@ static void cdi_file_done(CdiFile *file) {
         cdi_spec_free(file->spec);
 }
 
-/* The rest of the names that a directory of manifests may have. */
+/* The rest of the names that are valid in a manifest directory. */
 static bool is_cdi_file_name(const char *name) {
         const char *dot = strrchr(name, '.');
 
@@ -205,7 +206,7 @@ static int scan_cdi_file(CdiDirectory *directory, int dir_fd, const char *name) 
                 return -ENOMEM;
         r = read_manifest_file(dir_fd, name, &file->stamp, &data, &length, &error);
         if (r == -ENOENT && !error.message)
-                return 0; /* it has just been removed */
+                return 0; /* it was just removed */
         file->is_seen = true;
         directory->registry->is_busy = directory->registry->is_busy || r == READER_BUSY;
         if (r == 0)
@@ -213,7 +214,7 @@ static int scan_cdi_file(CdiDirectory *directory, int dir_fd, const char *name) 
         if (r >= 0)
                 return 0;
         file->stamp = (ManifestStamp){ 0 };
-        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* nothing will report its end */
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* nothing will report when this ends */
                 directory->registry->is_busy = true;
                 return 0;
         }
@@ -351,7 +352,7 @@ static int find_device_in_directory(const CdiDirectory *directory, const char *n
         return first != NULL;
 }
 
-/* A file that is invalid may be the one that defines it. */
+/* An invalid file may be the one that defines the device. */
 static const char *first_file_error(const CdiRegistry *registry) {
         for (size_t i = registry->n; i > 0; i--) {
                 const CdiDirectory *directory = &registry->directories[i - 1];
