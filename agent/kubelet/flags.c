@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads flags as the kubelet does: "--flag=value", "--flag value", "-v=4", "-v 4", "-v4". Which of
- * the kubelet's flags take a value is not known here: a word after a flag that is none itself is
- * its value, since the kubelet takes no other arguments. */
+/* Reads flags as the kubelet does: "--flag=value", "--flag value", "-v=4", "-v 4", "-v4". This
+ * program does not know which of the kubelet's flags take a value: a word after a flag that is not
+ * a flag itself is its value, because the kubelet takes no other arguments. */
 
 #include "agent/kubelet/flags.h"
 
@@ -12,7 +12,7 @@ enum {
         VERBOSE_LEVEL = 4 /* of klog: the level for debugging */
 };
 
-/* The name of the option of mainstayd, in the kubelet's alphabetical order. */
+/* The name of mainstayd's option, in the kubelet's alphabetical order. */
 static const struct {
         const char *flag, *option;
 } translations[] = {
@@ -36,7 +36,7 @@ static const char *find_mainstayd_option(const char *flag) {
         return NULL;
 }
 
-/* An empty value is that of a flag which is not given. */
+/* An empty value is the same as a flag that is not given. */
 static int add_kubelet_flag(KubeletFlags *flags, const char *flag, const char *value) {
         const char *option = find_mainstayd_option(flag);
 
@@ -53,7 +53,7 @@ static int add_kubelet_flag(KubeletFlags *flags, const char *flag, const char *v
         return 0;
 }
 
-/* Gives how many words the flag takes, or -ENOMEM. */
+/* Returns how many words the flag takes, or -ENOMEM. */
 static int read_kubelet_flag(KubeletFlags *flags, char *const *words) {
         const char *word = words[0], *equals = strchr(word, '='), *value = NULL;
         bool is_long = word[1] == '-';
