@@ -289,7 +289,7 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         if (agent->config.without_effect)
                 log_warning("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
                             options->config_path, agent->config.without_effect);
-        if (strna(getenv(KUBELET_FLAGS_VARIABLE))[0]) /* it has logged them */
+        if (strna(getenv(KUBELET_FLAGS_VARIABLE))[0]) /* the agent has logged them */
                 r = config_note_without_effect(&agent->config, getenv(KUBELET_FLAGS_VARIABLE));
         if (r >= 0)
                 r = agent_paths_choose(&agent->paths, options, &agent->config, reterr);
@@ -452,7 +452,7 @@ static int build_node_shutdown_manager(Agent *agent) {
                 &agent->shutdown_manager);
 }
 
-/* While there is no pod manager it is not known which pods there are. */
+/* While there is no pod manager, the existing pods are unknown. */
 static void list_wanted_images(ImageSet *ret, void *userdata) {
         const Agent *agent = userdata;
 
@@ -558,8 +558,8 @@ static int build_event_loop(Agent *agent) {
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
-/* A service has a mount namespace of its own, and a unit that ran before has prepared its mounts. A
- * program that a service has started inherits INVOCATION_ID, but not the PID. */
+/* A service has its own mount namespace, and a unit that runs before it has prepared its mounts. A
+ * program started by a service inherits INVOCATION_ID, but not the PID. */
 static bool is_main_process_of_unit(void) {
         const char *pid = getenv("SYSTEMD_EXEC_PID");
 
@@ -707,7 +707,8 @@ static int start_agent(Agent *agent, const char *kubelet_dir, bool drain, Error 
         return 0;
 }
 
-/* A module that others notify is NULL once it is freed: plugins report their devices as gone. */
+/* A module that others notify is set to NULL once it is freed, because plugins report their devices
+ * as gone. */
 static void agent_done(Agent *agent) {
         healthz_server_free(agent->healthz_server);
         agent->http_server = http_server_free(agent->http_server);

@@ -56,7 +56,7 @@ void agent_report_node_change(void *userdata) {
                 http_server_notify_objects(agent->http_server, HTTP_NODE);
 }
 
-/* The Node object of the API server has other labels or taints. */
+/* The Node object at the API server has other labels or taints. */
 static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
         Agent *agent = userdata;
         int r = node_labels_set_external(&agent->node_labels, external);

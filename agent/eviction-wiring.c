@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects eviction/ with the modules that free resources: images are removed by image/, pods are
- * failed by pods/. The node's conditions become taints; rejected pods are admitted when these
- * end. */
+/* Connects eviction/ with the modules that free resources: image/ removes images, pods/ fails pods.
+ * The node's conditions become taints; rejected pods are admitted when these end. */
 
 #include "agent/bundle/cgroups.h"
 #include "agent/wiring.h"

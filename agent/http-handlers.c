@@ -122,7 +122,7 @@ static int check_manifests_are_read(const Agent *agent, Error *reterr) {
                                     agent->paths.manifest_dir);
 }
 
-/* A pod that its source still desires starts again when it is gone. */
+/* A pod that its source still desires starts again afterwards. */
 static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
                             int64_t grace_seconds, Error *reterr) {
         Agent *agent = userdata;
@@ -325,7 +325,7 @@ static int append_encrypted_secret(SecretOpener *opener, const DataObject *secre
                           r >= 0, "error", r < 0 ? error_message(&error, r) : NULL));
 }
 
-/* If several have one name, it is the one that pods use. */
+/* If several have the same name, it is the one that pods use. */
 static bool is_secret_in_use(const Agent *agent, const DataObject *object) {
         const ObjectKey key =
                 object_key_referred(&object->metadata, OBJECT_SECRET, object->metadata.name);

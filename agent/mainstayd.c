@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mainstayd: command line, signals, exit status. All else is in the library agent-core. */
+/* mainstayd: command line, signals, exit status. Everything else is in the library agent-core. */
 
 #include "agent/agent.h"
 #include "agent/metrics/journal.h"
@@ -97,7 +97,7 @@ static int print_usage_hint(void) {
         return EXIT_USAGE;
 }
 
-/* The member that an option with a value sets; NULL: one without a value. */
+/* The member that an option with a value sets; NULL: an option without a value. */
 static const char **find_option_value(AgentOptions *options, int option) {
         switch (option) {
         case OPTION_CONFIG:
@@ -133,7 +133,7 @@ static const char **find_option_value(AgentOptions *options, int option) {
         }
 }
 
-/* < 0: continue; else the exit status. */
+/* < 0: continue; otherwise the exit status. */
 static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
         int option;
 
@@ -168,7 +168,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
 static void block_agent_signals(void) {
         sigset_t mask;
 
-        /* Before anything else, so that the exit of no child is missed. */
+        /* Before anything else, so that no child's exit is missed. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGTERM);
@@ -179,7 +179,7 @@ static void block_agent_signals(void) {
 }
 
 /* A pod needs two descriptors, and the usual soft limit is 1024: it is raised to the hard limit.
- * Containers inherit it, as they do from other engines. */
+ * Containers inherit it, like in other engines. */
 static void raise_descriptor_limit(void) {
         struct rlimit limit;
 
@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
         block_agent_signals();
         journal_attach_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();
-        /* It has values of Secrets, as have the programs that it starts. */
+        /* It contains values of Secrets, and so do the programs that it starts. */
         privileges_hide_memory();
         r = parse_agent_arguments(argc, argv, &options);
         if (r >= 0)
