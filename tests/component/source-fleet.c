@@ -42,6 +42,15 @@ static int accept_manifests(int dir_fd, Error *reterr, void *userdata) {
         return 0;
 }
 
+/* The index has no images. */
+static int prepare_manifests(int dir_fd, Error *reterr, void *userdata) {
+        return 1;
+}
+
+static char *describe_no_progress(void *userdata) {
+        return NULL;
+}
+
 static void on_accepted_manifests(int dir_fd, void *userdata) {
 }
 
@@ -91,6 +100,8 @@ static int add_node(Fleet *fleet, const char *directory) {
                                                          .timeout_usec = 300 * USEC_PER_SEC,
                                                          .open_settings = open_fleet_settings,
                                                          .check = accept_manifests,
+                                                         .prepare = prepare_manifests,
+                                                         .describe_progress = describe_no_progress,
                                                          .on_accepted = on_accepted_manifests,
                                                          .on_status = on_fleet_status,
                                                          .userdata = fleet },
