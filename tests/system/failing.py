@@ -77,6 +77,10 @@ class Failing:
             self.revive()
             return 503, ""
 
+    def cli(self, *words, **options):
+        self.revive()
+        return super().cli(*words, **options)
+
     def pods(self):
         """Its last response, while it is not there."""
         status, body = self.get("/pods")
