@@ -3,10 +3,12 @@
 controllers make the same pods, the pods come to the same ends, and the same events report it."""
 
 import fnmatch
+import os
 
+import comparison_workloads
+import plugin_workloads
 import pytest
 from comparison import compare, differences, print_events
-from comparison_workloads import find_workloads
 from kubelet_node import KubeletNode
 from node import ClusterNode
 from real_kubelet import Missing
@@ -62,6 +64,33 @@ SOMETIMES = [
     ("out-of-memory", "main: terminated OOMKilled 137", "mainstay", LATE_NOTICE),
 ]
 
+LEFT_EMPTY = "the kubelet leaves empty directories, or removes them later"
+STAYS_MOUNTED = "volumes of running pods are not mounted again when the agent starts"
+PLUGINS_ON_PURPOSE = [
+    *(row for row in ON_PURPOSE if row[:2] in (
+        ("*", "pod has resources"), ("*", "* has stopSignal"), ("*", "* has user"), ("*", "main has volumeMounts"),
+        ("*", "event agent Normal Stopping"), ("*", "condition PodReadyToStartContainers says: *")) or row[0] == "node"),
+    ("*", "pod has allocatedResources", "kubelet", "the pod's own resources are empty"),
+    *((workload, fact, "mainstay", REJECTED) for workload in ("devices-are-too-few", "device-is-refused") for fact in (
+        "condition * False UnknownContainerStatuses", "condition Initialized True", "condition PodReadyToStartContainers False",
+        "condition PodScheduled True", "pod has conditions", "pod has hostIP", "pod has hostIPs")),
+    *((workload, *rest) for workload in ("claim-is-not-bound", "driver-of-a-pods-volume-is-missing") for rest in (
+        ("condition * False PodFailed", "mainstay", "the phase is Failed"),
+        ("main: terminated ContainerStatusUnknown 137", "kubelet", "its container never was"))),
+    ("claim-is-not-bound", "says FailedMount: MountVolume.SetUp failed for volume \"v\" : *", "mainstay", SAYS_WHY),
+    ("claim-is-not-bound", "says FailedMount: Unable to attach or mount volumes: *", "kubelet", SAYS_WHY),
+    ("devices-of-init-containers", "side has allocatedResourcesStatus", "mainstay", "sidecars have it, too"),
+    ("*", "*: path plugins/kubernetes.io/csi/* d*", "kubelet", LEFT_EMPTY),
+    ("*", "*: path pods/UID/volumes/kubernetes.io~csi d*", "kubelet", LEFT_EMPTY),
+    *(("volume", f"*: call {method} *", "kubelet", STAYS_MOUNTED) for method in ("NodeStageVolume", "NodePublishVolume")),
+    ("volume", "*: calls *", "kubelet", STAYS_MOUNTED),
+    ("volume", "*: calls *", "mainstay", STAYS_MOUNTED),
+]
+
+PLUGINS_SOMETIMES = [row for name in NAMES for row in (
+    ("device", "agent restarted: pod resources *", name, "after its restart the kubelet lists a pod only once it has looked at it"),
+    ("drained", "condition PodScheduled says: *", name, "the scheduler names the other node, which is being drained or not"))]
+
 
 @pytest.fixture(name="nodes")
 def fixture_nodes(shared, plane):
@@ -89,16 +118,41 @@ def restart(nodes):
         node.wait_node_ready()
 
 
-def test_workloads_are_as_with_the_kubelet(nodes):
-    facts, events = compare(nodes, find_workloads(), lambda: restart(nodes))
+@pytest.fixture(name="plugins")
+def fixture_plugins(nodes):
+    """The directories of both for plugins, which end before the nodes."""
+    mainstay, kubelet = nodes
+    made = [plugin_workloads.Plugins(mainstay, os.path.join(mainstay.directory, "kubelet", "device-plugins"), "self"),
+            plugin_workloads.Plugins(kubelet, os.path.join(kubelet.directory, "kubelet-state", "device-plugins"), kubelet.init)]
+    yield made
+    for one in made:
+        one.make_whole()
+    for node in nodes:
+        node.delete_all()
+    for one in made:
+        one.finish()
+
+
+def check(facts, events, on_purpose, sometimes):
+    """The differences are those of the tables, and all of the first one are there."""
     found = differences(NAMES, facts)
     unlisted, used = [], set()
     for workload, fact, only in found:
-        rows = [row for row in ON_PURPOSE + SOMETIMES if row[2] == only and fnmatch.fnmatchcase(workload, row[0])
+        rows = [row for row in on_purpose + sometimes if row[2] == only and fnmatch.fnmatchcase(workload, row[0])
                 and fnmatch.fnmatchcase(fact, row[1])]
         used.update(row[:3] for row in rows)
         if not rows:
             unlisted.append(f"{only} alone: {workload}: {fact}\n" + "\n".join(
                 f"    events of {name}: {line}" for name, some in zip(NAMES, events) for line in print_events(workload, some)))
-    gone = [f"no longer: {row[2]} alone: {row[0]}: {row[1]}" for row in ON_PURPOSE if row[:3] not in used]
+    gone = [f"no longer: {row[2]} alone: {row[0]}: {row[1]}" for row in on_purpose if row[:3] not in used]
     assert not unlisted and not gone, "\n".join(unlisted + gone)
+
+
+def test_workloads_are_as_with_the_kubelet(nodes):
+    facts, events = compare(nodes, comparison_workloads.find_workloads(), lambda: restart(nodes))
+    check(facts, events, ON_PURPOSE, SOMETIMES)
+
+
+def test_plugins_are_as_with_the_kubelet(nodes, plugins):
+    facts, events = compare(nodes, plugin_workloads.find_workloads(), lambda: restart(nodes))
+    check(facts, events, PLUGINS_ON_PURPOSE, SOMETIMES + PLUGINS_SOMETIMES)
