@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSI host path driver with its sidecars, laid out as published, on a node of a real control plane. MAINSTAY_CSI
-names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher, csi-provisioner and
-csi-resizer; without it these tests are left out."""
+names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher, csi-provisioner,
+csi-resizer and, of csi-driver-nfs, nfsplugin; without it these tests are left out."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import grpc
 import pytest
 import specs
 import world
+from node import is_ready
 from serving_node import allow_everything, preload_programs
 from specs import mount
 from world import wait
@@ -24,6 +25,13 @@ PLUGIN, REGISTRAR = "registry.k8s.io/sig-storage/hostpathplugin:v1.17.1", "regis
 CREATE = b"\x0a\x03one" + b"\x12\x04\x08\x80\x80\x40" + b"\x1a\x06\x12\x00\x1a\x02\x08\x01"
 NODE_ID = "csi.volume.kubernetes.io/nodeid"
 
+NFS, NFS_PLUGIN = "nfs.csi.k8s.io", "registry.k8s.io/sig-storage/nfsplugin:v4.13.2"
+# A server needs the kernel's client: mount.nfs is a stand-in that mounts a tmpfs.
+MOUNT_NFS = """#!/bin/sh
+echo "$@" >>/sbin/calls
+[ ! -e /sbin/fails ] || { echo 'mount.nfs: Connection refused' >&2; exit 32; }
+exec mount -t tmpfs -o size=1m nfs "$2"
+"""
 
 pytestmark = pytest.mark.xdist_group("csi")  # the name of the driver is there once
 
@@ -124,7 +132,7 @@ if PROGRAMS:
         node.place("inline", writer("lost"), volumes=[{"name": "data", "csi": {"driver": DRIVER}}])
         for name in ("claimed", "inline"):
             node.wait_api_running(name)
-        assert node.node()["status"]["volumesInUse"] == [f"kubernetes.io/csi/{DRIVER}^{handle}"]
+        assert not node.node()["status"].get("volumesInUse"), "no volume is attached"
         assert len(driver.mounts()) == 2, driver.mounts()
         assert os.stat(f"{driver.data}/{handle}").st_gid == 1234
 
@@ -247,4 +255,67 @@ if PROGRAMS:
         client.delete("persistentvolumeclaims", node.namespace, "claim")
         for plural, what in (("csidrivers", DRIVER), ("storageclasses", "expandable"), ("persistentvolumes", name),
                              ("clusterrolebindings", node.namespace)):
+            client.delete(plural, None, what)
+
+    def test_published_nfs_driver_mounts_a_share_and_its_errors_are_events(make_node, plane):
+        node = make_node(start=False)
+        preload_programs(node, PROGRAMS, (NFS_PLUGIN, "nfsplugin"), (REGISTRAR, "csi-node-driver-registrar"))
+        node.start()
+        node.wait_node_ready()
+        client, name, kubelet = plane.client, f"{node.node_name}-share", os.path.join(node.directory, "kubelet")
+        tools = os.path.join(node.data, "tools")
+        os.makedirs(tools)
+        for file, text in (("mount.nfs", MOUNT_NFS), ("fails", "")):
+            with open(os.path.join(tools, file), "w", encoding="utf-8") as out:
+                out.write(text)
+            os.chmod(os.path.join(tools, file), 0o755)
+        client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": NFS}, "spec": {
+            "attachRequired": False, "volumeLifecycleModes": ["Persistent"], "fsGroupPolicy": "File"}})
+        socket = mount("socket-dir", "/csi")
+        node.workload("DaemonSet", "csi-nfs-node", {
+            "name": "node-driver-registrar", "image": REGISTRAR,
+            "args": ["--v=2", "--csi-address=/csi/csi.sock", f"--kubelet-registration-path={kubelet}/plugins/csi-nfsplugin/csi.sock"],
+            "volumeMounts": [socket, mount("registration-dir", "/registration")]}, {
+                "name": "nfs", "image": NFS_PLUGIN, "args": ["-v=5", "--nodeid=$(NODE_ID)", "--endpoint=$(CSI_ENDPOINT)"],
+                "env": [{"name": "NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                        {"name": "CSI_ENDPOINT", "value": "unix:///csi/csi.sock"},
+                        {"name": "PATH", "value": "/usr/local/sbin:/usr/sbin:/usr/bin:/bin"}],
+                "securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}, "allowPrivilegeEscalation": True},
+                "volumeMounts": [socket, mount("pods-mount-dir", f"{kubelet}/pods", mountPropagation="Bidirectional"), mount("tools", "/sbin"),
+                                 mount("usr", "/usr"), mount("lib", "/lib"), mount("lib64", "/lib64")]},
+            template={"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet", "volumes": [
+                directory("socket-dir", f"{kubelet}/plugins/csi-nfsplugin", "DirectoryOrCreate"),
+                directory("pods-mount-dir", f"{kubelet}/pods"), directory("registration-dir", f"{kubelet}/plugins_registry"),
+                directory("tools", tools), directory("usr", "/usr"), directory("lib", "/usr/lib"), directory("lib64", "/usr/lib64")]})
+        node.wait_pods("csi-nfs-node", 1)
+
+        def registered():
+            return (client.get("csinodes", None, node.node_name) or {}).get("spec", {}).get("drivers")
+        wait(registered, lambda: f"the driver is in the CSINode; the agent said:\n{node.said()[-4000:]}")
+        client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteMany"], "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "none", "mountOptions": ["nfsvers=4.1"],
+            "csi": {"driver": NFS, "volumeHandle": name, "volumeAttributes": {"server": "192.0.2.7", "share": "/export"}}}})
+        node.create("PersistentVolumeClaim", "share", spec={
+            "accessModes": ["ReadWriteMany"], "storageClassName": "none", "volumeName": name, "resources": {"requests": {"storage": "1Mi"}}})
+        for pod in ("one", "two"):
+            node.place(pod, writer(pod), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "share"}}])
+        event = node.wait_event("one", "FailedMount", 120)
+        assert event["message"].startswith(f'MountVolume.SetUp failed for volume "{name}" : rpc error: code = Internal desc = mount failed: exit status 32')
+        assert "mount.nfs: Connection refused" in event["message"]
+        assert not is_ready(node.read("pods", "one")) and not [one for one in world.mounts() if one["at"].startswith(f"{kubelet}/pods/")]
+        os.unlink(os.path.join(tools, "fails"))
+        for pod in ("one", "two"):
+            node.wait_api_running(pod)
+        assert "192.0.2.7:/export" in world.read(os.path.join(tools, "calls")) and "nfsvers=4.1" in world.read(os.path.join(tools, "calls"))
+        published = [one["at"] for one in world.mounts() if one["at"].startswith(f"{kubelet}/pods/")]
+        assert sorted(world.read(f"{path}/file") for path in published) == ["one\n", "two\n"]
+        for pod in ("one", "two"):
+            client.delete("pods", node.namespace, pod, grace=1)
+            node.wait_api_gone(pod)
+        assert not [one for one in world.mounts() if one["at"].startswith(f"{kubelet}/pods/")]
+        client.delete("daemonsets", node.namespace, "csi-nfs-node", propagation="Background")
+        wait(lambda: not registered(), "the driver has left the CSINode")
+        client.delete("persistentvolumeclaims", node.namespace, "share")
+        for plural, what in (("csidrivers", NFS), ("persistentvolumes", name)):
             client.delete(plural, None, what)
