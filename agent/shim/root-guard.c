@@ -12,6 +12,7 @@
 #include "common/json-text.h"
 #include "common/privileges.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -174,6 +175,28 @@ static int protect_kernel_paths(RootGuard *guard, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot unmount masks: %s", strerror(-r)) : 0;
 }
 
+/* ---- mounts over processes ---- */
+
+/* The runtime writes to /proc/self of the container, for example the label that its process gets. A
+ * mount there would redirect these writes to other files of the kernel. None is configured; the
+ * runtime makes one if a link of a volume is exchanged after it has compared the path. */
+static int check_processes(const RootGuard *guard, Error *reterr) {
+        cleanup_free char *proc = path_join(guard->hook.rootfs, "proc/");
+        cleanup_mountinfo MountInfo info = { 0 };
+        MountPoint mount_point;
+        int r = proc ? mountinfo_load(&info) : -ENOMEM;
+
+        while (r >= 0 && mountinfo_next(&info, &mount_point)) {
+                const char *rest = mount_point.path + strlen(proc);
+
+                if (strncmp(mount_point.path, proc, strlen(proc)) == 0 &&
+                    isdigit((unsigned char) *rest))
+                        r = error_setf(reterr, EINVAL,
+                                       "a link of a volume leads a mount to '/proc/%s'", rest);
+        }
+        return r;
+}
+
 /* ---- the working directory ---- */
 
 static int explain_directory(int r, const char *path, Error *reterr) {
@@ -280,6 +303,8 @@ static int guard_root(RootGuard *guard, Error *reterr) {
         json_t *process = json_object_get(guard->hook.config, "process");
         int r = open_root(guard, reterr);
 
+        if (r >= 0)
+                r = check_processes(guard, reterr);
         if (r >= 0 && json_is_true(json_object_get(process, "terminal")))
                 r = check_terminal(guard, reterr);
         if (r >= 0)

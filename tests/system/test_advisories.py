@@ -17,6 +17,9 @@ import pytest
 import specs
 import world
 from layered_image import Link
+from registry import INDEX_TYPE, MANIFEST_TYPE, Blobs, digest_of, document
+from test_ephemeral import add_ephemeral, ephemeral, post
+from test_image_isolation import Store, forge, login, set_manifest
 
 READY = "echo ready; " + specs.IDLE
 SECRET = "only the node may read this"
@@ -75,6 +78,14 @@ def settle(node, name, container="main"):
     if "running" in state:
         world.wait(lambda: "ready" in node.logged(name, container), f"{name} has said what it sees")
     return node.logged(name, container), state
+
+
+def configurations(node, name):
+    """The configurations that the runtime gets, of all containers of a pod."""
+    found, top = [], os.path.join(node.run, "pods", node.pod(name)["metadata"]["uid"])
+    for parent, _, files in os.walk(top):
+        found += [json.loads(world.read(os.path.join(parent, file))) for file in files if file == "config.json"]
+    return found
 
 
 def sums(*paths):
@@ -364,11 +375,21 @@ if "run" in words and os.path.exists({armed!r}):
     path = os.path.join(words[words.index("--bundle") + 1], "config.json")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
-    config["hooks"].setdefault("createContainer", []).append({{"path": "/bin/sh", "args": ["sh", "-c", {script!r}]}})
+    config["hooks"].setdefault({hook!r}, []).insert({place}, {{"path": "/bin/sh", "args": ["sh", "-c", {script!r}]}})
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file)
 os.execvp("runc", ["runc", *words])
 """
+
+
+def use_racing_runtime(node, directory, hook, place, script):
+    """Starts the node; at each start of a container from now on the runtime runs this, at the moment that is best for an attacker."""
+    runtime, armed = directory / "runtime", directory / "armed"
+    runtime.write_text(RACING_RUNTIME.format(armed=str(armed), hook=hook, place=place, script=script), encoding="utf-8")
+    runtime.chmod(0o755)
+    node.write_config(mainstay={"runtime": str(runtime)})
+    node.start()
+    armed.touch()
 
 
 @pytest.mark.parametrize("target", ["/proc/{pid}/root{outside}", "/proc/{pid}/cwd", "/proc/self/fd/6/../../../../../../..{outside}"])
@@ -377,18 +398,12 @@ def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_
     process starts outside; what the runtime may make there is an empty directory, if the pod sees the node's processes."""
     node, outsider = harness.Node(archive, start=False), None
     try:
-        outside, volume, armed = make_outside(node), os.path.join(node.data, "volume"), str(tmp_path / "armed")
+        outside, volume = make_outside(node), os.path.join(node.data, "volume")
         os.makedirs(f"{volume}/work")
         outsider = subprocess.Popen(["sleep", "100000"], cwd=outside)
         link = target.format(outside=outside, pid=outsider.pid)
         script = f"rm -rf {volume}/work; ln -s {link} {volume}/work"
-        runtime = tmp_path / "runtime"
-        runtime.write_text(RACING_RUNTIME.format(armed=armed, script=script), encoding="utf-8")
-        runtime.chmod(0o755)
-        node.write_config(mainstay={"runtime": str(runtime)})
-        node.start()
-        with open(armed, "w", encoding="utf-8"):
-            pass
+        use_racing_runtime(node, tmp_path, "createContainer", 99, script)
         main = specs.container(script=f"touch in; {READY}", workingDir="/v/work/new", volumeMounts=[specs.mount("v", "/v")])
         node.drop(specs.pod("race", main, hostPID=True, volumes=[specs.host_path("v", volume)]))
         said, state = settle(node, "race")
@@ -399,6 +414,45 @@ def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_
             outsider.kill()
             outsider.wait()
         node.finish()
+
+
+def test_cve_2025_52881_no_mount_covers_the_files_of_a_process(node):
+    """The runtime writes the label of the process to /proc/self/attr. Here another container of the pod leads a mount there."""
+    main = specs.container(script="grep ' /proc/[0-9]' /proc/self/mountinfo && echo covered; sleep 0.2", volumeMounts=[
+        specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{name}") for name in ("attr", "fd", "task"))])
+    node.drop(specs.pod("race", main, swapper("/v", "point", "/proc/self"),
+                        volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]))
+    seen = watch_race(node, "/proc/")
+    assert not [at for at, _ in seen if at.split("/")[2].isdigit()], seen
+    directory = os.path.join(node.log_directory("race"), "main")
+    assert not [name for name in os.listdir(directory) if "covered" in world.read(os.path.join(directory, name))]
+
+
+@pytest.mark.parametrize("covered_path", ["1/attr", "1/task", "1/fd", "1"])
+def test_cve_2025_52881_a_mount_over_a_process_stops_the_start(archive, tmp_path, covered_path):
+    """That mount, as the runtime makes it if the link is exchanged at the moment that is best."""
+    node = harness.Node(archive, start=False)
+    try:
+        volume = os.path.join(node.data, "volume")
+        os.makedirs(f"{volume}/fake")
+        pick = r"""state=$(cat); pick() { echo "$state" | sed "s/.*\"$1\":\"\?\([^,\"}]*\).*/\1/"; }; """
+        use_racing_runtime(node, tmp_path, "createRuntime", 0, pick + f"exec nsenter -m -t $(pick pid) mount --bind {volume}/fake "
+                           f"$(pick bundle)/rootfs/proc/{covered_path}")
+        main = specs.container(script=READY, workingDir="/v/work", volumeMounts=[specs.mount("v", "/v")])
+        node.drop(specs.pod("race", main, volumes=[specs.host_path("v", volume)]))
+        assert f"leads a mount to '/proc/{covered_path}'" in node.wait_waiting("race", "RunContainerError")
+        assert not node.logged("race")
+    finally:
+        node.finish()
+
+
+def test_cve_2025_52881_kernel_parameters_are_not_set_by_the_runtime(node):
+    """It would write them to /proc/sys of the container."""
+    node.launch(specs.pod("sysctl", specs.container(script=READY), hostNetwork=False, securityContext={"sysctls": [
+        {"name": "net.ipv4.ip_unprivileged_port_start", "value": "7"}]}))
+    assert node.cli("exec", "sysctl", "--", "cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start").stdout == "7\n"
+    found = configurations(node, "sysctl")
+    assert found and not [config for config in found if "sysctl" in config["linux"]]
 
 
 # ---- containerd ----
@@ -526,11 +580,60 @@ def test_cve_2021_21334_containers_of_an_image_share_no_variable(shared_node):
             assert [name for name in variables if name.startswith("OWN_")] == [f"OWN_{number}_{i}"]
 
 
-def test_cve_2022_24769_a_container_has_no_inheritable_capability(shared_node):
+def test_cve_2022_24769_and_27649_a_container_has_no_inheritable_capability(shared_node):
     for user in (0, 1000):
         shared_node.launch(specs.pod(f"caps-{user}", specs.container(script=READY, securityContext={"runAsUser": user})))
         init = shared_node.init(f"caps-{user}")
         assert int(world.status(init, "CapInh"), 16) == int(world.status(init, "CapAmb"), 16) == 0
+
+
+def test_cve_2025_47291_a_pod_with_its_own_users_is_limited_like_others(shared_node):
+    shared_node.launch(specs.pod("users", specs.container(script=READY, resources={"limits": {"memory": "64Mi"}}), hostUsers=False,
+                                 hostNetwork=False))
+    uid = shared_node.pod("users")["metadata"]["uid"]
+    groups = dict(line.split(":", 2)[1:] for line in world.read(f"/proc/{shared_node.init('users')}/cgroup").splitlines())
+    limited = groups.get("memory", groups.get(""))
+    assert shared_node.cgroup_root in limited and uid.replace("-", "_") in limited.replace("-", "_"), groups
+
+
+def test_cve_2020_15157_a_layer_elsewhere_gets_no_credentials(tmp_path, serve):
+    """The manifest of an image names another server for one of its layers."""
+    store, other = Store(tmp_path), serve()
+    tar = Blobs.tar({"x": b"x"})
+    image = forge([(digest_of(tar), len(tar))], [digest_of(tar)])
+    manifest = json.loads(image.manifest)
+    manifest["layers"][0].update(urls=[f"http://{other.host}/layer"], mediaType="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip")
+    set_manifest(image, document(manifest))
+    home = serve(image)
+    status, said = store.pull(home, "team/app:latest", login(home), insecureRegistries=[home.host, other.host])
+    assert status != 0, said
+    assert not other.seen and not store.has(image)
+
+
+def test_cve_2021_41190_a_document_is_not_both_an_index_and_a_manifest(tmp_path, serve):
+    """Two programs could understand it in different ways: one that checks it, and one that runs it."""
+    store, image = Store(tmp_path), Blobs([{"x": b"x"}])
+    row = {"mediaType": MANIFEST_TYPE, "digest": image.digest, "size": len(image.manifest),
+           "platform": {"os": "linux", "architecture": specs.ARCHITECTURE}}
+    for kind in (MANIFEST_TYPE, INDEX_TYPE):
+        both = document({**json.loads(image.manifest), "mediaType": kind, "manifests": [row]})
+        image.manifests = {**image.manifests, digest_of(both): (kind, both), "latest": (kind, both)}
+        status, said = store.pull(serve(image), "team/app:latest")
+        assert status != 0 and "both manifests and layers" in said, said
+
+
+@pytest.mark.parametrize("digest", ["sha256:../../../victim", "sha256:" + "/" * 64, "sha256:" + ("../" * 22)[:64], "../../victim", "sha256:", ""])
+@pytest.mark.parametrize("of", ["config", "layer"])
+def test_cve_2024_3727_a_digest_is_no_path(tmp_path, serve, of, digest):
+    store, image = Store(tmp_path), Blobs([{"x": b"x"}])
+    path = tmp_path / "victim"
+    path.write_text(SECRET)
+    manifest = json.loads(image.manifest)
+    (manifest["config"] if of == "config" else manifest["layers"][0])["digest"] = digest
+    set_manifest(image, document(manifest))
+    status, said = store.pull(serve(image), "team/app:latest")
+    assert status != 0 and "digest" in said and SECRET not in said, said
+    assert path.read_text() == SECRET and not store.has(image)
 
 
 # ---- CRI-O ----
@@ -571,9 +674,7 @@ def test_cve_2024_3154_annotations_do_not_reach_the_runtime(shared_node):
              "io.kubernetes.cri-o.userns-mode", "io.katacontainers.config.hypervisor.path")
     shared_node.launch(specs.pod("annotated", specs.container(script=READY),
                                  metadata={"annotations": {name: "'poweroff'" for name in names}}))
-    uid, found = shared_node.pod("annotated")["metadata"]["uid"], []
-    for parent, _, files in os.walk(os.path.join(shared_node.run, "pods", uid)):
-        found += [json.loads(world.read(os.path.join(parent, file))) for file in files if file == "config.json"]
+    found = configurations(shared_node, "annotated")
     assert found
     for config in found:
         assert not set(config.get("annotations", {})) & set(names)
@@ -643,6 +744,21 @@ def test_cve_2024_9676_and_2025_4437_the_users_of_an_image_are_not_read_from_the
     node.launch(specs.pod("fine", specs.container(script=READY)))
 
 
+@pytest.mark.parametrize("sub_path", ["link{data}", "up{data}", "link", "{up}{data}"])
+def test_cve_2024_1753_a_link_of_an_image_volume_leads_nowhere(node, sub_path):
+    path, up = victim(node), "../../../../../../../../.."
+    content = add_image(node, "content", {"link": Link("/"), "up": Link(up), "file": b"of the image"})
+    sub_path = sub_path.format(data=node.data, up=up)
+    main = specs.container(script=f"cat /m/victim /m{path} /m/file 2>/dev/null; {READY}",
+                           volumeMounts=[specs.mount("i", "/m", subPath=sub_path)])
+    node.drop(specs.pod("content", main, volumes=[{"name": "i", "image": {"reference": content}}]), "content.yaml")
+    world.wait(lambda: node.complaints() or node.pod("content"), "it is there")
+    if node.pod("content"):
+        said, _ = settle(node, "content")
+        assert SECRET not in said
+    assert_untouched(path)
+
+
 # ---- the kubelet ----
 
 @pytest.mark.parametrize("kind", ["directory", "file"])
@@ -681,6 +797,43 @@ def test_cve_2023_2431_a_localhost_profile_that_is_none_is_an_error(node, profil
     word = "missing.json" if profile == "missing.json" else "localhostProfile"
     world.wait(lambda: word in node.complaints() + json.dumps(node.pods()[0]["status"] if node.pods() else {}), "there is an error")
     assert not (node.pod("secure") and node.find_init("secure"))
+
+
+@pytest.mark.parametrize("source", ["file", "api"])
+def test_cve_2023_2727_an_ephemeral_container_does_not_evade_the_policy_of_images(make_member, tmp_path, source):
+    """Policies were enforced for other containers only."""
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}],
+                                  "transports": {"docker-archive": {"": [{"type": "insecureAcceptAnything"}]}}}))
+    member = make_member(signaturePolicyFile=str(policy))
+    refused = add_image(member, "refused", tree(**ORDINARY))
+    if source == "api":
+        member.bind("web")
+    else:
+        member.drop(specs.pod("web"))
+    member.wait_running("web")
+    policy.write_text(json.dumps({"default": [{"type": "reject"}]}))
+    if source == "api":
+        add_ephemeral(member, "web", ephemeral(image=refused))
+    else:
+        status, said = post(member, {"name": "dbg", "image": refused, "command": ["sleep", "100000"]})
+        assert status == 200, said
+    member.wait_pod("web", lambda pod: "SignatureValidationFailed" in json.dumps(pod["status"].get("ephemeralContainerStatuses", [])),
+                    "the image is refused")
+    assert not member.find_init("web", "dbg")
+
+
+def test_cve_2023_2728_an_ephemeral_container_gets_no_other_secret(make_member):
+    """The server checks which Secrets a pod may name; those of the node's files are not its pods'."""
+    member = make_member()
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "default"}, "stringData": {"word": SECRET}}
+    variable = [{"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "own", "key": "word", "optional": True}}}]
+    member.drop(secret)
+    member.bind("web", specs.container(env=variable))  # the server of the tests permits the objects to which containers refer
+    member.wait_running("web")
+    add_ephemeral(member, "web", ephemeral(env=variable))
+    pid = world.wait(lambda: member.find_init("web", "dbg"), lambda: f"it runs: {member.pod('web')}")
+    assert "WORD" not in world.environ(pid)
 
 
 def test_cve_2024_10220_and_2025_1767_a_repository_is_not_cloned(node):
