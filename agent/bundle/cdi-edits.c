@@ -28,10 +28,25 @@ typedef LIST_OF(const CdiEdits *) EditsList;
 
 /* ---- which devices ---- */
 
+int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        const KeyValue *annotation = pod_cdi_annotation(pod);
+
+        if (!annotation || !config->refuses_api_cdi ||
+            pod->metadata.source != OBJECT_SOURCE_APISERVER)
+                return 0;
+        return error_setf(reterr, EPERM,
+                          "this node gives no devices for the annotation '%.100s' of a pod of an "
+                          "API server, as mainstay.cdiForApiPods is not set",
+                          annotation->key);
+}
+
+/* An annotation may have come after the pod has started. */
 static int list_cdi_names(const RuntimeSpecInput *input, char ***ret, Error *reterr) {
         cleanup_strv char **names = NULL, **of_pod = NULL;
-        int r = container_cdi_names(input->pod, input->container, &of_pod, reterr);
+        int r = pod_check_cdi(input->config, input->pod, reterr);
 
+        if (r >= 0)
+                r = container_cdi_names(input->pod, input->container, &of_pod, reterr);
         if (r < 0)
                 return r == -EINVAL
                                ? error_prefixf(reterr, r, "failed to parse CDI device annotations")

@@ -8,6 +8,10 @@
 
 #include <jansson.h>
 
+/* -EPERM with a message: the pod is an API server's and names devices by annotation, and this node
+ * gives none to such pods. Its users may be kept from choosing devices of the node. 0: it may. */
+int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr);
+
 /* Applies the edits of all devices that the container names, or none of them. 0;
  * -BUNDLE_DEVICE_MISSING with containerd's message if a device is unknown or absent; another
  * -errno. */

@@ -12,6 +12,7 @@ import specs
 import world
 from member import NODE_NAME
 from test_apiserver_volumes import events_of
+from test_ephemeral import add_ephemeral, ephemeral
 from test_rollouts import run_cli
 from world import wait
 
@@ -153,3 +154,26 @@ def test_devices_are_refused_to_pods_of_an_api_server_by_default(make_member):
     event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it says so")[0]
     assert "gives no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"
+
+
+@pytest.mark.parametrize("permitted", [False, True], ids=["by default", "permitted"])
+def test_annotation_that_is_added_to_a_running_pod_is_decided_about_in_the_same_way(make_member, tmp_path, permitted):
+    (tmp_path / "gpu.json").write_text(json.dumps({"cdiVersion": "0.5.0", "kind": "example.com/gpu", "devices": [
+        {"name": "0", "containerEdits": {"env": ["GPU=of the node"]}}]}))
+    member = make_member(cdiSpecDirs=[str(tmp_path)], cdiForApiPods=permitted)
+    member.bind("gpu")
+    member.wait_running("gpu")
+    pid = member.init("gpu")
+    member.api.patch("pods", "default", "gpu", {"metadata": {"annotations": {"cdi.k8s.io/gpu": "example.com/gpu=0"}}})
+    wait(lambda: "cdi.k8s.io/gpu" in member.pod("gpu")["metadata"].get("annotations", {}), "the node has the annotation")
+    assert member.init("gpu") == pid and "GPU" not in world.environ(pid)
+    add_ephemeral(member, "gpu", ephemeral())
+    world.kill_all([pid])
+    if permitted:
+        assert "GPU" in world.environ(wait(lambda: member.find_init("gpu") not in (None, pid) and member.find_init("gpu"), "it has restarted"))
+        return
+    for container in ("main", "dbg"):
+        wait(lambda container=container: "gives no devices for the annotation 'cdi.k8s.io/gpu'" in json.dumps(
+            [one for key, several in member.pod("gpu")["status"].items() if key.lower().endswith("containerstatuses")
+             for one in several if one["name"] == container]), lambda: f"it is refused: {member.pod('gpu')}")
+        assert not member.find_init("gpu", container)

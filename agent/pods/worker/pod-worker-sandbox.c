@@ -3,6 +3,7 @@
  * end the network is detached, the shim exits, and the remains are cleaned up. Steps and the shim's
  * events move the state; nothing here waits. A pod in the host network skips the network states. */
 
+#include "agent/bundle/cdi-edits.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/log-paths.h"
 #include "agent/bundle/pod-dns.h"
@@ -626,19 +627,6 @@ static void warn_ignored_selinux(PodWorker *worker) {
                     pod->description);
 }
 
-/* A user of the cluster may be kept from choosing devices of the node. */
-static int check_cdi_annotation(const BundleConfig *config, const Pod *pod, Error *reterr) {
-        const KeyValue *annotation = pod_cdi_annotation(pod);
-
-        if (!annotation || !config->refuses_api_cdi ||
-            pod->metadata.source != OBJECT_SOURCE_APISERVER)
-                return 0;
-        return error_setf(reterr, EPERM,
-                          "this node gives no devices for the annotation '%.100s' of a pod of an "
-                          "API server, as mainstay.cdiForApiPods is not set",
-                          annotation->key);
-}
-
 typedef struct SecretOpening {
         const PodInstance *pod;
         bool is_under_way;
@@ -691,7 +679,7 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
                 return error_setf(reterr, EOPNOTSUPP,
                                   "this node does not support dynamic resource allocation, which "
                                   "spec.resourceClaims needs; use a device plugin");
-        r = check_cdi_annotation(context->bundle, pod->pod, reterr);
+        r = pod_check_cdi(context->bundle, pod->pod, reterr);
         if (r < 0)
                 return r;
         worker->sandbox.start_stage = START_SANDBOX;
