@@ -12,6 +12,7 @@ import world
 from api_certs import Authority
 from api_faults import Relay
 from harness import NODE_NAME
+from test_apiserver_daemonsets import daemonset, may_place, wait_pod_of
 from world import wait
 
 NODE = f"system:node:{NODE_NAME}"
@@ -594,3 +595,33 @@ def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
                             volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
     reported = member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert "secret" not in json.dumps(reported["spec"].get("volumes", []))
+
+
+LARGEST = "\x01" * 1_400_000  # a server stores no more of it; as JSON it is six times as long
+
+
+def test_largest_pod_of_a_user_does_not_keep_others_from_the_node(make_member):
+    member = make_member()
+    member.bind("large", specs.container(args=[LARGEST]))
+    member.bind("later")
+    member.wait_reported_phase("later", "Running")
+    pid = member.init("later")
+    member.restart()
+    member.bind("last")
+    member.wait_reported_phase("last", "Running")
+    assert member.init("later") == pid
+    member.api.delete("pods", "default", "later")
+    member.wait_reported_gone("later")
+    member.api.delete("pods", "default", "large", grace=0)
+
+
+def test_largest_daemonset_of_a_user_does_not_keep_others_from_the_node(make_member):
+    member = make_member(start=False, daemonSets="node")
+    may_place(member.api)
+    member.api.create("daemonsets", daemonset("large", specs.container(args=[LARGEST])))
+    member.api.create("daemonsets", daemonset("logd"))
+    member.start()
+    wait_pod_of(member, "logd")
+    for name in ("large", "logd"):
+        member.api.delete("daemonsets", "default", name)
+    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}")
