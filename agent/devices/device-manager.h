@@ -118,8 +118,14 @@ void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAns
 /* Allocates the devices of all containers of a pod, once. 0: the pod has all of its devices;
  * -EINPROGRESS: call again after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has
  * registered for a resource (otherwise, like in the kubelet, the pod starts without it); another
- * -errno with the kubelet's message: the pod has none. */
+ * -errno with the kubelet's message: the pod has none (-ENOSPC: other pods have them). */
 int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
+
+/* Whether there would be enough devices for the pod if those of all pods were free for which
+ * is_released() returns true. False as well if no provider has registered for a resource. */
+typedef bool (*device_released_t)(const char *uid, void *userdata);
+bool device_manager_has_enough(const DeviceManager *manager, const Pod *pod,
+                               device_released_t is_released, void *userdata);
 
 /* To be called before each start of a container. 0, -EINPROGRESS as above, or -errno with the
  * kubelet's message.

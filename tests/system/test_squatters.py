@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of lower trust that hold something that a pod of higher trust needs: its name, or a host port."""
+"""Pods of lower trust that hold something that a pod of higher trust needs: its name, a host port, or a device."""
 
 import pytest
 import specs
@@ -240,3 +240,74 @@ def test_daemonset_of_a_file_takes_the_name_of_its_pod_from_a_pod_of_the_server(
     wait(lambda: [pod for pod in pods_of(member, "logd") if source_of(pod) == "evaluated (file logd.yaml)" and
                   pod["status"].get("phase") == "Running"], lambda: f"it has its pod: {member.said()[-3000:]}")
     wait_failed(member, name=name)
+
+
+# Devices
+
+DEVICES = [{"name": "zero", "path": "/dev/zero"}]
+
+
+def with_device(**fields):
+    return specs.container(resources={"limits": {"mainstay.dev/zero": 1}}, **fields)
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["running", "deleted"])
+def test_device_is_taken_from_a_pod_of_the_server(make_member, deleted):
+    member = make_member(devices=DEVICES)
+    member.bind("squatter", with_device(script=STUBBORN, lifecycle=HANGING), terminationGracePeriodSeconds=YEAR)
+    member.wait_reported_phase("squatter", "Running")
+    pid = member.init("squatter")
+    member.bind("other", with_device())
+    wait_failed(member, "UnexpectedAdmissionError", "other")
+    if deleted:
+        member.api.delete("pods", "default", "squatter", grace=YEAR)
+        wait(lambda: "Killing" in [event["reason"] for event in member.api.all("events")], "it is being stopped")
+    assert world.is_alive(pid)
+    member.drop(specs.pod("web", with_device()))
+    wait_own(member)
+    assert not world.is_alive(pid)
+    if not deleted:
+        reported = wait_failed(member, "Preempting", "squatter")
+        assert f"default/{NAME}, which needs a device" in reported["status"]["message"]
+    member.bind("third", with_device())
+    wait_failed(member, "UnexpectedAdmissionError", "third")
+    pid = member.init("web")
+    member.drop(specs.pod("second", with_device()))
+    member.wait_pod("second", lambda pod: pod["status"].get("reason") == "UnexpectedAdmissionError", "waits for the file's pod")
+    member.restart()
+    assert member.init("web") == pid and world.is_alive(pid)
+
+
+def test_agent_that_dies_while_a_device_is_taken_continues(make_member):
+    member = make_member(devices=DEVICES)
+    member.bind("squatter", with_device(script=STUBBORN, lifecycle=HANGING), terminationGracePeriodSeconds=YEAR)
+    member.wait_reported_phase("squatter", "Running")
+    pid = member.init("squatter")
+    member.drop(specs.pod("web", with_device()))
+    wait(lambda: "needs a device" in member.said(), "the squatter is being stopped")
+    member.kill9()
+    assert world.is_alive(pid)
+    member.start()
+    wait_own(member)
+    assert not world.is_alive(pid)
+    wait_failed(member, "Preempting", "squatter")
+
+
+def test_device_is_taken_from_a_pod_of_a_url_and_not_of_a_file(make_node):
+    server = ManifestServer()
+    server.paths["/pods"] = Answer(specs.text(specs.pod("guest", with_device(script=STUBBORN, lifecycle=HANGING),
+                                                        terminationGracePeriodSeconds=YEAR)).encode())
+    node = make_node(config={"staticPodURL": f"http://127.0.0.1:{server.port}/pods", "httpCheckFrequency": "1s",
+                             "mainstay": {"devices": DEVICES}})
+    node.wait_running("guest")
+    pid = node.init("guest")
+    node.drop(specs.pod("web", with_device()))
+    wait_own(node)
+    assert not world.is_alive(pid)
+    pid = node.init("web")
+    server.paths["/pods"] = Answer(specs.text(specs.pod("later", with_device())).encode())
+    node.wait_pod("later", lambda pod: pod["status"].get("reason") == "UnexpectedAdmissionError", "waits for the file's pod")
+    assert world.is_alive(pid)
+    node.write_config()
+    node.restart()
+    server.stop()

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preemption as far as it is about pods that are there: which may be stopped for a critical one,
- * and which are being stopped. Choosing among them is pod-preemption.c. */
+/* Preemption as far as it is about pods that are there: which may be stopped for a critical one, or
+ * for the devices that one of higher trust needs, and which are being stopped. Choosing among them
+ * by amounts is pod-preemption.c. */
 
+#include "agent/model/object-identity.h"
+#include "agent/model/qos.h"
 #include "agent/pods/manager/pod-manager-private.h"
 #include "agent/pods/pod/pod-preemption.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,4 +71,75 @@ bool pod_manager_is_preempting(void *userdata) {
                 if (entry->worker && pod_worker_is_stopping_preempted(entry->worker))
                         return true;
         return false;
+}
+
+/* ---- devices ---- */
+
+/* A pod that needs devices which others have. */
+typedef struct DeviceClaim {
+        PodManager *manager;
+        const Pod *pod;
+        const PodSource *source;
+} DeviceClaim;
+
+/* Pods of lower trust release their devices if they must, the others if they end anyway. */
+static bool will_release(const char *uid, void *userdata) {
+        const DeviceClaim *claim = userdata;
+
+        for (const PodEntry *entry = claim->manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
+                        return pod_source_outranks(claim->source, &entry->source)
+                                       ? entry->gives_way
+                                       : pod_worker_is_terminating(entry->worker);
+        return false;
+}
+
+static bool is_enough(DeviceClaim *claim) {
+        return device_manager_has_enough(claim->manager->context.devices, claim->pod, will_release,
+                                         claim);
+}
+
+/* Those that end already are the last to be spared: nothing else is stopped for their devices. */
+static unsigned rank_of_holder(const PodEntry *entry) {
+        return pod_worker_is_terminating(entry->worker)
+                       ? N_QOS_CLASSES
+                       : pod_qos_class(&pod_worker_pod(entry->worker)->spec);
+}
+
+/* A pod is spared if the devices of the others are enough. */
+static void spare_holders(DeviceClaim *claim, unsigned rank) {
+        for (PodEntry *entry = claim->manager->entries; entry; entry = entry->next_entry) {
+                if (!entry->gives_way || rank_of_holder(entry) != rank)
+                        continue;
+                entry->gives_way = false;
+                entry->gives_way = !is_enough(claim);
+        }
+}
+
+static void displace_holder(const DeviceClaim *claim, const PodEntry *entry) {
+        cleanup_free char *message = text_format(
+                "Preempted in order to admit pod %s/%s, which needs a device that this pod has",
+                claim->pod->metadata.namespace, claim->pod->metadata.name);
+
+        pod_worker_displace(entry->worker, PREEMPTION_REASON,
+                            message ? message : PREEMPTION_MESSAGE);
+}
+
+bool pod_manager_displace_device_holders(const Pod *pod, void *userdata) {
+        PodManager *manager = userdata;
+        DeviceClaim claim = { manager, pod, pod_manager_find_source(manager, pod) };
+
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                entry->gives_way =
+                        claim.source && entry->worker &&
+                        pod_has_extended_resources(&pod_worker_pod(entry->worker)->spec) &&
+                        pod_source_outranks(claim.source, &entry->source);
+        if (!claim.source || !is_enough(&claim))
+                return false;
+        for (unsigned rank = QOS_GUARANTEED; rank <= N_QOS_CLASSES; rank++)
+                spare_holders(&claim, rank);
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->gives_way)
+                        displace_holder(&claim, entry);
+        return true;
 }

@@ -33,6 +33,7 @@ typedef struct PodEntry {
         bool is_dirty;
         bool holds_ports;  /* it held host ports when it was last stepped */
         bool is_preempted; /* it is being preempted, and still exists */
+        bool gives_way;    /* its devices, while pod_manager_displace_device_holders() chooses */
         bool is_reported;
         PodOrderPresence presence; /* its state as seen by the pods that wait for it */
         size_t stop_step;          /* in the current stage of a node shutdown */
@@ -95,10 +96,14 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 /* Images may be available now. */
 void pod_entry_retry_preflight(PodEntry *entry);
 
-/* See PodContext.preempt and is_preempting. */
+/* The source of a pod that has a worker, or is to have one; NULL: of neither. */
+const PodSource *pod_manager_find_source(const PodManager *manager, const Pod *pod);
+
+/* See PodContext.preempt, is_preempting and displace_device_holders. */
 int pod_manager_preempt(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
                         void *userdata);
 bool pod_manager_is_preempting(void *userdata);
+bool pod_manager_displace_device_holders(const Pod *pod, void *userdata);
 
 /* See PodContext.find_awaited_pods. */
 PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);

@@ -68,8 +68,7 @@ static void sum_node_usage(const Pod *except, NodeUsage *ret, void *userdata) {
         }
 }
 
-/* The instance of a pod that has a worker, or is to have one; NULL: of neither. */
-static const PodSource *find_source(const PodManager *manager, const Pod *pod) {
+const PodSource *pod_manager_find_source(const PodManager *manager, const Pod *pod) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 if (entry->worker && pod_worker_pod(entry->worker) == pod)
                         return &entry->source;
@@ -99,7 +98,7 @@ static bool holds_port_of(const PodEntry *entry, const Pod *pod, HostPortHolder 
 
 static bool find_port_holder(const Pod *pod, HostPortHolder *ret, void *userdata) {
         const PodManager *manager = userdata;
-        const PodSource *source = find_source(manager, pod);
+        const PodSource *source = pod_manager_find_source(manager, pod);
         bool is_found = false;
 
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
@@ -120,7 +119,7 @@ static bool find_port_holder(const Pod *pod, HostPortHolder *ret, void *userdata
 
 static void displace_port_holders(const Pod *pod, void *userdata) {
         const PodManager *manager = userdata;
-        const PodSource *source = find_source(manager, pod);
+        const PodSource *source = pod_manager_find_source(manager, pod);
         HostPortHolder holder;
 
         for (const PodEntry *entry = manager->entries; source && entry; entry = entry->next_entry) {
@@ -204,6 +203,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .is_preempting = pod_manager_is_preempting,
                 .find_port_holder = find_port_holder,
                 .displace_port_holders = displace_port_holders,
+                .displace_device_holders = pod_manager_displace_device_holders,
                 .find_awaited_pods = pod_manager_find_awaited_pods,
                 .on_dirty = on_pod_worker_dirty,
                 .on_log_ended = on_container_log_ended,

@@ -312,7 +312,8 @@ static void reject_for_devices(PodAdmission *admission, const PodInstance *pod,
         report_rejection(admission, pod, message, "; it starts when they are available");
 }
 
-/* Last, as providers allocate. Device plugins answer later; the pod is asked again then. */
+/* Last, as providers allocate. Device plugins answer later; the pod is asked again then. Devices of
+ * pods of lower trust are taken from them. */
 static bool check_pod_devices(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
         cleanup_error Error error = ERROR_NULL;
@@ -322,7 +323,10 @@ static bool check_pod_devices(PodAdmission *admission, const PodInstance *pod) {
         if (!context->devices || !pod_has_extended_resources(&pod->pod->spec))
                 return true;
         r = device_manager_admit(context->devices, pod->pod, !pod_is_of_api(pod->pod), &error);
-        if (r < 0 && r != -EINPROGRESS)
+        if (r == -ENOSPC && context->displace_device_holders(pod->pod, context->userdata)) {
+                admission->awaits_devices = true;
+                set_rejection_take(admission, NULL, NULL);
+        } else if (r < 0 && r != -EINPROGRESS)
                 reject_for_devices(admission, pod, error_message(&error, r));
         return r >= 0;
 }

@@ -67,6 +67,9 @@ typedef struct PodContext {
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
         /* Fails all pods of lower trust that hold host ports that the pod requests. */
         void (*displace_port_holders)(const Pod *pod, void *userdata);
+        /* Fails pods of lower trust that have devices which the pod requests, as few as necessary.
+         * False: that would not be enough, and none was failed. */
+        bool (*displace_device_holders)(const Pod *pod, void *userdata);
         /* Whether the order of pods allows the pod to start. If not, the message, which the caller
          * frees, names the pods that it waits for; NULL: out of memory. */
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);

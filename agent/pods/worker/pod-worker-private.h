@@ -91,9 +91,6 @@ struct PodWorker {
 
 /* ---- pod-worker.c ---- */
 
-/* Whether the pod is being deleted, or has failed. */
-bool pod_worker_is_terminating(const PodWorker *worker);
-
 /* Whether there is something left to run. */
 bool pod_worker_should_run(PodWorker *worker);
 

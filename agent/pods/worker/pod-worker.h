@@ -38,6 +38,9 @@ bool pod_worker_is_outdated(const PodWorker *worker);
 /* Whether a container that an edit restarts has not started with the edited spec yet. */
 bool pod_worker_awaits_edit(const PodWorker *worker);
 
+/* Whether it is being deleted, or has failed. */
+bool pod_worker_is_terminating(const PodWorker *worker);
+
 /* Whether it has succeeded or failed, permanently. */
 bool pod_worker_has_terminated(PodWorker *worker);
 
@@ -198,8 +201,8 @@ bool pod_worker_is_stopping_failed(const PodWorker *worker);
 /* Fails the pod, with its own grace period, because another pod needs its resources. */
 void pod_worker_preempt(PodWorker *worker);
 
-/* Fails the pod because a pod of higher trust needs its name or its port: with at most ten seconds
- * of its grace period, even if it is already being stopped. */
+/* Fails the pod because a pod of higher trust needs its name, port or devices: with at most ten
+ * seconds of its grace period, even if it is already being stopped. */
 void pod_worker_displace(PodWorker *worker, const char *reason, const char *message);
 
 /* Whether it was preempted or displaced, and something of it is still running or mounted. */

@@ -2,6 +2,7 @@
 #include "tests/unit/pods/worker/fake-node.h"
 
 #include "agent/manifest/manifest.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -91,6 +92,7 @@ static void start_fake_agent(FakeNode *node) {
                 .node = &node->labels,
                 .conditions = &node->conditions,
                 .allocatable = &node->allocatable,
+                .devices = node->devices,
         };
 
         REQUIRE(pod_manager_new(&config, &callbacks, node, &node->manager) >= 0);
@@ -118,6 +120,47 @@ static void make_node_network(FakeNode *node) {
                         "\"plugin\"}]}",
                         0644);
         node->network = (CniSettings){ .config_dir = node->cni_dir, .plugin_path = node->cni_dir };
+}
+
+/* ---- devices ---- */
+
+static void on_node_devices_changed(const char *uid, void *userdata) {
+        FakeNode *node = userdata;
+
+        pod_manager_on_devices_changed(node->manager, uid);
+}
+
+static void make_node_devices(FakeNode *node) {
+        const DeviceManagerConfig config = { .boot_id = "boot",
+                                             .on_pod_changed = on_node_devices_changed,
+                                             .userdata = node };
+
+        REQUIRE(device_manager_new(&config, &node->devices) >= 0);
+}
+
+static int allocate_node_devices(void *provider, uint64_t call, const char *resource,
+                                 char *const *ids, DeviceEdits *ret, Error *reterr) {
+        return 0;
+}
+
+void fake_node_set_devices(FakeNode *node, const char *ids) {
+        static const DeviceProviderOps ops = { .allocate = allocate_node_devices };
+        const DeviceProvider provider = { .ops = &ops, .userdata = node };
+        cleanup_free char *copy = strdup(ids);
+        DeviceList list = { 0 };
+        char *rest = copy, *id;
+
+        while ((id = strsep(&rest, " "))) {
+                Device *device = ARRAY_APPEND(list.items, list.n);
+
+                REQUIRE(device);
+                device->is_healthy = true;
+                device->id = strdup(id);
+        }
+        REQUIRE(device_manager_register(node->devices, "example.com/gpu", &provider) >= 0);
+        REQUIRE(device_manager_set_devices_take(node->devices, "example.com/gpu", node, &list) >=
+                0);
+        fake_node_run(node);
 }
 
 static const NodeResources fake_resources = {
@@ -169,6 +212,7 @@ FakeNode *fake_node_new(void) {
                                          .shim_path = "/usr/libexec/mainstay-shim",
                                          .runtime_path = "runc",
                                          .run_dir = node->run_dir };
+        make_node_devices(node);
         start_fake_agent(node);
         return node;
 }
@@ -187,6 +231,7 @@ FakeNode *fake_node_free(FakeNode *node) {
                 return NULL;
         EXPECT_EQ(fake_count_doubles(), 0);
         pod_manager_free(node->manager);
+        device_manager_free(node->devices);
         fake_shims_forget();
         sd_event_unref(node->event);
         node_labels_taints_done(&node->labels);

@@ -28,6 +28,7 @@ typedef struct FakeNode {
         NodeLabelsTaints labels;
         NodeConditions conditions;
         NodeResources allocatable;
+        DeviceManager *devices;
         PodManager *manager;
         char pod_events[NODE_TEXT_MAX]; /* "Started Killing", since the last look at them */
         char last_message[512];         /* of the last of them */
@@ -55,6 +56,9 @@ void fake_node_pass(FakeNode *node, uint64_t usec);
  * are edited. */
 void fake_node_apply(FakeNode *node, const char *yaml);
 void fake_node_bind(FakeNode *node, const char *json);
+
+/* The devices of the resource "example.com/gpu": "a b". Who allocates them answers at once. */
+void fake_node_set_devices(FakeNode *node, const char *ids);
 
 /* "Running Ready | app running ready, side waiting CrashLoopBackOff (2)" of the pod with this name
  * in its manifest; "gone". Borrowed until the next call. */

@@ -131,6 +131,79 @@ TEST(a_file_of_this_node_takes_the_name_of_a_pod_of_the_api_server)
                      "setup\nrun app/0\n");
 }
 
+/* ---- devices ---- */
+
+#define GPUS(n)     "resources: {limits: {example.com/gpu: " n "}}"
+#define API_GPUS(n) ",\"resources\":{\"limits\":{\"example.com/gpu\":\"" n "\"}}"
+#define API_GPUS_CPU(n) \
+        ",\"resources\":{\"limits\":{\"example.com/gpu\":\"" n "\"},\"requests\":{\"cpu\":\"1\"}}"
+
+static void bind_gpu_pods(FakeNode *node) {
+        fake_node_set_devices(node, "a b c");
+        fake_node_bind(node,
+                       API_POD("first", "00000000-0000-0000-0000-000000000001", API_GPUS_CPU("1")));
+        fake_node_bind(node,
+                       API_POD("second", "00000000-0000-0000-0000-000000000002", API_GPUS("1")));
+        fake_node_bind(node,
+                       API_POD("third", "00000000-0000-0000-0000-000000000003", API_GPUS("1")));
+        EXPECT_STREQ(fake_node_status(node, "first"), READY);
+        EXPECT_STREQ(fake_node_status(node, "second"), READY);
+        EXPECT_STREQ(fake_node_status(node, "third"), READY);
+        fake_node_bind(node,
+                       API_POD("fourth", "00000000-0000-0000-0000-000000000004", API_GPUS("1")));
+        EXPECT_STREQ(fake_node_status(node, "fourth"), "Failed UnexpectedAdmissionError");
+}
+
+TEST(a_file_of_this_node_takes_devices_from_as_few_pods_of_the_api_server_as_possible)
+{
+        static const char *const stopped = "Failed Preempting | app ended Error 143";
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+
+        bind_gpu_pods(node);
+        fake_node_apply(node, POD(APP_WITH(GPUS("2"))));
+        EXPECT_STREQ(fake_node_status(node, "web"), READY);
+        EXPECT_STREQ(fake_node_status(node, "first"), READY); /* it is not BestEffort */
+        EXPECT_STREQ(fake_node_status(node, "second"), stopped);
+        EXPECT_STREQ(fake_node_status(node, "third"), stopped);
+        fake_node_apply(node, "apiVersion: v1\nkind: Pod\nmetadata: {name: other}\nspec:\n"
+                              "  hostNetwork: true\n"
+                              "  containers: [{name: one, image: busybox, " GPUS("1") "}]\n");
+        EXPECT_STREQ(fake_node_status(node, "first"), stopped);
+        EXPECT_STREQ(fake_node_status(node, "web"), READY);
+}
+
+TEST(no_pod_is_stopped_for_a_device_that_would_not_be_enough)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+
+        bind_gpu_pods(node);
+        fake_node_apply(node, POD(APP_WITH(GPUS("4"))));
+        EXPECT_STREQ(fake_node_status(node, "web"), "Failed UnexpectedAdmissionError");
+        EXPECT_STREQ(fake_node_status(node, "first"), READY);
+        EXPECT_STREQ(fake_node_status(node, "second"), READY);
+        EXPECT_STREQ(fake_node_status(node, "third"), READY);
+}
+
+TEST(pods_of_files_keep_their_devices)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+
+        fake_node_set_devices(node, "a");
+        fake_node_apply(node, "apiVersion: v1\nkind: Pod\nmetadata: {name: other}\nspec:\n"
+                              "  hostNetwork: true\n"
+                              "  containers: [{name: one, image: busybox, " GPUS("1") "}]\n");
+        fake_node_apply(node, POD(APP_WITH(GPUS("1"))));
+        EXPECT_STREQ(fake_node_status(node, "web"), "Failed UnexpectedAdmissionError");
+        EXPECT_STREQ(fake_node_status(node, "other"), "Running Ready | one running ready");
+        fake_node_bind(node,
+                       API_POD("first", "00000000-0000-0000-0000-000000000001", API_GPUS("1")));
+        EXPECT_STREQ(fake_node_status(node, "first"), "Failed UnexpectedAdmissionError");
+        EXPECT_EQ(pod_manager_delete_pod(node->manager, "default", "other-node1", -1, "test", NULL),
+                  0);
+        fake_node_run(node);
+        EXPECT_STREQ(fake_node_status(node, "web"), READY);
+}
+
 TEST(a_pod_with_a_class_that_is_not_there_waits)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
