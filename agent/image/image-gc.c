@@ -201,13 +201,6 @@ static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
         return (st.f_blocks - st.f_bavail) * 100 > (uint64_t) st.f_blocks * percent;
 }
 
-static bool has_running_image_job(const ImageStore *store) {
-        list_foreach(job, store->jobs.first)
-                if (job->child)
-                        return true;
-        return false;
-}
-
 /* ---- removing one image ---- */
 
 static void forget_stored_image(ImageStore *store, const char *digest) {
@@ -304,15 +297,18 @@ static char *take_image_above_threshold(ImageStore *store) {
 void image_gc_remove_next(ImageStore *store) {
         cleanup_free char *digest = NULL;
 
-        if (store->gc.child || has_running_image_job(store))
+        if (store->gc.child || image_jobs_keep_images(store))
                 return;
         digest = take_queued_removal(store);
         if (!digest)
                 digest = take_image_above_threshold(store);
         if (!digest)
                 digest = take_aged_image(store);
-        if (digest)
-                (void) start_image_removal(store, digest);
+        if (!digest)
+                return;
+        image_jobs_interrupt(store);
+        if (start_image_removal(store, digest) < 0)
+                image_jobs_start(store);
 }
 
 void image_gc_schedule(ImageStore *store) {
@@ -487,5 +483,5 @@ int image_store_prune(ImageStore *store) {
 
 bool image_store_is_removing(const ImageStore *store) {
         return store->gc.child ||
-               (strv_length(store->gc.removal_queue) > 0 && !has_running_image_job(store));
+               (strv_length(store->gc.removal_queue) > 0 && !image_jobs_keep_images(store));
 }

@@ -26,7 +26,9 @@ enum {
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
 
 #define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
-#define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself */
+/* A registry could keep a pull going, and with it all images, for as long as it likes. */
+#define PATIENCE_USEC     (10 * (60 * USEC_PER_SEC))
+#define PULL_TIMEOUT_USEC (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself */
 
 static ImageJob *image_job_free(ImageJob *job) {
         if (!job)
@@ -298,26 +300,54 @@ static unsigned parallel_pulls_max(const ImageStore *store) {
                        : PULLS_DEFAULT;
 }
 
-/* A child that cannot be started is reported from the loop, like one that fails. */
+/* A child that cannot be started is reported from the loop, like one that fails. A registry may
+ * take as long as it likes: pulls for pods of an API server, whose users choose it, are counted
+ * apart. */
 void image_jobs_start(ImageStore *store) {
-        unsigned unpacking = 0, pulling = 0;
+        unsigned unpacking = 0, pulling = 0, pulling_for_api = 0;
 
         /* No image is unpacked while one is removed. */
         if (store->gc.child || store->jobs.is_ending)
                 return;
+        list_foreach(request, store->requests)
+                if (request->job && !request->is_of_api)
+                        request->job->is_of_node = true;
         list_foreach(job, store->jobs.first) {
-                unsigned *running = job->reference ? &pulling : &unpacking;
+                unsigned *running = !job->reference   ? &unpacking
+                                    : job->is_of_node ? &pulling
+                                                      : &pulling_for_api;
                 unsigned max = job->reference ? parallel_pulls_max(store) : UNPACKING_MAX;
 
                 if (*running >= max)
                         continue;
-                if (!job->child && job->failed >= 0)
+                if (!job->child && job->failed >= 0) {
+                        job->started_at = now_boottime_usec();
                         job->failed = job->reference ? start_image_pull(job, &job->error)
                                                      : start_image_unpack(job, &job->error);
+                }
                 if (job->failed < 0)
                         (void) image_store_schedule_work(store);
                 else
                         (*running)++;
+        }
+}
+
+bool image_jobs_keep_images(const ImageStore *store) {
+        uint64_t now = now_boottime_usec();
+
+        list_foreach(job, store->jobs.first)
+                if (job->child && (!job->reference || now - job->started_at < PATIENCE_USEC))
+                        return true;
+        return false;
+}
+
+void image_jobs_interrupt(ImageStore *store) {
+        list_foreach(job, store->jobs.first) {
+                job->child = child_free(job->child);
+                if (!job->is_check && !job->fleet && job->reference) {
+                        free(job->digest);
+                        job->digest = NULL;
+                }
         }
 }
 

@@ -28,6 +28,7 @@ typedef struct ImageJob {
         char *fleet;     /* fleet whose signed index contains the image; NULL: not from an index */
         char *directory; /* directory of that index */
         bool is_offline; /* contact no registry */
+        bool is_of_node; /* requested also for others than pods of an API server */
         char *policy_reference; /* name under which the image must meet the policy */
         char *archive;          /* path */
         char *digest;           /* for a pull, known only at its end */
@@ -36,6 +37,7 @@ typedef struct ImageJob {
         char **secret_problems; /* for each of these: why it cannot be used, or NULL */
         uint64_t done, total;   /* bytes of a pull; 0: unknown */
         uint64_t requested_at;  /* boot time */
+        uint64_t started_at;    /* boot time of the child's start */
         uint64_t reported_at;   /* boot time of the last progress report */
         Child *child;           /* NULL: it is queued */
         int failed;             /* it could not be started: -errno */
@@ -51,6 +53,7 @@ struct ImageRequest {
         char *fleet;         /* fleet whose signed index contains the image; NULL: none */
         char *directory;     /* directory of that index */
         char *source_digest; /* the image's digest in that index */
+        bool is_of_api;      /* see ImageRequestOptions */
         image_ready_t ready;
         image_progress_t progress;
         void *userdata;
@@ -153,6 +156,12 @@ void image_job_cancel(ImageJob *job);
 
 /* Starts queued jobs. */
 void image_jobs_start(ImageStore *store);
+
+/* Whether a running job prevents the removal of images now. */
+bool image_jobs_keep_images(const ImageStore *store);
+
+/* Ends the children of all jobs; image_jobs_start() continues with the data that they have. */
+void image_jobs_interrupt(ImageStore *store);
 
 /* Fails the jobs that could not be started, from the loop, like any job that fails. */
 void image_jobs_fail_unstarted(ImageStore *store);

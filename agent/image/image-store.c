@@ -397,6 +397,7 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
                 .store = store,
                 .policy = options->policy,
                 .ready = ready,
+                .is_of_api = options->is_of_api,
                 .progress = options->progress,
                 .userdata = userdata,
         };

@@ -67,6 +67,7 @@ typedef struct ImageRequestOptions {
         const SourceImages *source;    /* of the index to which the pod belongs: images that it
                                           names are only taken from there, regardless of the policy;
                                           NULL: none */
+        bool is_of_api; /* for a pod of an API server: the pulls of others do not wait for it */
 } ImageRequestOptions;
 
 /* Requests an image. 1: it is present, and *ret_image is a new reference; 'ready' is not called. 0:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of lower trust that hold something that a pod of higher trust needs: its name, a host port, or a device."""
+"""Pods of lower trust that hold something that a pod of higher trust needs: its name, a host port, a device, pulls."""
+
+import random
+import threading
 
 import pytest
 import specs
 import world
 from harness import NODE_NAME
 from manifest_server import Answer, ManifestServer
+from registry import Blobs
 from test_apiserver_daemonsets import daemonset, may_place, pods_of
 from world import wait
 
@@ -311,3 +315,66 @@ def test_device_is_taken_from_a_pod_of_a_url_and_not_of_a_file(make_node):
     node.write_config()
     node.restart()
     server.stop()
+
+
+# Pulls
+
+class Drip:
+    """A registry that sends some bytes of each layer now and then, for ever."""
+
+    def __init__(self, serve):
+        self.ended = threading.Event()
+        self.registry = serve(Blobs([{"x": random.Random(1).randbytes(10_000_000)}]), self.behave)
+
+    def behave(self, handler):
+        blob = self.registry.image.layers[0]
+        if self.ended.is_set() or blob not in handler.path:
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(self.registry.image.blobs[blob])))
+        handler.end_headers()
+        while not self.ended.wait(0.5):
+            handler.wfile.write(bytes(1000))
+        handler.close_connection = True
+        return True
+
+    def names(self):
+        """The repositories whose layer was requested."""
+        return {path.split("/")[2] for _, path, _ in self.registry.seen if self.registry.image.layers[0] in path}
+
+
+@pytest.fixture(name="drip")
+def fixture_drip(serve):
+    drip = Drip(serve)
+    yield drip
+    drip.ended.set()
+
+
+def test_pull_for_a_pod_of_a_file_does_not_wait_for_those_of_the_server(make_member, serve, drip):
+    fast = serve()
+    member = make_member(maxParallelPulls=2, insecureRegistries=[drip.registry.host, fast.host])
+    for name in ("one", "two", "three"):
+        member.bind(name, specs.container(image=f"{drip.registry.host}/{name}:latest"))
+    wait(lambda: len(drip.names()) == 2, lambda: f"two layers are requested: {drip.names()}")
+    member.drop(specs.pod("web", specs.container(image=f"{fast.host}/web:latest")))
+    wait(lambda: any("/blobs/" in path for _, path, _ in fast.seen), lambda: f"the file's image is pulled: {member.said()[-3000:]}")
+    wait(lambda: f"{fast.host}/web" in member.cli("images").stdout, "it is here")
+    assert len(drip.names()) == 2, "pods of the server wait for one another"
+    for name in ("one", "two", "three"):
+        member.api.delete("pods", "default", name, grace=0)
+
+
+def test_pull_that_never_ends_keeps_no_image_from_being_removed(make_clocked_node, serve, drip):
+    fast = serve()
+    node = make_clocked_node(config={"mainstay": {"insecureRegistries": [drip.registry.host, fast.host]}})
+    assert node.cli("images", "pull", f"{fast.host}/old:latest").returncode == 0
+    node.drop(specs.pod("web", specs.container(image=f"{drip.registry.host}/app:latest")))
+    wait(drip.names, "the layer is requested")
+    assert node.cli("images", "rm", f"{fast.host}/old:latest").returncode == 0
+    assert f"{fast.host}/old" in node.cli("images").stdout, "a pull is not interrupted at once"
+    node.let_pass(700)
+    drip.registry.seen.clear()
+    node.cli("images", "rm", f"{fast.host}/old:latest")
+    wait(lambda: f"{fast.host}/old" not in node.cli("images").stdout, lambda: f"it is removed: {node.said()[-3000:]}")
+    wait(drip.names, "the layer is requested")
+    node.remove("web")

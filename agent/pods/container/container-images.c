@@ -162,6 +162,10 @@ static void on_container_pull_progress(void *userdata) {
         pod_instance_mark_dirty(images->container->pod);
 }
 
+static bool is_of_api(const ContainerInstance *container) {
+        return container->pod->pod->metadata.source == OBJECT_SOURCE_APISERVER;
+}
+
 static void request_container_image(ContainerImages *images) {
         const ContainerInstance *c = images->container;
         cleanup_error Error error = ERROR_NULL;
@@ -183,6 +187,7 @@ static void request_container_image(ContainerImages *images) {
                                                 .secrets = &secrets.list,
                                                 .source = image_store_source_images(
                                                         c->pod->context->images, c->pod->pod),
+                                                .is_of_api = is_of_api(c),
                                                 .progress = on_container_pull_progress },
                         on_container_image_result, images, &image, &images->request, &error);
         if (r == 0)
@@ -272,6 +277,7 @@ static int request_volume_image(ContainerImages *images, size_t i, Error *reterr
                         .policy = source->pull_policy,
                         .secrets = &secrets.list,
                         .source = image_store_source_images(c->pod->context->images, c->pod->pod),
+                        .is_of_api = is_of_api(c),
                         .progress = on_container_pull_progress },
                 on_volume_image_result, images, &images->volumes[i], &images->request, reterr);
         if (r == 0)

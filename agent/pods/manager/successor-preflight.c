@@ -117,15 +117,16 @@ static void request_preflight_image(Preflight *preflight, size_t i) {
                 return;
         r = pull_secrets_find(&preflight->context->bundle->objects, preflight->pod, &secrets);
         if (r >= 0)
-                r = image_store_request(preflight->context->images,
-                                        &(ImageRequestOptions){ .reference = image->reference,
-                                                                .policy = image->policy,
-                                                                .secrets = &secrets.list,
-                                                                .source = image_store_source_images(
-                                                                        preflight->context->images,
-                                                                        preflight->pod) },
-                                        on_preflight_image, image, &preflight->images[i],
-                                        &image->request, &error);
+                r = image_store_request(
+                        preflight->context->images,
+                        &(ImageRequestOptions){ .reference = image->reference,
+                                                .policy = image->policy,
+                                                .secrets = &secrets.list,
+                                                .source = image_store_source_images(
+                                                        preflight->context->images, preflight->pod),
+                                                .is_of_api = preflight->pod->metadata.source ==
+                                                             OBJECT_SOURCE_APISERVER },
+                        on_preflight_image, image, &preflight->images[i], &image->request, &error);
         if (r < 0 && r != -EAGAIN) /* a Secret is being decrypted */
                 set_image_error(image, r, &error);
 }
