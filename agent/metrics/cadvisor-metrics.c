@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 typedef struct CadvisorRow {
-        char *labels; /* without the braces */
+        char *labels; /* without braces */
         bool is_container;
         uint64_t started_at;
         CgroupStatistics statistics;
@@ -34,8 +34,8 @@ struct CadvisorMetrics {
 
 typedef struct CadvisorFamily {
         const char *name, *type, *help;
-        const char *labels; /* more of them; or NULL */
-        size_t offset;      /* of an uint64_t in its source */
+        const char *labels; /* more labels; or NULL */
+        size_t offset;      /* offset of a uint64_t in its source */
         double scale;
         bool skips_zero;
 } CadvisorFamily;
@@ -49,7 +49,7 @@ typedef struct CadvisorFamily {
 #define OF_DISK(member)      offsetof(DiskUsage, member)
 #define OF_PRESSURE(share)   offsetof(Pressure, share.total_usec)
 
-/* Rows of the same name are one metric. */
+/* Rows with the same name form one metric. */
 static const CadvisorFamily cgroup_families[] = {
         { "container_cpu_user_seconds_total", "counter", "Cumulative user cpu time consumed in seconds.", NULL, OF_CGROUP(cpu_user_nsec), 1e-9 },
         { "container_cpu_system_seconds_total", "counter", "Cumulative system cpu time consumed in seconds.", NULL, OF_CGROUP(cpu_system_nsec), 1e-9 },
@@ -108,7 +108,7 @@ static const CadvisorFamily disk_families[] = {
 };
 
 enum {
-        N_NODE_FAMILIES = 2 /* the first ones are the node's only */
+        N_NODE_FAMILIES = 2 /* the first ones apply to the node only */
 };
 
 static const CadvisorFamily filesystem_families[] = {
@@ -118,7 +118,7 @@ static const CadvisorFamily filesystem_families[] = {
         { "container_fs_usage_bytes", "gauge", "Number of bytes that are consumed by the container on this filesystem.", NULL, OF_FILESYSTEM(used), 1 },
 };
 
-/* A sample of a pressure, whose place is the second number. */
+/* A pressure sample, whose position is the second number. */
 static const struct {
         CadvisorFamily family;
         size_t pressure;
@@ -151,7 +151,7 @@ CadvisorMetrics *cadvisor_metrics_free(CadvisorMetrics *metrics) {
         return NULL;
 }
 
-/* A pod is without a sandbox container here; its interfaces are in the row of the pod. */
+/* A pod has no sandbox container here; its interfaces are in the pod's row. */
 static char *format_cadvisor_labels(const UsageSample *sample) {
         cleanup_free char *text = NULL;
         size_t size;
@@ -228,7 +228,7 @@ static void write_family_head(FILE *out, const char *name, const char *type, con
         fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Omitted if the previous row is of the same metric. */
+/* Omitted if the previous row belongs to the same metric. */
 static void write_head_of_family(FILE *out, const CadvisorFamily *families, size_t i) {
         if (i == 0 || !streq(families[i - 1].name, families[i].name))
                 write_family_head(out, families[i].name, families[i].type, families[i].help);
@@ -238,7 +238,7 @@ static uint64_t cadvisor_value(const CadvisorFamily *family, const void *source)
         return *(const uint64_t *) ((const char *) source + family->offset);
 }
 
-/* There are thousands of them: an integer is not printed as a fraction. */
+/* Thousands of values are printed: integers are printed without a fraction. */
 static void write_scaled_value(FILE *out, uint64_t value, double scale, uint64_t at) {
         if (scale == 1)
                 fprintf(out, "} %" PRIu64 " %" PRIu64 "\n", value, at / USEC_PER_MSEC);
@@ -246,7 +246,7 @@ static void write_scaled_value(FILE *out, uint64_t value, double scale, uint64_t
                 fprintf(out, "} %.15g %" PRIu64 "\n", (double) value * scale, at / USEC_PER_MSEC);
 }
 
-/* 'label' is one more, or NULL. 'at' is realtime. */
+/* 'label' is an additional one, or NULL. 'at' is realtime. */
 static void write_cadvisor_sample(FILE *out, const CadvisorFamily *family, const CadvisorRow *row,
                                   const void *source, const char *label, const char *label_value,
                                   uint64_t at) {
@@ -347,8 +347,8 @@ static void write_interface_families(FILE *out, const CadvisorMetrics *metrics) 
         }
 }
 
-/* A container that has used no disk yet has zeros for the one of its writable layer, as counters
- * should start there. */
+/* A container that has not used a disk yet has zeros for the disk of its writable layer, because
+ * counters should start there. */
 static DiskUsages disks_of_row(const CadvisorRow *row, const CadvisorMachine *machine) {
         if (row->statistics.disks.n > 0 || !row->is_container)
                 return row->statistics.disks;
@@ -404,7 +404,7 @@ static void write_disk_operations(FILE *out, const CadvisorMetrics *metrics,
         }
 }
 
-/* Samples of the node, whose row is the first, and of the writable layers of containers. */
+/* Samples of the node, whose row is the first, and of the containers' writable layers. */
 static void write_filesystem_families(FILE *out, const CadvisorMetrics *metrics,
                                       const CadvisorMachine *machine) {
         char name[DISK_NAME_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of events, in the order of their numbers. An event that repeats gets a new number and
- * moves to the end. So one number records the position of a reader; a slow reader misses counts,
- * but never an event that is still stored. */
+/* The list of events, ordered by their numbers. An event that repeats gets a new number and moves
+ * to the end. So one number records a reader's position; a slow reader misses counts, but never an
+ * event that is still stored. */
 
 #include "agent/metrics/event-store.h"
 
@@ -73,7 +73,7 @@ static void unlink_stored_event(EventStore *events, StoredEvent *stored) {
         events->n--;
 }
 
-/* At the end, with a new number. */
+/* Moves it to the end, with a new number. */
 static void append_stored_event(EventStore *events, StoredEvent *stored) {
         stored->number = ++events->last_number;
         stored->earlier = events->latest;
@@ -98,7 +98,7 @@ EventStore *event_store_free(EventStore *events) {
         return NULL;
 }
 
-/* The list of the spec that holds the container. */
+/* The list in the spec that contains the container. */
 static const char *find_container_list(const Pod *pod, const char *name) {
         const Container *container = pod_find_container(pod, name);
 
@@ -213,7 +213,7 @@ static void drop_stored_event(EventStore *events, StoredEvent *stored) {
         free(stored);
 }
 
-/* Makes space for one more event of this pod. */
+/* Makes space for another event of this pod. */
 static void make_space_for_event(EventStore *events, const char *uid) {
         StoredEvent *oldest_of_pod = NULL;
         size_t of_pod = 0;

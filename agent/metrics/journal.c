@@ -24,8 +24,8 @@ enum {
 static JournalSocket journal = JOURNAL_SOCKET_NULL(JOURNAL_SOCKET_PATH);
 static uint64_t n_lost_messages;
 
-/* JOURNAL_STREAM is "<device>:<inode>" of the stream that systemd has connected; it differs after a
- * redirection. */
+/* JOURNAL_STREAM is "<device>:<inode>" of the stream that systemd has connected; they differ after
+ * a redirection. */
 static bool stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         uint64_t device, inode;
@@ -70,7 +70,8 @@ static int send_journal_entry(int priority, const char *text, const char *messag
         return journal_socket_send(&journal, &(struct iovec){ entry.text, entry.length }, 1);
 }
 
-/* Messages that the journal does not take are counted; the count is logged when it reads again. */
+/* Messages that the journal does not accept are counted; the count is logged when it accepts
+ * messages again. */
 static void send_log_to_journal(int priority, const char *text, const char *message_id,
                                 const LogSubject *subject) {
         char lost_message[64];
@@ -100,7 +101,7 @@ void journal_report_event(const PodEvent *event) {
         };
         const ObjectMeta *metadata = event->pod ? &event->pod->metadata : NULL;
 
-        if (!metadata || !stderr_is_journal()) /* events of DaemonSets are all logged */
+        if (!metadata || !stderr_is_journal()) /* all events of DaemonSets are logged */
                 return;
         for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
                 if (streq(reasons[i].reason, event->reason))

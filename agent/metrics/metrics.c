@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The Prometheus text of /metrics, and the status line for systemd. Metrics are a table: a row is a
- * sample. Rows of one name are adjacent, as the format demands, and the first of them has the help
- * text. The resource metrics of containers are in resource-metrics.c. */
+/* The Prometheus text of /metrics, and the status line for systemd. Metrics are a table with a row
+ * for each sample. Rows with the same name are adjacent, as the format requires, and the first of
+ * them has the help text. The resource metrics of containers are in resource-metrics.c. */
 
 #include "agent/metrics/metrics.h"
 
@@ -18,8 +18,8 @@
 typedef struct PrometheusSample {
         const char *name;
         const char *type;
-        const char *help;   /* NULL: the name of the row above */
-        const char *labels; /* without the braces; NULL: none */
+        const char *help;   /* NULL: same name as in the row above */
+        const char *labels; /* without braces; NULL: none */
         double value;
 } PrometheusSample;
 
@@ -71,7 +71,7 @@ static double count_open_fds(void) {
         for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
                 if (entry->d_name[0] != '.')
                         n++;
-        return n - 1; /* not the one that reads the directory */
+        return n - 1; /* without the descriptor that reads the directory */
 }
 
 static double timeval_seconds(const struct timeval *tv) {
@@ -213,7 +213,7 @@ static void write_source_metrics(FILE *out, const NodeSources *sources) {
                                sources->items[i].name, sources->items[i].succeeded / USEC_PER_SEC);
 }
 
-/* The report is the last one, if one is configured; it is not a source of manifests. */
+/* The report is the last item if one is configured; it is not a manifest source. */
 static const NodeSourceStatus *split_report(NodeSources *sources) {
         if (sources->n == 0 || !streq(sources->items[sources->n - 1].name, NODE_REPORT_NAME))
                 return NULL;
@@ -312,7 +312,7 @@ static void write_manifest_summary(FILE *out, const AgentMetrics *counts) {
                 fprintf(out, ": %s", counts->manifest_error);
 }
 
-/* systemd takes one line; error messages may quote line breaks. */
+/* systemd accepts one line; error messages may quote line breaks. */
 static void replace_control_characters(char *text) {
         for (; *text; text++)
                 if ((unsigned char) *text < ' ')

@@ -66,7 +66,7 @@ ResourceMetrics *resource_metrics_free(ResourceMetrics *metrics) {
         return NULL;
 }
 
-/* The sample of a family up to its value; those of the node have no labels. */
+/* Prints a family's sample up to its value; samples of the node have no labels. */
 static FILE *begin_resource_sample(const ResourceMetrics *metrics, MetricFamily family,
                                    const ContainerLabels *labels) {
         FILE *out = metrics->out[family];

@@ -14,7 +14,7 @@
 #include <systemd/sd-daemon.h>
 
 struct ServiceNotifier {
-        char *last_status; /* as sent last */
+        char *last_status; /* the last status that was sent */
         bool is_ready;
         bool is_stopping;
 };

@@ -9,8 +9,8 @@
 
 struct StatsSummary {
         json_t *json, *node, *pods;
-        json_t *pod, *container; /* added last; borrowed; NULL: it was left out */
-        uint64_t n_processes;    /* of the containers of that pod */
+        json_t *pod, *container; /* the one that was added last; borrowed; NULL: it was omitted */
+        uint64_t n_processes;    /* number of processes in that pod's containers */
         CpuRates *rates;
         bool has_all;
 };
@@ -47,7 +47,7 @@ static void set_stats_number(json_t *json, const char *name, uint64_t number) {
                                    json_integer((json_int_t) MIN(number, (uint64_t) INT64_MAX)));
 }
 
-/* An object with its time; 'json' owns it. */
+/* An object with its time, owned by 'json'. */
 static json_t *add_stats_group(json_t *json, const char *name, uint64_t taken_at) {
         json_t *group = json_object();
 
@@ -115,7 +115,7 @@ static void set_interface_numbers(json_t *json, const NetworkInterfaceUsage *int
         set_stats_number(json, "txErrors", interface->tx_errors);
 }
 
-/* "eth0" is the one that the kubelet shows next to the list; without it, none. */
+/* "eth0" is the interface that the kubelet shows next to the list; without it, none is shown. */
 static void add_network_stats(json_t *json, const UsageSample *sample) {
         json_t *network, *list;
 
