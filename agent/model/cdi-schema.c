@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of the files of the Container Device Interface, versions 0.3.0 to 1.1.0. Rules beyond
- * them, and which version has what, are in manifest/cdi-spec.c. */
+/* The tables for files of the Container Device Interface, versions 0.3.0 to 1.1.0. Further rules,
+ * and the version that introduced each field, are in manifest/cdi-spec.c. */
 
 #include "agent/model/cdi.h"
 #include "agent/model/names.h"
@@ -60,7 +60,7 @@ static int check_assignment(const char *value, Error *reterr) {
         return error_setf(reterr, EINVAL, "must be NAME=value, not '%s'", excerpt(text, value));
 }
 
-/* Root wrote it, so that ".." is not refused. */
+/* Root wrote the path, so ".." is accepted. */
 static int check_rooted_path(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
@@ -70,7 +70,7 @@ static int check_rooted_path(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-/* A name of a directory of resctrl, or its root. */
+/* The name of a resctrl directory, or its root. */
 static int check_clos_id(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
@@ -81,7 +81,7 @@ static int check_clos_id(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-/* The kernel's rule for names of interfaces. */
+/* The kernel's rule for interface names. */
 static int check_interface_name(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 

@@ -46,7 +46,7 @@ static const Field runtime_class_fields[] = {
               .check = check_dns_label),
         FIELD("overhead",               OBJECT,     DataObject, runtime.overhead,
               .schema = &runtime_overhead_schema),
-        /* For schedulers; pods on this node are placed already. */
+        /* Used by schedulers; pods on this node are already scheduled. */
         IGNORED("scheduling"),
 };
 const Schema runtime_class_schema = {

@@ -39,7 +39,7 @@ int client_ticket_format(const ApiUser *user, uint64_t expires, const char *auth
         return 0;
 }
 
-/* In a time that does not reveal how much of it is right. */
+/* In constant time, so that the duration does not reveal how much of it is correct. */
 static bool is_same_code(const char *a, const char *b) {
         unsigned char difference = 0;
 

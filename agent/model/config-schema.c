@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The table of KubeletConfiguration, kubelet.config.k8s.io/v1beta1. A row without a member is a
- * setting of the kubelet without effect here: all of them are named once, so that the configuration
- * of a kubelet can be used as it is. */
+ * kubelet setting that has no effect here: all of them are listed, so that a kubelet's
+ * configuration can be used unchanged. */
 
 #include "agent/model/config.h"
 #include "agent/model/day-window.h"
@@ -97,7 +97,7 @@ static int check_http_frequency(const char *value, Error *reterr) {
         return 0;
 }
 
-/* It may contain a password, so that it is not quoted. */
+/* It may contain a password, so it is not quoted. */
 static int check_url_characters(const char *value, Error *reterr) {
         if (strlen(value) > URL_LENGTH_MAX)
                 return error_setf(reterr, EINVAL, "must be at most %d characters", URL_LENGTH_MAX);
@@ -107,7 +107,7 @@ static int check_url_characters(const char *value, Error *reterr) {
         return 0;
 }
 
-/* "" means none, like in the kubelet. */
+/* "" means none, as in the kubelet. */
 static int check_static_pod_url(const char *value, Error *reterr) {
         if (!value[0])
                 return 0;
@@ -131,7 +131,7 @@ static int check_index_url(const char *value, Error *reterr) {
         return check_https_or_file_url(value, "file", reterr);
 }
 
-/* Over a network only encrypted: statuses and events name the workloads of the node. */
+/* Over a network the report must be encrypted: statuses and events name the node's workloads. */
 static int check_report_url(const char *value, Error *reterr) {
         return check_https_or_file_url(value, "directory", reterr);
 }
@@ -187,7 +187,7 @@ static int check_download_window(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-/* It may be a password, so that it is not quoted. */
+/* It may be a password, so it is not quoted. */
 static int check_secret_header_value(const char *value, Error *reterr) {
         for (const char *p = value; *p; p++)
                 if ((unsigned char) *p < ' ' || *p == 0x7f)
@@ -211,7 +211,7 @@ static int check_cluster_domain(const char *value, Error *reterr) {
         return value[0] ? check_dns_subdomain(value, reterr) : 0;
 }
 
-/* "" means no file, like in the kubelet. */
+/* "" means no file, as in the kubelet. */
 static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }
@@ -323,7 +323,7 @@ static const char *const credentials_policy_names[N_CREDENTIALS_POLICIES] = {
         [CREDENTIALS_ALWAYS] = "AlwaysVerify",
 };
 
-/* A pattern that no image name can match would be a silent mistake. */
+/* A pattern that cannot match any image name would be an undetected mistake. */
 static int check_allowlist_name(const char *value, const char *star, Error *reterr) {
         cleanup_free char *start = NULL, *normal = NULL;
         int r;
@@ -566,7 +566,8 @@ static int check_daemonset_namespace(const char *value, Error *reterr) {
         return streq(value, "*") ? 0 : check_dns_label(value, reterr);
 }
 
-/* Ours alone, so that a name without a meaning is a mistake, and a restriction that does not hold. */
+/* A setting of Mainstay alone, so an unknown name is an error: the restriction would not be
+ * enforced. */
 static const char *const secrets_at_rest_names[N_SECRETS_AT_REST] = {
         [SECRETS_SEALED] = "sealed",
         [SECRETS_CLEAR] = "clear",
@@ -607,8 +608,8 @@ static const Field mainstay_fields[] = {
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields, .is_strict = true);
 
-/* The value of a setting without effect that is right here: the kubelet's default, or the behaviour
- * in any case. All others are warned about. */
+/* The value with which a setting without effect is correct here: the kubelet's default, or the
+ * behaviour in any case. The agent warns about all others. */
 static const Field config_fields[] = {
         IGNORED("kind"),
         IGNORED("apiVersion"),

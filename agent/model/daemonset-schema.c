@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table of the DaemonSet, in the order of Kubernetes' own types. */
+/* The table of the DaemonSet, in the order of Kubernetes' types. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/names.h"
@@ -70,7 +70,7 @@ static const Field daemonset_spec_fields[] = {
               .schema = &update_strategy_schema),
         FIELD("minReadySeconds",        INT,        DaemonSetSpec, min_ready_seconds,
               .min = 0, .max = INT32_MAX),
-        /* A counter of old API versions, which is never set now. */
+        /* A counter from old API versions, which is never set now. */
         IGNORED("templateGeneration"),
         FIELD("revisionHistoryLimit",   INT,        DaemonSetSpec, revision_history_limit,
               .min = 0, .max = INT32_MAX),

@@ -8,7 +8,7 @@ enum {
         DAY_SECONDS = 24 * 60 * 60
 };
 
-/* "HH:MM"; -1: it is not. */
+/* "HH:MM"; -1: invalid. */
 static int parse_time_of_day(const char *text) {
         int hours, minutes;
 

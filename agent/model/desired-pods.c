@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of desired pods: sorted by name, searched by halving. */
+/* The set of desired pods, sorted by name for a binary search. */
 
 #include "agent/model/desired-pods.h"
 

@@ -12,7 +12,7 @@ static const struct {
         const char *name;
         uint64_t nsec;
 } units[] = {
-        /* Longer names first: "ms" starts like "m". */
+        /* Longer names first, because "ms" starts like "m". */
         { "ns", 1 },
         { "us", 1000 },
         { "µs", 1000 },
@@ -36,7 +36,7 @@ static uint64_t parse_duration_unit(const char **text) {
         return 0;
 }
 
-/* One part such as "1.5h". The fraction is less than a unit, so it cannot overflow. */
+/* A part such as "1.5h". The fraction is less than a unit, so it cannot overflow. */
 static int parse_duration_part(const char **text, uint64_t *total_nsec) {
         const char *p = *text, *fraction;
         uint64_t whole = 0, unit, part;

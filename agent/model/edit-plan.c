@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Plans the edit of a running pod. The schema tables list the fields; the table here determines the
- * effect of a change of each one. A field without a rule restarts its container or replaces its
- * pod: a rule that was forgotten costs a restart, but no change is ever left unapplied. */
+ * effect of changing each field. A field without a rule restarts its container or replaces its pod:
+ * a forgotten rule costs a restart, but every change is applied. */
 
 #include "agent/model/edit-plan.h"
 
@@ -27,14 +27,14 @@ typedef enum EditRuleKind {
         EDIT_RULE_WHOLE,    /* the field as a whole */
         EDIT_RULE_DESCEND,  /* the fields of the embedded object */
         EDIT_RULE_BY_NAME,  /* the items of the list, matched by name */
-        EDIT_RULE_IN_ORDER, /* the same, and their order matters */
+        EDIT_RULE_IN_ORDER, /* likewise, and their order matters */
         EDIT_RULE_PORTS,
-        EDIT_RULE_ADDED, /* the items that are added to the list; others never change */
+        EDIT_RULE_ADDED, /* the items that are added to the list; present items never change */
 } EditRuleKind;
 
-/* 'effect' also applies to the fields below that have no rule of their own. */
+/* 'effect' also applies to the fields below that have no rule. */
 typedef struct EditRule {
-        const char *type; /* as the API calls it */
+        const char *type; /* the API's name */
         const char *key;
         EditRuleKind kind;
         EditEffect effect;
@@ -90,7 +90,7 @@ static const EditRule edit_rules[] = {
 };
 /* clang-format on */
 
-/* The position of the comparison. */
+/* The state of the comparison. */
 typedef struct EditWalk {
         EditPlan *plan;
         const Pod *running;
@@ -269,7 +269,7 @@ static int compare_list_by_name(const EditWalk *walk, const EditRule *rule, cons
         return r;
 }
 
-/* Items that the running pod alone has are kept: see edit_inherit_pod_identity(). */
+/* Items that only the running pod has are kept: see edit_inherit_pod_identity(). */
 static int compare_added_items(const EditWalk *walk, const EditRule *rule, const char *path,
                                const Field *field, const void *a, const void *b) {
         const List left = field_list(field, a), right = field_list(field, b);
@@ -306,7 +306,7 @@ static EditEffect edit_effect_of_ports(const EditWalk *walk, const Container *a,
         return is_mapped ? EDIT_RECREATE_POD : EDIT_IN_PLACE;
 }
 
-/* Annotations that the agent sets itself change with every load. */
+/* The agent's own annotations change with every load. */
 static bool map_lacks_pairs(const StringMap *map, const StringMap *of) {
         for (size_t i = 0; i < of->n; i++)
                 if (!is_agent_annotation(of->items[i].key) &&
@@ -324,7 +324,7 @@ static bool field_differs(const Field *field, const void *a, const void *b) {
         return !schema_equal(&one, a, b);
 }
 
-/* The effect of a change of CPU or memory, by the container's resizePolicy. */
+/* The effect of a change to CPU or memory, according to the container's resizePolicy. */
 static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *schema,
                                           const Field *field, EditEffect effect) {
         const Container *container =
@@ -332,8 +332,8 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
 
         if (!container || !streq(schema->name, "ResourceList"))
                 return effect;
-        /* An API server does not let it change: it is the record of an older agent that does not
-         * have it. */
+        /* An API server does not allow the change: the record was written by an older agent that
+         * lacks the field. */
         if (field->type == FIELD_REST && pod_is_of_api(walk->running))
                 return EDIT_IN_PLACE;
         for (size_t i = 0; i < container->resize_policy.n; i++) {
@@ -361,8 +361,7 @@ static int compare_field(const EditWalk *walk, const EditPosition *position, con
                                                   b);
         switch (rule->kind) {
         case EDIT_RULE_DESCEND:
-                /* Metadata and spec of a pod have their own defaults; the parts of each inherit
-                 * from it. */
+                /* A pod's metadata and spec have separate defaults, which their parts inherit. */
                 if (streq(schema->name, "Pod"))
                         below.default_effect = rule->effect;
                 return compare_objects(walk, &below, field->schema, field_at_const(field, a),
@@ -392,8 +391,8 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
-/* A pod from another source is another pod, even if nothing else differs: it gets neither the
- * sandbox nor the volumes of the one before. */
+/* A pod from another source is a different pod, even if nothing else differs: it gets neither the
+ * sandbox nor the volumes of its predecessor. */
 static bool is_of_another_source(const Pod *running, const Pod *desired) {
         ObjectSource from = running->metadata.source, to = desired->metadata.source;
 
@@ -411,7 +410,7 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         if (r >= 0 && before != after)
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "status.qosClass",
                                     qos_class_names[before], qos_class_names[after]);
-        /* Objects of other names or namespaces are other pods. */
+        /* Objects with other names or namespaces are other pods. */
         if (r >= 0 && !objects_share_namespace(&running->metadata, &desired->metadata))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.namespace",
                                     strna(running->metadata.namespace),
@@ -419,14 +418,14 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         if (r >= 0 && !streq_ptr(running->metadata.name, desired->metadata.name))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.name",
                                     strna(running->metadata.name), strna(desired->metadata.name));
-        /* The UID of a file's pod changes with every edit; that of an API server's pod only when
-         * the pod is a different one. */
+        /* The UID of a file's pod changes with every edit; that of an API server's pod changes only
+         * when the pod is a different one. */
         if (r >= 0 && (pod_is_of_api(running) || pod_is_of_api(desired)) &&
             !objects_share_uid(&running->metadata, &desired->metadata))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
                                     desired->metadata.uid);
         /* The containers have the devices that they were created with. Those of an API server's pod
-         * are as they were admitted until they restart. */
+         * keep the devices of their admission until they restart. */
         if (r >= 0 && pod_is_of_manifest(desired) && !pod_cdi_annotations_equal(running, desired))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD,
                                     "metadata.annotations[" CDI_ANNOTATION_PREFIX "...]", NULL,
@@ -494,7 +493,8 @@ int edit_inherit_class_values(const Pod *running, Pod *desired) {
         return 0;
 }
 
-/* Running containers keep their place: order does not matter among those that start together. */
+/* Running containers keep their position: order does not matter among containers that start
+ * together. */
 static void keep_container_order(const PodSpec *from, PodSpec *to) {
         for (size_t i = 0; i < from->containers.n; i++)
                 for (size_t j = i; j < to->containers.n; j++)
@@ -525,8 +525,8 @@ static bool has_container(const Container *containers, size_t n, const char *nam
         return false;
 }
 
-/* Ephemeral containers are never removed and never changed, and the manifest of a pod does not
- * contain them: those of the running pod stay, in their order, and new ones follow. */
+/* Ephemeral containers are never removed or changed, and the pod's manifest does not contain them:
+ * those of the running pod stay, in their order, and new ones follow. */
 static int keep_ephemeral_containers(const PodSpec *from, PodSpec *to) {
         size_t n = 0, n_known = from->ephemeral_containers.n;
         Container *items;
@@ -568,7 +568,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
 
         for (size_t i = 0; i < desired->metadata.annotations.n && r >= 0; i++) {
                 KeyValue *item = &desired->metadata.annotations.items[i];
-                /* The hash is that of the manifest, whose spec this is. */
+                /* The hash belongs to the manifest, whose spec this is. */
                 bool is_kept =
                         is_agent_annotation(item->key) && !streq(item->key, config_hash_annotation);
                 const char *value = is_kept ? string_map_get(from, item->key) : NULL;
@@ -576,7 +576,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 if (value)
                         r = set_copied_string(&item->value, value);
         }
-        /* The desired pod of a DaemonSet does not have it: it is set when the pod starts. */
+        /* A DaemonSet's desired pod lacks it: it is set when the pod starts. */
         if (r >= 0 && seen)
                 r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);

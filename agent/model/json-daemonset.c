@@ -40,7 +40,7 @@ static const char *rollout_reason(const DaemonSetStatus *status) {
         return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
 }
 
-/* For a set of an API server: whether this node may create its pod. */
+/* For a DaemonSet of an API server: whether this node may create its pod. */
 static json_t *admitted_condition_to_json(const DaemonSetStatus *status) {
         const char *reason = status->refusal_reason ? status->refusal_reason : "Pending";
 
@@ -97,7 +97,7 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
         return json_to_text(json, JSON_COMPACT);
 }
 
-/* The template's, by which kubectl finds the revisions of a DaemonSet. */
+/* The template's labels, by which kubectl finds a DaemonSet's revisions. */
 static json_t *revision_labels(const json_t *template, const char *hash) {
         json_t *labels =
                 json_deep_copy(json_object_get(json_object_get(template, "metadata"), "labels"));
@@ -131,7 +131,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
-/* The kubelet's condition types; Ready is the last, as there. */
+/* The kubelet's condition types in the kubelet's order; Ready is the last. */
 static json_t *node_conditions_to_json(const NodeConditions *conditions, const char *not_ready) {
         json_t *array = json_array();
 

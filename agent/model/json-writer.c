@@ -78,7 +78,7 @@ static void put_enum(JsonWriter *writer, json_t *json, const Field *field, const
                 json_writer_put(writer, json, field->key, json_string(field->names[value]));
 }
 
-/* The pointer of a string, a string array and an optional object. */
+/* Loads the pointer of a string, a string array or an optional object. */
 static void *load_pointer(const void *at) {
         void *pointer;
 
@@ -86,7 +86,7 @@ static void *load_pointer(const void *at) {
         return pointer;
 }
 
-/* The URLs of settings may contain passwords. */
+/* URLs in settings may contain passwords. */
 static void put_masked_url(JsonWriter *writer, json_t *json, const char *key, const char *url) {
         cleanup_free char *masked = url_mask_secrets(url);
 
@@ -140,7 +140,7 @@ void json_writer_put_ints(JsonWriter *writer, json_t *json, const char *key, con
                 json_decref(array);
 }
 
-/* An embedded object without set fields is left out. */
+/* An embedded object without set fields is omitted. */
 static void put_embedded(JsonWriter *writer, json_t *json, const Field *field, const void *at) {
         json_t *value = json_writer_object(writer, field->schema, at);
 
@@ -157,7 +157,7 @@ static void put_list(JsonWriter *writer, json_t *json, const Field *field, const
                 json_writer_put(writer, json, field->key, list_to_json(writer, field, &list));
 }
 
-/* Values that are secret are left to the imagination, as in the kubelet's log. */
+/* Secret values are omitted, as in the kubelet's log. */
 static void put_entries(JsonWriter *writer, json_t *map, const Field *field, const void *object) {
         List list = field_list(field, object);
 

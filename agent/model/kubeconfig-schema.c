@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of a kubeconfig. Ways to log in that need a program, a plugin or a password are
- * refused: an agent cannot prompt. */
+/* The tables of a kubeconfig. Authentication methods that need a program, a plugin or a password
+ * are refused: an agent cannot prompt. */
 
 #include "agent/model/kubeconfig-schema.h"
 
@@ -35,7 +35,7 @@ static int check_kubeconfig_server_url(const char *value, Error *reterr) {
         return check_url(value, schemes, "a URL such as https://10.0.0.1:6443", reterr);
 }
 
-/* A proxy URL may contain user and password. */
+/* A proxy URL may contain a user and a password. */
 static int check_kubeconfig_proxy_url(const char *value, Error *reterr) {
         static const char *const schemes[] = { "http://", "https://", "socks5://", NULL };
         const char *at = strrchr(value, '@'), *host = strstr(value, "://");

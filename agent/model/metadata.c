@@ -25,7 +25,7 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
         return NULL;
 }
 
-/* "apps" of "apps/v1"; "" of the core API. */
+/* "apps" from "apps/v1"; "" for the core API. */
 static size_t api_group_length(const char *api_version) {
         const char *slash = strchr(api_version, '/');
 
@@ -95,7 +95,7 @@ int pod_set_uid(Pod *pod) {
         return pod->metadata.uid ? 0 : -ENOMEM;
 }
 
-/* The pairs of a map are sorted by their keys. */
+/* A map's pairs are sorted by their keys. */
 static void hash_map(const StringMap *map, Sha256 *hash) {
         for (size_t i = 0; i < map->n; i++) {
                 const KeyValue *pair = &map->items[i];

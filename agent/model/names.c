@@ -33,7 +33,7 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
                         buffer[n] = '?';
         }
         if (text[n]) {
-                /* Not within a UTF-8 sequence. */
+                /* It must not split a UTF-8 sequence. */
                 while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80)
                         n--;
                 memcpy(buffer + n, more, sizeof(more));
@@ -203,7 +203,7 @@ int check_port_name(const char *value, Error *reterr) {
         return 0;
 }
 
-/* A token of RFC 9110. */
+/* A token according to RFC 9110. */
 int check_header_name(const char *value, Error *reterr) {
         for (const char *p = value; *p; p++)
                 if (!is_alnum(*p) && *p != '-')

@@ -74,7 +74,7 @@ NodeResources node_allocatable(const NodeResources *capacity, const NodeReservat
         NodeResources result = *capacity;
 
         result.cpu_milli = MAX(capacity->cpu_milli - system->cpu_milli - kube->cpu_milli, 0);
-        /* Memory of huge pages is not available to other allocations. */
+        /* Memory reserved for huge pages is not available to other allocations. */
         result.memory -= MAX(capacity->huge_pages_1gi, 0) + MAX(capacity->huge_pages_2mi, 0) +
                          system->memory + kube->memory +
                          eviction_reserved_bytes(eviction, EVICTION_MEMORY, capacity->memory);

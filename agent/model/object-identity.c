@@ -9,7 +9,7 @@ ObjectIdentity object_identity(const ObjectMeta *metadata) {
 }
 
 bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b) {
-        /* The UID first: it decides for most of thousands of pairs. */
+        /* The UID comes first, because it decides most of the thousands of comparisons. */
         return streq_ptr(a->uid, b->uid) && streq_ptr(a->name, b->name) &&
                streq_ptr(a->namespace, b->namespace) && object_sources_match(a->source, b->source);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps, Secrets, PriorityClasses and RuntimeClasses as JSON of the API. */
+/* ConfigMaps, Secrets, PriorityClasses and RuntimeClasses as API JSON. */
 
 #include "agent/model/hidden-value.h"
 #include "agent/model/json.h"
@@ -48,7 +48,7 @@ static json_t *object_map_to_json(const StringMap *map) {
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
-/* kubectl apply leaves a copy of the whole object in an annotation, with the values of a Secret. */
+/* kubectl apply stores a copy of the whole object, with a Secret's values, in an annotation. */
 static json_t *object_annotations_to_json(const DataObject *object, const char *source) {
         json_t *annotations = object_map_to_json(&object->metadata.annotations);
 
@@ -75,7 +75,7 @@ static json_t *object_metadata_to_json(const DataObject *object, uint64_t create
         return json;
 }
 
-/* The values of one of the object's two maps; NULL if it is empty. */
+/* The values from one of the object's two maps; NULL if it is empty. */
 static json_t *object_values_to_json(const DataObject *object, bool binary) {
         json_t *map = json_object();
 

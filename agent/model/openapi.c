@@ -13,13 +13,13 @@ enum {
         NAME_SIZE = 128,
 };
 
-/* The schemas that are in the document, or will be; the place of one is its number. */
+/* The schemas that are in the document, or will be; a schema's number is its position. */
 typedef struct OpenapiSchemas {
         const Schema *items[SCHEMAS_MAX];
         size_t n;
 } OpenapiSchemas;
 
-/* Two types within others may have one name: the second one has its number in it. */
+/* Two nested types may have the same name: the second one's name gets its number. */
 static void format_schema_name(const OpenapiSchemas *schemas, size_t number, char name[NAME_SIZE]) {
         for (size_t i = 0; i < number; i++)
                 if (streq(schemas->items[i]->name, schemas->items[number]->name)) {
@@ -91,7 +91,7 @@ static json_t *describe_type(OpenapiSchemas *schemas, const Field *field) {
         return json_pack("{s:s}", "type", "object");
 }
 
-/* The second row of the schema is that of the values. */
+/* The schema's second row describes the values. */
 static json_t *describe_map_type(OpenapiSchemas *schemas, const Schema *schema) {
         return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
                          describe_type(schemas, &schema->fields[1]));
@@ -136,7 +136,7 @@ static json_t *describe_schema(OpenapiSchemas *schemas, const Schema *schema) {
                          required);
 }
 
-/* Kinds have both; some of their tables begin with them. */
+/* Kinds have both members; some of their tables begin with them. */
 static void add_type_members(json_t *schema) {
         json_t *properties = json_object_get(schema, "properties");
 
@@ -149,7 +149,7 @@ static void add_type_members(json_t *schema) {
                             "says what they mean; mainstay validate FILE checks a manifest."));
 }
 
-/* Each schema adds those that it refers to. */
+/* Each schema adds those that it references. */
 char *openapi_schemas_to_json(void) {
         const Schema *const kinds[] = {
                 &pod_schema,

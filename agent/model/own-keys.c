@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-/* Units of the machine wait for bootstrap and critical pods, and an update of the machine is undone
- * if these are not ready; the journal is the machine's; the order decides when pods of manifests
- * start and stop; and only pods of manifests are rolled back. Therefore users of an API server may
- * decide nothing of that. The deadline of their DaemonSets concerns the pods of these only. */
+/* The machine's units wait for bootstrap and critical pods, and an update of the machine is rolled
+ * back if these are not ready; the journal belongs to the machine; the order decides when pods from
+ * manifests start and stop; and only pods from manifests are rolled back. Therefore users of an API
+ * server may control none of these. Their DaemonSets' deadline applies only to the pods of these
+ * DaemonSets. */
 const OwnKeyInfo own_keys[N_OWN_KEYS] = {
         [OWN_KEY_AFTER] = { "mainstay.dev/after" },
         [OWN_KEY_BOOTSTRAP] = { "mainstay.dev/bootstrap" },
@@ -42,8 +43,8 @@ bool own_key_is_agents(const char *key) {
         return false;
 }
 
-/* See print_pod_source(), whose text the agent sets regardless of the text that the pod's source
- * has written there. */
+/* See print_pod_source(): the agent sets its text regardless of the text that the pod's source has
+ * written there. */
 static bool is_of_manifest(const json_t *pod) {
         static const char *const starts[] = { "file ",
                                               "url",

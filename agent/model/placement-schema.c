@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of model/placement.h. Rules over two fields at once (values by operator) are in
+/* The tables of model/placement.h. Rules that involve two fields (values by operator) are in
  * manifest/validate-placement.c. */
 
 #include "agent/model/names.h"

@@ -69,7 +69,7 @@ static void drop_admission_volumes(const PodSpec *running, PodSpec *spec) {
         spec->volumes.n = n;
 }
 
-/* The API server writes defaults for fields that a template leaves out; the meaning is the same. */
+/* The API server writes defaults for fields that a template omits; the meaning is the same. */
 static void drop_admission_defaults(const PodSpec *running, PodSpec *spec) {
         if (!running->service_account_name && streq_ptr(spec->service_account_name, "default")) {
                 free(spec->service_account_name);

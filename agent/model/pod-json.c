@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* v1.Pod as JSON, and other objects by their tables. */
+/* v1.Pod as JSON, and other objects according to their tables. */
 
 #include "agent/model/json-tree.h"
 #include "agent/model/json.h"
@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-/* The times of metadata come from the status; their position is that of their rows. */
+/* The times in metadata come from the status; their rows determine their position. */
 static void put_metadata_time(JsonWriter *writer, json_t *json, const char *key, const Pod *pod,
                               const PodStatus *status) {
         if (streq(key, "creationTimestamp") && status->start_time > 0)

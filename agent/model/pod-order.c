@@ -107,7 +107,7 @@ typedef struct OrderGraph {
         const Pod *const *pods;
         size_t n;
         LIST_OF(OrderEdge) edges;
-        bool *is_removed; /* of each pod */
+        bool *is_removed; /* one for each pod */
 } OrderGraph;
 
 static void order_graph_done(OrderGraph *graph) {
@@ -157,7 +157,8 @@ static bool has_edge(const OrderGraph *graph, size_t pod, bool is_from) {
         return false;
 }
 
-/* The start or the end of a path is not in a cycle; nor then are the remaining ends. */
+/* The first or last pod of a path is not in a cycle, and neither is the next one once that is
+ * removed. */
 static void remove_ends(OrderGraph *graph) {
         bool has_changed = graph->edges.n > 0;
 
@@ -228,7 +229,7 @@ char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n
 
 /* ---- the end ---- */
 
-/* Those that nothing which is left is after; of a cycle, all that are left. */
+/* Chooses the pods that no remaining pod is after; if a cycle is left, all of its pods. */
 static void choose_step(OrderGraph *graph, size_t step, size_t *steps) {
         bool is_empty = true;
 

@@ -2,7 +2,7 @@
 
 /* The tables of core/v1 Pod: every field that Kubernetes defines, in the order of its types, so
  * that output reads like the API server's. A row without a member is a field that is refused; to
- * support it, give it one. */
+ * support the field, add a member. */
 
 #include "agent/model/cdi.h"
 #include "agent/model/names.h"
@@ -15,7 +15,7 @@
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
-/* Reasons of fields that will not be supported. */
+/* Reasons for refusing fields that will not be supported. */
 #define NEEDS_CLUSTER   "needs a cluster: "
 #define REMOVED_VOLUME  "is a kind of volume that Kubernetes has removed"
 #define ALPHA           "is alpha in Kubernetes, and disabled by default"
@@ -32,10 +32,10 @@
 /* Only a manifest is checked, see schema.h. */
 #define LENIENT .is_manifest_check = true
 
-/* A newer API server may send a value that is read as an absent one. */
+/* A newer API server may send a value that is read like an absent one. */
 #define REQUIRED_IN_FILES .is_manifest_required = true
 
-/* The kubelet contacts the registry if it does not know the policy. */
+/* The kubelet contacts the registry if it does not recognize the policy. */
 #define PULLS_ANYWAY .other = PULL_POLICY_ALWAYS, .ignores_other = true
 
 static int check_resource_name(const char *value, Error *reterr) {
@@ -264,7 +264,7 @@ const Schema container_schema = SCHEMA(Container, container_fields);
 
 #define NOT_EPHEMERAL "cannot be set for an ephemeral container"
 
-/* A Container without all that makes a pod rely on it. */
+/* A Container without the fields that make a pod depend on it. */
 static const Field ephemeral_container_fields[] = {
         FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
@@ -593,7 +593,7 @@ static const Field pod_spec_fields[] = {
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               CHECK(check_dns_subdomain)),
         IGNORED_BUT("serviceAccount", "the old name of serviceAccountName"), /* manifest/ reads it */
-        /* The API server's admission has added the volumes for it. */
+        /* The API server's admission has added the corresponding volumes. */
         FIELD("automountServiceAccountToken", OPTIONAL_BOOL, PodSpec, automount_token),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
         FIELD("hostNetwork",            BOOL,       PodSpec, host_network),
@@ -652,7 +652,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        IGNORED("generateName"), /* like in an API server, because there is a name */
+        IGNORED("generateName"), /* as in an API server, because the object has a name */
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),

@@ -7,7 +7,7 @@
 #include "common/cleanup.h"
 #include "common/text.h"
 
-/* The texts are part of the records' format and stay. */
+/* The texts are part of the records' format and must not change. */
 static const char *const source_texts[N_POD_SOURCE_KINDS] = {
         [POD_SOURCE_APISERVER] = "the API server",
         [POD_SOURCE_APISERVER_DAEMONSET] = "[API server]",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* v1.PodStatus as JSON. A status is never read, so it is written by hand and not by a table. */
+/* v1.PodStatus as JSON. A status is never read, so this is written by hand instead of by a
+ * table. */
 
 #include "agent/model/pod-status-json.h"
 
@@ -134,7 +135,7 @@ static void put_if_not_empty(JsonWriter *writer, json_t *json, const char *key, 
                 json_decref(value);
 }
 
-/* Fields of a container that has been started. */
+/* Fields of a container that has started. */
 static void put_started_container_status(JsonWriter *writer, json_t *json,
                                          const Container *container,
                                          const ContainerStatus *status) {
@@ -169,7 +170,7 @@ static json_t *container_status_to_json(JsonWriter *writer, const Pod *pod,
         json_writer_put(writer, json, "image", json_writer_string(strna(status->image)));
         json_writer_put(writer, json, "imageID", json_writer_string(strna(status->image_id)));
         json_writer_put_string(writer, json, "containerID", status->container_id);
-        /* The kubelet does not report it of ephemeral containers. */
+        /* The kubelet does not report it for ephemeral containers. */
         if (!container || container_role(&pod->spec, container) != ROLE_EPHEMERAL)
                 json_writer_put(writer, json, "started", json_boolean(status->started));
         if (container && status->container_id)
@@ -224,7 +225,7 @@ static void append_address(JsonWriter *writer, json_t *list, const char *address
         json_writer_append(writer, list, entry);
 }
 
-/* "podIP" and "podIPs", which also holds the address of the other family. */
+/* "podIP" and "podIPs", which also contains the address of the other family. */
 static void put_address(JsonWriter *writer, json_t *json, const char *key, const char *list_key,
                         const char *address, const char *other) {
         json_t *list;
@@ -239,8 +240,8 @@ static void put_address(JsonWriter *writer, json_t *json, const char *key, const
         json_writer_put(writer, json, list_key, list);
 }
 
-/* The resources that the pod has been given as a whole, and, unless a resize is in progress,
- * has. */
+/* The resources that are allocated to the pod as a whole, and, unless a resize is in progress, in
+ * effect. */
 static void put_pod_resources(JsonWriter *writer, json_t *json, const Pod *pod,
                               const PodStatus *status) {
         bool is_resizing = status->conditions[CONDITION_RESIZE_IN_PROGRESS].is_true;

@@ -113,7 +113,7 @@ static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *conta
         return true;
 }
 
-/* True while an init container is not complete. Afterwards only the restarts of sidecars count. */
+/* True while an init container is incomplete. Afterwards only the restarts of sidecars count. */
 static bool summarize_init_containers(PodSummaryBuilder *sum, PodSummaryBuilder *ret_sidecars) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         size_t i;
@@ -132,7 +132,7 @@ static bool summarize_init_containers(PodSummaryBuilder *sum, PodSummaryBuilder 
         return false;
 }
 
-/* True when the container is ready and runs. */
+/* True if the container is ready and runs. */
 static bool summarize_container(PodSummaryBuilder *sum, const json_t *container) {
         const char *waiting = json_text(container, "state", "waiting", "reason");
         const json_t *terminated = json_at(container, "state", "terminated");
@@ -159,7 +159,7 @@ static void summarize_containers(PodSummaryBuilder *sum) {
                 has_running = true;
                 sum->n_ready++;
         }
-        /* One is complete and a different one runs. */
+        /* One is complete and another one runs. */
         if (streq(sum->reason, "Completed") && has_running)
                 set_reason(sum, "", is_condition_true(sum->pod, "Ready") ? "Running" : "NotReady");
 }

@@ -99,7 +99,7 @@ static const Schema handler_schema = {
         .fields = handler_fields, .n_fields = N_ELEMENTS(handler_fields),
 };
 
-/* The rows of both handler types, for copies. */
+/* The rows of both handler types, for copying. */
 static const Field any_handler_fields[] = {
         FIELD("exec",                   OPTIONAL,   Handler, exec, .schema = &exec_action_schema),
         FIELD("httpGet",                OPTIONAL,   Handler, http_get, .schema = &http_get_action_schema),

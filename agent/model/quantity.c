@@ -11,9 +11,9 @@
 #define NANO_PER_MILLI 1000000U
 #define NANO_MAX       ((Nano){ .units = INT64_MAX })
 
-/* A number with nine decimals, the precision of Kubernetes, for which a 32-bit machine has no type.
- * The largest is 2^63-1; larger numbers saturate, and finer ones are rounded up (away from
- * zero). */
+/* A number with nine decimal places, the precision of Kubernetes, for which a 32-bit machine has no
+ * type. The maximum is 2^63-1; larger numbers saturate, and more precise ones are rounded up (away
+ * from zero). */
 typedef struct Nano {
         uint64_t units;
         uint32_t nano; /* below NANO_PER_UNIT */
@@ -22,11 +22,11 @@ typedef struct Nano {
 enum {
         UNIT_DIGITS_MAX = 19,  /* of 2^63-1 */
         EXPONENT_MAX = 100000, /* beyond which the result is certain */
-        DIGITS_SIZE = 32,      /* 19 and nine decimals */
-        CANONICAL_SIZE = 64,   /* and a sign and an exponent */
+        DIGITS_SIZE = 32,      /* 19 digits and nine decimal places */
+        CANONICAL_SIZE = 64,   /* plus a sign and an exponent */
 };
 
-/* The suffix family of a number; the canonical form keeps it. */
+/* A number's suffix family, which the canonical form keeps. */
 typedef enum QuantitySuffixFamily {
         FAMILY_DECIMAL,  /* n u m "" k M G T P E */
         FAMILY_BINARY,   /* Ki … Ei */
@@ -40,7 +40,7 @@ typedef struct ParsedQuantity {
         size_t n_integer;
         size_t n_fraction;
         QuantitySuffixFamily family;
-        long exponent; /* of ten, or of two in the binary family */
+        long exponent; /* a power of ten, or of two in the binary family */
 } ParsedQuantity;
 
 static const struct {
@@ -157,7 +157,7 @@ static Nano decimal_to_nano(const ParsedQuantity *parsed) {
         return round_and_saturate(value, false);
 }
 
-/* The same for digits × 2^exponent. The fraction is summed from its last digit, so that only the
+/* Likewise for digits × 2^exponent. The fraction is summed from its last digit, so that only the
  * final rounding loses precision. */
 static Nano binary_to_nano(const ParsedQuantity *parsed) {
         uint64_t unit = UINT64_C(1) << parsed->exponent, whole = 0;
@@ -181,7 +181,7 @@ static Nano binary_to_nano(const ParsedQuantity *parsed) {
         return round_and_saturate(part, is_inexact);
 }
 
-/* In units of the largest power of 'base' that divides the number. Returns the exponent. */
+/* In units of the largest power of 'base' that divides the number; returns its exponent. */
 static int format_digits(char digits[DIGITS_SIZE], Nano value, uint64_t base, int step,
                          int exponent_max) {
         int exponent = 0, decimals = 9;

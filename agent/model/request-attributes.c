@@ -8,7 +8,7 @@
 static const struct {
         const char *path;
         const char *subresource;
-        bool has_proxy; /* access to the proxy includes this */
+        bool has_proxy; /* implied by access to the proxy */
 } subresource_paths[] = {
         { "/pods", "pods", true },        { "/runningpods", "pods", true },
         { "/healthz", "healthz", true },  { "/configz", "configz", true },

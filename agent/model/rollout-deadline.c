@@ -21,15 +21,15 @@ uint64_t daemonset_progress_deadline_usec(const DaemonSet *set) {
         return parse_deadline_usec(own_daemonset_value(set, OWN_KEY_PROGRESS_DEADLINE));
 }
 
-/* It must stay ready for a while: a pod that crashes at once is also ready for a moment. */
+/* The pod must stay ready for a while: one that crashes soon is also ready for a moment. */
 static uint64_t rollout_good_at(const RolloutState *rollout) {
         return rollout->is_ready ? rollout->ready_since +
                                            MIN(rollout->deadline_usec / 2, READY_LONG_ENOUGH_USEC)
                                  : UINT64_MAX;
 }
 
-/* A rollout that is in progress when the agent starts, or after the machine was suspended, gets
- * half of the deadline again. */
+/* A rollout that is in progress when the agent starts, or when the machine resumes, gets half of
+ * the deadline again. */
 static uint64_t rollout_failed_at(const RolloutState *rollout) {
         if (!rollout->can_go_back || (rollout->is_ready && !rollout->must_be_good_in_time))
                 return UINT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Operations on any object by its table: free, compare, copy. Members are accessed by memcpy(),
+/* Operations on any object using its table: free, compare, copy. Members are accessed by memcpy(),
  * because a table contains their layout but not their type. */
 
 #include "agent/model/schema.h"

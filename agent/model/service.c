@@ -20,7 +20,7 @@ void service_done(Service *service) {
         *service = (Service){ 0 };
 }
 
-/* In the form of a variable's name: "my-db" becomes MY_DB. */
+/* As in a variable's name: "my-db" becomes MY_DB. */
 static char *print_upper(const char *name) {
         char *upper = strdup(name);
 

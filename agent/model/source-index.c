@@ -52,8 +52,8 @@ void source_index_done(SourceIndex *index) {
 
 /* ---- the format ---- */
 
-/* The characters of the name of a file, or of a fleet: none that a path or a terminal
- * interprets. */
+/* The characters that are allowed in the name of a file or a fleet: none that a path or a terminal
+ * would interpret. */
 static bool is_plain_name(const char *name, size_t max) {
         for (const char *p = name; *p; p++)
                 if (!isalnum((unsigned char) *p) && !strchr("._-", *p))
@@ -177,7 +177,7 @@ static int parse_index_blob(const json_t *json, SourceIndexBlob *blob, Error *re
         return parse_index_digest(json, "digest", blob->digest, reterr);
 }
 
-/* A list of at most 'max' objects, of which as many structures of 'size' bytes are made. */
+/* Parses a list of at most 'max' objects; allocates a structure of 'size' bytes for each. */
 static int begin_index_list(const json_t *json, const char *key, size_t max, size_t size,
                             const json_t **ret_array, void *ret_items, Error *reterr) {
         const json_t *array = json_object_get(json, key);
@@ -283,7 +283,7 @@ static int parse_platform_list(const json_t *json, SourceIndexImage *image, Erro
         return 0;
 }
 
-/* A name in another spelling than the one that nodes look for would never be found. */
+/* A name spelled differently from the one that nodes look up would never be found. */
 static int parse_index_image(const json_t *json, SourceIndexImage *image, Error *reterr) {
         const char *name = strna(json_text(json, "name"));
         int r = image_reference_normalise(name, &image->name, reterr);
@@ -340,7 +340,7 @@ uint64_t source_index_platform_bytes(const SourceIndexPlatform *platform) {
 
 /* ---- the rest ---- */
 
-/* Keys that cannot be used, or none, would lock the node out. */
+/* Unusable keys, or none, would lock the node out. */
 static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reterr) {
         uint8_t key[ED25519_KEY_SIZE];
         const json_t *item;
@@ -369,7 +369,7 @@ static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reter
         return 0;
 }
 
-/* Within which time the pods of the index must be ready. */
+/* The time within which the index's pods must be ready. */
 static int parse_progress_deadline(const json_t *json, SourceIndex *index, Error *reterr) {
         const json_t *seconds = json_object_get(json, "progressDeadlineSeconds");
 

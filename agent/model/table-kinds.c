@@ -56,7 +56,7 @@ static void add_own_text_cell(json_t *cells, char *text) {
         free(text);
 }
 
-/* A member of each item, with commas in between. */
+/* Adds a member of each item, separated by commas. */
 static void add_list_cell(json_t *cells, const json_t *items, const char *member) {
         cleanup_free char *text = NULL;
         size_t size, i;

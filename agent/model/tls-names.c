@@ -22,11 +22,11 @@ static const TlsCipherSuite suites[] = {
         { "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "ECDHE-RSA", "AES-128-CBC", "SHA1" },
         { "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA", "AES-256-CBC", "SHA1" },
         { "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA", "AES-128-CBC", "SHA256" },
-        /* TLS 1.3: always offered, as by Go */
+        /* TLS 1.3: always offered, as in Go */
         { .name = "TLS_AES_128_GCM_SHA256" },
         { .name = "TLS_AES_256_GCM_SHA384" },
         { .name = "TLS_CHACHA20_POLY1305_SHA256" },
-        /* without forward secrecy, or broken */
+        /* insecure, or without forward secrecy */
         { .name = "TLS_RSA_WITH_AES_128_GCM_SHA256" },
         { .name = "TLS_RSA_WITH_AES_256_GCM_SHA384" },
         { .name = "TLS_RSA_WITH_AES_128_CBC_SHA" },

@@ -55,8 +55,8 @@ int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
         return overhead < 0 ? total : MAX(total, 0) + overhead;
 }
 
-/* The same of all limits that are set (PodLimits). A resource without a limit before the overhead
- * has none with it. */
+/* Likewise for the sum of all limits (PodLimits). A resource without a limit before the overhead is
+ * added has none afterwards. */
 static int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
         int64_t total =
                 total_without_overhead(spec, &spec->resources.limits, type, amounts[type].limit);

@@ -3,7 +3,7 @@
 
 #include "common/strv.h"
 
-/* An annotation of the claim by its controller. */
+/* The claim's controller sets this annotation. */
 static const char not_on_nodes[] = "volume.kubernetes.io/node-expansion-not-required";
 
 static bool is_expanded_on_each_node(const DataObject *claim) {
@@ -11,7 +11,7 @@ static bool is_expanded_on_each_node(const DataObject *claim) {
                !string_map_get(&claim->metadata.annotations, not_on_nodes);
 }
 
-/* The stages that a controller of today has written. */
+/* The stages that a current controller has recorded. */
 static VolumeExpansionStep plan_by_status(const DataObject *claim, bool is_reported) {
         const char *status = strna(claim->claim.status.resize_status.storage);
 
