@@ -162,14 +162,14 @@ static int take_activated_listener(Error *reterr) {
                                     "with --activated standard input must be a listening socket");
 }
 
-/* Clients are accepted until there is none left; systemd's sockets would wait for the next one. */
+/* Clients are accepted until the queue is empty; systemd's sockets would block for the next one. */
 static int take_unit_listener(void) {
         int r = fd_set_nonblocking(SD_LISTEN_FDS_START);
 
         return r < 0 ? r : SD_LISTEN_FDS_START;
 }
 
-/* The socket that systemd or mainstayd has passed, or one of our own. */
+/* The socket that systemd or mainstayd has passed, or a newly created one. */
 static int open_api_listener(bool *ret_by_systemd, Error *reterr) {
         int n = sd_listen_fds(/* unset_environment= */ true);
 
@@ -199,7 +199,7 @@ static int watch_api_signals(sd_event *event) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
 }
 
-/* The pipe has no reader: mainstayd has ended, and the next one must be able to listen. */
+/* The pipe has no reader: mainstayd has ended, and its successor must be able to listen. */
 static int on_launcher_gone(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
         node_api_stop_accepting(userdata);
@@ -233,7 +233,7 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
         if (r < 0)
                 return r;
         if (!arg_activated)
-                (void) sd_notify(0, "READY=1"); /* by a socket that is not allowed later */
+                (void) sd_notify(0, "READY=1"); /* over a socket that is not allowed later */
         r = confine_api_system_calls(reterr);
         return r < 0 ? r : sd_event_loop(event);
 }
@@ -258,7 +258,8 @@ int main(int argc, char **argv) {
         r = arg_signer ? run_signer_process(arg_user ? arg_user : "mainstay-signer", &error)
                        : serve_api(&error);
         if (r >= 0 && arg_signer)
-                _exit(EXIT_SUCCESS); /* the filter permits none of the system calls of exit(3) */
+                _exit(EXIT_SUCCESS); /* the filter permits none of the system calls that exit(3)
+                                      * makes */
         if (r >= 0)
                 return EXIT_SUCCESS;
         log_error_message(&error, r);

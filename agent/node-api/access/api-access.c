@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The proof of a client goes to the agent with each request: the signer's ticket for its
- * certificate, or its bearer token. The agent decides, here before anything is answered, and again
- * about each action. */
+/* A client's credential goes to the agent with each request: the signer's ticket for its
+ * certificate, or its bearer token. The agent decides before anything is answered, and again about
+ * each action. */
 
 #include "agent/model/request-attributes.h"
 #include "agent/node-api/http/request-url.h"
@@ -21,7 +21,7 @@ static ApiStepResult reply_unauthorized(ApiRequest *request) {
 
 /* ---- tokens ---- */
 
-/* Clients in a browser cannot set a header, and offer the token as a subprotocol. The alphabet is
+/* Clients in a browser cannot set a header, and pass the token as a subprotocol. The alphabet is
  * base64url, without padding. */
 static char *decode_subprotocol_token(const char *word, size_t length) {
         cleanup_free char *text = calloc(1, length + 4);
@@ -57,7 +57,7 @@ static char *find_subprotocol_token(struct MHD_Connection *http) {
         return NULL;
 }
 
-/* NULL: none is offered. */
+/* NULL: the client has sent none. */
 static char *find_bearer_token(struct MHD_Connection *http) {
         static const char prefix[] = "Bearer ";
         const char *value = api_header(http, MHD_HTTP_HEADER_AUTHORIZATION);
@@ -69,7 +69,7 @@ static char *find_bearer_token(struct MHD_Connection *http) {
         return *value ? strdup(value) : NULL;
 }
 
-/* It becomes a header of a request to the agent. */
+/* The token becomes a header of a request to the agent. */
 static bool is_token_text(const char *token) {
         for (; *token; token++)
                 if (*token <= ' ' || *token > '~')
@@ -109,7 +109,7 @@ static char *format_grant_key(const ApiRequest *request) {
                            attributes.subresources[0]);
 }
 
-/* The agent decides again when it receives a request to do something. */
+/* The agent decides again when it receives a request for an action. */
 static bool find_grant(ApiRequest *request, const char *key) {
         const ApiUser *user = review_cache_find(request->server->granted, key, now_boottime_usec());
 
@@ -128,7 +128,7 @@ static void keep_grant(const ApiRequest *request, const char *key) {
                 free(copy);
 }
 
-/* One that is no user's is not authorized; all other answers are about a user. */
+/* A token that belongs to no user gives 401; all other answers concern a known user. */
 static void note_token(const ApiRequest *request) {
         const NodeApi *server = request->server;
         uint64_t now = now_boottime_usec();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Anyone can send a made-up token, and each costs a TokenReview: a request to the agent,
- * which serves few clients at once, and one to the API server. So few reviews are under way, and
- * others wait their turn, while requests whose user and access are known pass. */
+/* Anyone can send an invalid token, and each costs a TokenReview: a request to the agent, which
+ * serves few clients at once, and one to the API server. So only a few reviews are in progress at
+ * once and the others are queued, while requests whose user and access are known proceed. */
 
 #include "agent/node-api/process/node-api-private.h"
 

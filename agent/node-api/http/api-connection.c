@@ -29,7 +29,7 @@ static void on_connection_tls_open(TlsStream *stream, int fd, void *userdata) {
         connection->http_fd = fd;
         if (MHD_add_connection(connection->server->http.mhd, fd, (const struct sockaddr *) &address,
                                sizeof(address.sun_family)) != MHD_YES)
-                connection->http_fd = -EBADF; /* it was closed, which TLS will notice */
+                connection->http_fd = -EBADF; /* it was closed, which the TLS side will notice */
         api_http_schedule_run(connection->server);
 }
 
@@ -84,7 +84,7 @@ ApiConnection *api_connection_find(const NodeApi *server, int http_fd) {
 }
 
 void api_connection_http_ended(ApiConnection *connection) {
-        api_upgrade_free(connection->upgrade); /* one that the client did not wait for */
+        api_upgrade_free(connection->upgrade); /* the client did not wait for it */
         connection->deadline = sd_event_source_disable_unref(connection->deadline);
         connection->hangup = sd_event_source_disable_unref(connection->hangup);
         connection->http_fd = -EBADF;
@@ -128,7 +128,7 @@ void api_connection_resume(ApiConnection *connection) {
         api_http_schedule_run(connection->server);
 }
 
-/* libmicrohttpd requests more once it has sent the previous part. */
+/* libmicrohttpd requests more after it has sent the previous part. */
 ssize_t api_connection_end_body(ApiConnection *connection) {
         if (connection->tls)
                 tls_stream_end_record(connection->tls);

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 
 #define REQUEST_USEC (10 * USEC_PER_SEC) /* for the first request */
-#define IDLE_USEC    (90 * USEC_PER_SEC) /* until the next one, as the kubelet has it */
+#define IDLE_USEC    (90 * USEC_PER_SEC) /* until the next one, as in the kubelet */
 
 enum {
         HTTP_CONNECTION_MEMORY = 32 * 1024,
@@ -34,9 +34,9 @@ static void on_api_http_connection(void *userdata, struct MHD_Connection *http, 
         *context = NULL;
 }
 
-/* libmicrohttpd 0.9.75 forgets a connection whose reply of HTTP/1.0 was empty: it is closed, but
- * its descriptor is in no epoll set. All connections with their own timeout are checked when it
- * runs next. */
+/* libmicrohttpd 0.9.75 forgets a connection whose HTTP/1.0 reply was empty: the connection is
+ * closed, but its descriptor is in no epoll set. All connections with a separate timeout are
+ * checked the next time it runs. */
 static void end_http_1_0_connection(NodeApi *server, struct MHD_Connection *http) {
         (void) MHD_set_connection_option(http, MHD_CONNECTION_OPTION_TIMEOUT,
                                          (unsigned) (IDLE_USEC / USEC_PER_SEC));
@@ -74,7 +74,7 @@ int api_http_start(NodeApi *server) {
         return mhd_loop_start(&server->http, server->event, start_api_daemon(server));
 }
 
-/* It insists that no connection is suspended or upgraded. */
+/* libmicrohttpd requires that no connection is suspended or upgraded. */
 static void release_api_connections(NodeApi *server) {
         for (ApiConnection *connection = server->connections; connection;
              connection = connection->next) {

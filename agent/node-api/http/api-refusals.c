@@ -15,7 +15,7 @@
 /* ---- the source of an object ---- */
 
 /* As the agent prints it in an annotation (model/pod-source.h): "file web.yaml", "url", "index
- * web.yaml"; of pods of a DaemonSet within "evaluated (...)". */
+ * web.yaml"; for pods of a DaemonSet within "evaluated (...)". */
 typedef struct ObjectOrigin {
         enum {
                 ORIGIN_UNKNOWN,
@@ -23,7 +23,7 @@ typedef struct ObjectOrigin {
                 ORIGIN_URL,
                 ORIGIN_INDEX,
         } kind;
-        char *file; /* of a file and an index */
+        char *file; /* for a file and an index */
 } ObjectOrigin;
 
 static void object_origin_done(ObjectOrigin *origin) {
@@ -98,7 +98,8 @@ static ApiStepResult refuse_for_origin(ApiRequest *request, const ObjectOrigin *
 
 /* ---- objects of no file ---- */
 
-/* Why objects of a kind are not in any file; NULL: they are. */
+/* kubectl cordon and drain start by changing spec.unschedulable; label, annotate and taint change
+ * other members. */
 static const char *explain_kind(const char *kind, bool exists) {
         static const struct {
                 const char *kind, *reason;
@@ -178,8 +179,7 @@ ApiStepResult api_refuse_eviction(ApiRequest *request) {
 
 /* ---- the node ---- */
 
-/* kubectl cordon and drain start with a change of spec.unschedulable; label, annotate and taint
- * change other members. */
+/* Only the metadata is needed. */
 static ApiStepResult refuse_node_change(ApiRequest *request) {
         cleanup_json json_t *body = api_parse_body(request);
         const char *config = strna(request->server->settings.config_file);
@@ -202,7 +202,7 @@ static ApiStepResult refuse_node_change(ApiRequest *request) {
 
 /* ---- all ---- */
 
-/* No more than the metadata is needed. */
+/* The body names the object that the client creates, which may exist already. */
 static json_t *parse_new_object(const ApiRequest *request) {
         return !request->is_body_too_large && is_protobuf_body(request->body, request->n_body)
                        ? protobuf_body_metadata(request->body, request->n_body)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A request: its steps run one after the other, and again when the agent has replied, which a step
- * waits for with the connection suspended. libmicrohttpd takes replies only from its callback. */
+/* A request: its steps run one after another. A step may suspend the connection until the agent has
+ * replied, and then runs again. libmicrohttpd accepts replies only from its callback. */
 
 #include "agent/node-api/kubernetes/status-object.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -15,8 +15,9 @@
 #define BODY_USEC (10 * USEC_PER_SEC)
 
 enum {
-        BODY_MAX = 4 * 1024 * 1024,      /* of a request; an API server takes 3 MiB */
-        KUBERNETES_BODY_MAX = 64 * 1024, /* that is parsed, of the Kubernetes API */
+        BODY_MAX = 4 * 1024 * 1024,      /* limit for a request; an API server accepts 3 MiB */
+        KUBERNETES_BODY_MAX = 64 * 1024, /* limit for a body of the Kubernetes API, which is
+                                          * parsed */
 };
 
 static ApiStepResult (*const api_steps[])(ApiRequest *request) = {
@@ -185,7 +186,7 @@ ApiStepResult api_queue_reply(ApiRequest *request, unsigned status,
         return result == MHD_YES ? API_STEP_REPLY : API_STEP_ABORT;
 }
 
-/* Clients that may do nothing do not keep a connection. */
+/* Clients without access must not keep a connection. */
 static bool ends_api_connection(unsigned status) {
         return status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN ||
                status == MHD_HTTP_TOO_MANY_REQUESTS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The paths of the kubelet. A path that the agent also has is passed on; any other path below one
- * of these is unknown there, and 404. */
+/* The kubelet's paths. A path that the agent also serves is passed on; any other path below one of
+ * these is unknown to the agent and gives 404. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -38,7 +38,8 @@ static ApiStepResult handle_pass_on(ApiRequest *request, const char *rest) {
         return pass_on_to_agent(request, path);
 }
 
-/* The agent has one check; the kubelet's and the API server's are names of it. */
+/* The agent has a single check; the names of the kubelet's and the API server's checks are aliases
+ * for it. */
 static const char *const health_checks[] = { "ping", "log", "syncloop" };
 
 static bool is_health_check(const char *rest) {
@@ -65,7 +66,7 @@ static ApiStepResult reply_health_checks(ApiRequest *request, const char *name) 
                                             : API_STEP_ABORT;
 }
 
-/* 'name' is how the client calls it, 'path' the agent's. */
+/* 'name' is the client's name for it, 'path' the agent's. */
 static ApiStepResult reply_health(ApiRequest *request, const char *name, const char *path,
                                   const char *rest) {
         bool is_kubelets = streq(name, "healthz");
@@ -125,7 +126,7 @@ typedef enum ApiMethods {
 /* clang-format off */
 static const struct {
         const char *path;
-        bool has_rest;     /* more follows; otherwise only a slash may */
+        bool has_rest;     /* more path segments follow; otherwise only a slash may */
         bool is_debugging; /* off without enableDebuggingHandlers */
         unsigned methods;
         ApiStepResult (*handler)(ApiRequest *request, const char *rest);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Replies of the agent that are passed on as they arrive, and descriptors that it has passed. While
- * there is nothing to pass on, the client's connection is suspended; a client that does not read
- * stops the reading from the agent.
+/* Passes on the agent's replies as they arrive, and descriptors that it has passed. While there is
+ * nothing to pass on, the client's connection is suspended; while a client does not read, nothing
+ * is read from the agent.
  */
 
 #include "agent/node-api/process/node-api-private.h"
@@ -18,8 +18,8 @@ typedef struct AgentStream {
         ApiConnection *connection;
         struct MHD_Connection *http;
         int fd;
-        sd_event_source *source; /* something to pass on; off while the client reads */
-        char *start;             /* the data that arrived with the head of the reply */
+        sd_event_source *source; /* data to pass on; off while the client reads */
+        char *start;             /* the data that arrived with the reply's head */
         size_t start_length, start_sent;
 } AgentStream;
 
@@ -86,14 +86,14 @@ static AgentStream *agent_stream_new(ApiRequest *request) {
                             on_agent_stream_readable, stream);
         if (r >= 0)
                 r = sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
-        if (r >= 0 || r == -EPERM) /* a file can always be read */
+        if (r >= 0 || r == -EPERM) /* a file is always readable */
                 return stream;
         agent_stream_free(stream);
         return NULL;
 }
 
 ApiStepResult api_reply_descriptor(ApiRequest *request) {
-        request->reply_length = 0; /* the byte that came with it */
+        request->reply_length = 0; /* the byte that came with the descriptor */
         return api_reply_agent_stream(request);
 }
 

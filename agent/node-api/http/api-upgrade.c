@@ -21,17 +21,17 @@ struct ApiUpgrade {
         struct MHD_UpgradeResponseHandle *handle;
         char *agent_path, *credential;
         const SessionProtocol *protocol; /* NULL: ports are forwarded */
-        int shim_fd;                     /* of a session whose command is held */
+        int shim_fd;                     /* for a session whose command is held */
         SessionOptions options;
         char *pod; /* "name_namespace" */
         bool is_tunnel;
         ForwardedPorts ports; /* n is 0: the client opens a stream for each */
         bool is_base64;
-        TlsStream *tls; /* the client's, which was taken over; NULL: not yet */
+        TlsStream *tls; /* the client's, after the takeover; NULL: not yet */
         Session *session;
         PortForward *forward;
         PortChannels *channels;
-        WatchEvents events; /* of a watch that has not started; 'take' is NULL: none */
+        WatchEvents events; /* for a watch that has not started; 'take' is NULL: none */
         WatchSocket *watch;
 };
 
@@ -130,7 +130,7 @@ static int start_upgraded_watch(ApiUpgrade *upgrade, const ClientStream *client)
                                  .userdata = upgrade };
 
         upgrade->events = (WatchEvents){ 0 };
-        spec.client.idle_usec = 0; /* nothing may happen for long */
+        spec.client.idle_usec = 0; /* such a session may be idle for long */
         return watch_socket_new(&spec, &upgrade->watch);
 }
 
@@ -158,7 +158,7 @@ static void shut_client(void *userdata) {
 static const StreamTransport client_transport = { receive_from_client, send_to_client,
                                                   shut_client };
 
-/* libmicrohttpd keeps its descriptor, which leads nowhere then. */
+/* libmicrohttpd keeps its descriptor, which is connected to nothing afterwards. */
 static int take_over_client(ApiUpgrade *upgrade, int http_fd, ByteQueue *early) {
         TlsStream *tls = upgrade->connection->tls;
         ClientStream client = { .transport = &client_transport,
@@ -194,7 +194,7 @@ static void on_api_upgraded(void *userdata, struct MHD_Connection *http, void *c
 
 static ApiStepResult queue_upgrade(ApiRequest *request, ApiUpgrade *upgrade_consume,
                                    struct MHD_Response *response) {
-        /* From now on it is the connection's, also if the client is gone before the reply. */
+        /* From now on the connection owns it, even if the client disconnects before the reply. */
         upgrade_consume->connection = request->connection;
         request->connection->upgrade = upgrade_consume;
         return api_queue_reply(request, MHD_HTTP_SWITCHING_PROTOCOLS, response);
@@ -350,7 +350,7 @@ static SessionOptions read_session_options(const ApiRequest *request) {
                                    .has_error = is_session_flag_set(request, "error", "stderr"),
                                    .has_terminal = is_session_flag_set(request, "tty", "tty") };
 
-        /* A terminal has only one output stream. */
+        /* A terminal has a single output stream. */
         if (options.has_terminal)
                 options.has_error = false;
         return options;
@@ -431,7 +431,7 @@ ApiStepResult api_handle_attach(ApiRequest *request, const char *rest) {
 
 /* ---- watches ---- */
 
-/* The first protocol that a client offers, whatever it is, but none with a token. */
+/* The first protocol that a client offers, whatever it is, unless it contains a token. */
 static void choose_watch_protocol(const ApiRequest *request, char *ret, size_t size) {
         cleanup_free char *offered = api_header_list(request->http, "Sec-WebSocket-Protocol");
         const char *rest = offered, *word;
@@ -523,7 +523,7 @@ static ApiStepResult forward_over_tunnel(ApiRequest *request, const UpgradePath 
 }
 
 typedef struct PortsQuery {
-        const char *name; /* the kubelet's and the API's differ */
+        const char *name; /* the kubelet's name differs from the API's */
         ForwardedPorts ports;
         int result;
 } PortsQuery;
@@ -537,7 +537,7 @@ static enum MHD_Result read_ports_parameter(void *userdata, enum MHD_ValueKind k
         return query->result >= 0 ? MHD_YES : MHD_NO;
 }
 
-/* Without ports in the query a reply is queued, which is the result. */
+/* Without ports in the query the result is a queued reply. */
 static ApiStepResult read_forwarded_ports(ApiRequest *request, ForwardedPorts *ret) {
         PortsQuery query = { .name = request->is_kubernetes ? "ports" : "port" };
 

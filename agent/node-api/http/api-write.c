@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Writes that a node without an API server accepts: stopping a pod, which starts again; adding an
- * ephemeral container; restarting and undoing the rollout of a DaemonSet. Files are the only source
- * of objects: api-refusals.c refuses all other writes. */
+/* Writes that a node without an API server accepts: stopping a pod, which then starts again; adding
+ * an ephemeral container; restarting a DaemonSet and rolling it back. Files are the only source of
+ * objects: api-refusals.c refuses all other writes. */
 
 #include "agent/node-api/access/self-reviews.h"
 #include "agent/node-api/http/request-url.h"
@@ -90,7 +90,8 @@ static ApiStepResult reply_written_object(ApiRequest *request, const ServedResou
 
 /* ---- pods ---- */
 
-/* Without a UID: kubectl waits until there is no pod of that UID, and the next one has the same. */
+/* Without a UID: kubectl waits until there is no pod with that UID, and the next pod has the same
+ * one. */
 static ApiStepResult reply_pod_deleted(ApiRequest *request, const ResourcePath *path) {
         cleanup_json json_t *status = json_pack(
                 "{s:s, s:s, s:{}, s:s, s:{s:s, s:s}}", "kind", "Status", "apiVersion", "v1",
@@ -171,7 +172,7 @@ static bool has_ephemeral_container(const json_t *pod, const char *name) {
         return false;
 }
 
-/* The one that a patch, or a pod, has more than the pod; NULL: there is none, or more than one. */
+/* The container that a patch, or a pod, adds to the pod; NULL: none, or more than one. */
 static const json_t *find_new_container(const json_t *pod, const json_t *body) {
         const json_t *found = NULL, *container;
         size_t i;
@@ -244,7 +245,7 @@ ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *po
 
 #define RESTARTED_AT "kubectl.kubernetes.io/restartedAt"
 
-/* kubectl rollout restart sets an annotation of the template, and nothing else. */
+/* kubectl rollout restart sets a template annotation, and nothing else. */
 static bool is_restart_patch(const json_t *patch) {
         cleanup_json json_t *expected = NULL;
         json_t *at = json_at(patch, "spec", "template", "metadata", "annotations", RESTARTED_AT);
@@ -263,7 +264,8 @@ static bool is_owned_revision(const json_t *revision, const json_t *set) {
         return uid && streq_ptr(uid, json_text(set, "metadata", "uid"));
 }
 
-/* kubectl rollout undo patches with the data of a revision. Its number; 0: it is none. */
+/* kubectl rollout undo sends a patch with a revision's data. Returns the revision's number; 0: none
+ * matches. */
 static json_int_t find_patched_revision(const json_t *set, const json_t *patch,
                                         const char *revisions) {
         cleanup_json json_t *list = json_loads(revisions, 0, NULL);

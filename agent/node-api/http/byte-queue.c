@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Moves as many bytes as have been consumed at most, so that each is moved once on average. */
+/* Moves at most as many bytes as have been consumed, so that each byte is moved once on average. */
 static void drop_consumed_bytes(ByteQueue *queue) {
         size_t waiting = byte_queue_length(queue);
 

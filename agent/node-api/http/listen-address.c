@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* As part of IPv6; 0.0.0.0 becomes "::", all addresses of both. */
+/* Maps the address into IPv6; 0.0.0.0 becomes "::", all addresses of both families. */
 static struct in6_addr map_ipv4_address(const struct in_addr *ipv4) {
         struct in6_addr address = IN6ADDR_ANY_INIT;
 

@@ -11,14 +11,15 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX = 63 * 1024,  /* with TLS around it one packet of the loopback interface */
-        READ_MORE = 32 * 1024, /* a read of less has left nothing */
-        READS_MAX = 4,         /* of one turn of the loop, so that others have theirs */
+        READ_MAX = 63 * 1024,  /* with TLS, one packet on the loopback interface */
+        READ_MORE = 32 * 1024, /* a shorter read has left nothing */
+        READS_MAX = 4,         /* number of reads in one turn of the loop, so that others have their
+                                * turn */
 };
 
 struct StreamSocket {
         int fd;
-        const StreamTransport *transport; /* NULL: the descriptor is read and written itself */
+        const StreamTransport *transport; /* NULL: the descriptor is read and written directly */
         void *transport_userdata;
         const StreamSocketHandlers *handlers;
         void *userdata;
@@ -28,11 +29,11 @@ struct StreamSocket {
         ByteQueue queue;
         bool is_paused;
         bool has_peer_ended;
-        bool is_shutting;      /* once the queue is empty */
+        bool is_shutting;      /* shut down once the queue is empty */
         bool is_write_awaited; /* by the loop, for on_written() or on_error() */
         bool is_broken;
         bool reads_to_the_end;
-        int write_error; /* -errno: nothing can be written, and not all has been read */
+        int write_error; /* -errno: nothing can be written, and unread input may remain */
 };
 
 static ssize_t receive_bytes(StreamSocket *socket, void *buffer, size_t size) {
@@ -96,8 +97,8 @@ static void write_stream_queue(StreamSocket *socket) {
         socket->handlers->on_written(socket->userdata);
 }
 
-/* A producer may wait since it has seen a full queue, and errors have their handler: the loop calls
- * both, because handlers call us. */
+/* A producer may be waiting since it has seen a full queue, and errors must reach their handler:
+ * both are called from the loop, because handlers call these functions. */
 static void write_client_queue(StreamSocket *socket) {
         ssize_t n = 0;
 
@@ -115,7 +116,7 @@ static void write_client_queue(StreamSocket *socket) {
         socket->active_at = now_boottime_usec();
 }
 
-/* True if there may be more. */
+/* True if there may be more data. */
 static bool read_stream_socket(StreamSocket *socket) {
         char bytes[READ_MAX];
         ssize_t n;
@@ -196,7 +197,7 @@ StreamSocket *stream_socket_free(StreamSocket *socket) {
         return NULL;
 }
 
-/* Bytes only note the time, so that the timer is not set again for each of them. */
+/* Data only updates the time, so that the timer is not set again for each chunk. */
 static int on_stream_idle(sd_event_source *source, uint64_t usec, void *userdata) {
         StreamSocket *socket = userdata;
         uint64_t idle_usec = now_boottime_usec() - socket->active_at;
@@ -238,7 +239,7 @@ static void arm_stream_socket(StreamSocket *socket) {
                 else
                         (void) shutdown(socket->fd, SHUT_WR);
         }
-        /* Off without interest, because a hang-up would be reported all the time. */
+        /* Disabled without interest, because a hang-up would be reported continuously. */
         (void) sd_event_source_set_io_events(socket->source, events);
         (void) sd_event_source_set_enabled(socket->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /containerLogs/<namespace>/<pod>/<container>: the query is checked as the kubelet does, and goes
- * to the agent in one form. */
+/* /containerLogs/<namespace>/<pod>/<container>: the query is checked like in the kubelet, and
+ * passed to the agent in one form. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -10,7 +10,7 @@
 
 #include <ctype.h>
 
-/* As the kubelet reads a flag: all but "0" and "false" is true, also nothing. */
+/* As the kubelet reads a flag: everything except "0" and "false" is true, even an empty value. */
 static bool is_log_flag_set(struct MHD_Connection *http, const char *name) {
         const char *value = NULL;
 
@@ -20,7 +20,7 @@ static bool is_log_flag_set(struct MHD_Connection *http, const char *name) {
         return !value || (!streq(value, "0") && strcasecmp(value, "false") != 0);
 }
 
-/* 0; 400: it is not a number, 422: it is too small. */
+/* 0; 400: not a number; 422: too small. */
 static unsigned check_log_number(const char *text, int64_t min) {
         char *end;
         long long number;

@@ -16,7 +16,7 @@
 #define NOT_ACCEPTABLE 406
 
 typedef struct LogQueryWords {
-        const char *file; /* of a query: with a slash; NULL: none */
+        const char *file; /* of a query: contains a slash; NULL: none */
         unsigned n_files;
 } LogQueryWords;
 
@@ -24,8 +24,8 @@ typedef struct LogQueryReader {
         SystemLogQuery query;
         LogQueryWords words;
         bool has_query, has_since, has_until, has_tail_lines;
-        unsigned n_units; /* also of those beyond the limit */
-        unsigned status;  /* of the reply; 0: the query is valid */
+        unsigned n_units; /* including those beyond the limit */
+        unsigned status;  /* status of the reply; 0: the query is valid */
         char message[512];
 } LogQueryReader;
 
@@ -252,7 +252,7 @@ static ApiStepResult ask_for_system_log(ApiRequest *request, const LogQueryReade
 
 /* ---- the reply ---- */
 
-/* As Go's file server: a directory is named with its slash. */
+/* Like Go's file server: a directory's path ends with a slash. */
 static ApiStepResult redirect_to_directory(ApiRequest *request) {
         const char *slash = strrchr(request->path, '/');
         cleanup_free char *location = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client's watch of objects: lines of the agent's watch, made into the client's events as fast as
- * the client reads, in the body of the reply or in messages of a WebSocket. Nothing is queued here:
- * the agent ends the watch of a client that is too slow, and the client lists again. */
+/* A client's watch: lines of the agent's watch are converted to the client's events as fast as the
+ * client reads, in the reply's body or in WebSocket messages. Nothing is queued here: the agent
+ * ends the watch of a client that is too slow, and the client lists again. */
 
 #include "agent/node-api/kubernetes/client-watch.h"
 #include "agent/node-api/kubernetes/object-poll.h"
@@ -19,21 +19,21 @@
 
 enum {
         WATCH_BLOCK_SIZE = 16 * 1024,
-        WATCH_LINE_MAX = 8 * 1024 * 1024, /* of an object of the agent */
+        WATCH_LINE_MAX = 8 * 1024 * 1024, /* limit for an object from the agent */
         WATCH_TIMEOUT_SEC_MAX = 24 * 3600,
 };
 
 typedef struct AgentWatch {
         ApiConnection *connection;
         struct MHD_Connection *http;
-        WatchSocket *socket; /* NULL: the events are the body of the reply */
+        WatchSocket *socket; /* NULL: the events are the reply's body */
         ClientWatch watch;
-        int fd;                  /* of the agent's watch; -EBADF: there is none */
-        sd_event_source *source; /* the agent has sent something; off while the client reads */
+        int fd;                  /* for the agent's watch; -EBADF: none */
+        sd_event_source *source; /* data from the agent; off while the client reads */
         ObjectPoll *poll;        /* for kinds that the agent cannot watch; or NULL */
         sd_event_source *timeout;
-        LineBuffer in; /* of the agent */
-        char *out;     /* events; NULL: none wait */
+        LineBuffer in; /* lines from the agent */
+        char *out;     /* events; NULL: none is pending */
         size_t out_length, out_sent;
         bool is_over, has_finished;
 } AgentWatch;
@@ -82,7 +82,7 @@ static size_t send_watch_events(AgentWatch *stream, char *buffer, size_t size) {
         return n;
 }
 
-/* Written data waits to be sent. */
+/* Written data is pending. */
 static int keep_watch_events(AgentWatch *stream, FILE *out, char **text, const size_t *length) {
         if (!memstream_finish(out, text))
                 return -ENOMEM;
@@ -93,7 +93,7 @@ static int keep_watch_events(AgentWatch *stream, FILE *out, char **text, const s
         return 0;
 }
 
-/* The first line of the agent that waits; 0: there is no whole one. */
+/* The agent's first pending line; 0: no complete line. */
 static int take_agent_line(AgentWatch *stream, FILE *out) {
         const char *line;
         size_t length;
@@ -105,7 +105,7 @@ static int take_agent_line(AgentWatch *stream, FILE *out) {
         return r < 0 ? r : 1;
 }
 
-/* Until there is an event to send, or no whole line is left. 0 or -errno. */
+/* Until there is an event to send, or no complete line is left. 0 or -errno. */
 static int take_agent_lines(AgentWatch *stream) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -139,7 +139,8 @@ static int receive_agent_lines(AgentWatch *stream) {
         return r < 0 ? r : 1;
 }
 
-/* 1: there are events to send; 0: it is noticed when there are; -errno: the watch has ended. */
+/* 1: there are events to send; 0: none yet, the loop reports the next ones; -errno: the watch has
+ * ended. */
 static int fill_watch_events(AgentWatch *stream) {
         while (!stream->out) {
                 int r = take_agent_lines(stream);
@@ -213,7 +214,7 @@ static bool is_polled(const ServedResource *resource) {
         return resource->agent_path && !resource->has_agent_watch;
 }
 
-/* A number of the query; 0 without one. */
+/* A number in the query; 0 without one. */
 static int read_watch_number(const ApiRequest *request, const char *name, uint64_t *ret,
                              Error *reterr) {
         const char *text = api_parameter(request->http, name);
@@ -265,7 +266,7 @@ static int read_client_watch(ApiRequest *request, const ServedResource *resource
         return watch->versions ? client_watch_start(watch) : -ENOMEM;
 }
 
-/* Objects of a list; NULL: there are none. */
+/* Objects from a list; NULL: none. */
 static int take_watched_list(AgentWatch *stream, const json_t *objects) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -278,7 +279,7 @@ static int take_watched_list(AgentWatch *stream, const json_t *objects) {
         return keep_watch_events(stream, out, &text, &length) < 0 ? -ENOMEM : r;
 }
 
-/* A client that has not read the events of a list gets the differences to the next one. */
+/* A client that has not read the events of a list gets the differences from the next one. */
 static void on_polled_objects(const json_t *objects, void *userdata) {
         AgentWatch *stream = userdata;
 
@@ -301,8 +302,8 @@ static int start_watch_poll(const ApiRequest *request, AgentWatch *stream) {
                                &stream->poll);
 }
 
-/* The agent's watch, lists of kinds that it cannot watch, or nothing for kinds that a lone node
- * never has. */
+/* The agent's watch, lists of kinds that it cannot watch, or nothing for kinds that never exist on
+ * a lone node. */
 static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
         int r;
 
@@ -354,7 +355,7 @@ static ApiStepResult upgrade_watch_stream(ApiRequest *request, AgentWatch *strea
                                                           .userdata = stream_consume });
 }
 
-/* Once the agent has replied, or for a resource without a path of the agent. */
+/* When the agent has replied, or for a resource that the agent does not have. */
 static ApiStepResult start_watch_stream(ApiRequest *request, const ServedResource *resource,
                                         const ResourcePath *path, const ObjectForm *form) {
         cleanup_error Error error = ERROR_NULL;

@@ -62,7 +62,7 @@ static void report_object(ClientWatch *watch, const char *type, json_t *object, 
                           out);
 }
 
-/* Only objects that this watch has taken count: others may be ahead. */
+/* Only objects that this watch has processed count: others may be ahead. */
 static void report_bookmark(ClientWatch *watch, bool is_end_of_list, FILE *out) {
         uint64_t latest =
                 watch->latest > 0 ? watch->latest : object_versions_latest(watch->versions);
@@ -113,7 +113,7 @@ static int take_object(ClientWatch *watch, const char *key, json_t *object, uint
         watch->latest = MAX(watch->latest, version);
         if (version == before)
                 return 0;
-        /* For changes before this watch it is not known whether the object was selected. */
+        /* For changes before this watch started it is not known whether the object was selected. */
         had_it = before > 0 || (watch->present && created <= watch->since);
         if (watch->present && version <= watch->since)
                 return matches ? select_object(watch, key, version) : 0;
@@ -195,7 +195,7 @@ static bool is_permanent_namespace(const char *name) {
         return text_is_one_of(name, permanent_namespaces);
 }
 
-/* A namespace exists while pods are in it. */
+/* A namespace exists while it contains pods. */
 static int take_pod_of_namespace(ClientWatch *watch, const char *type, const json_t *pod,
                                  uint64_t now_usec, FILE *out) {
         const char *name = strna(json_text(pod, "metadata", "namespace"));
@@ -227,7 +227,7 @@ static int take_permanent_namespaces(ClientWatch *watch, uint64_t now_usec, FILE
         return r;
 }
 
-/* The agent's pods are those of its namespaces, too. */
+/* The agent's pods determine its namespaces, too. */
 static bool is_watch_of_namespaces(const ClientWatch *watch) {
         return streq(watch->resource->kind, "Namespace");
 }
@@ -279,8 +279,8 @@ int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, 
         return take_agent_object(watch, type, object, now_usec, out);
 }
 
-/* Objects that the client has and the list does not contain; 'latest' is that of the list
- * before. */
+/* Objects that the client has but the list does not contain; 'latest' belongs to the previous
+ * list. */
 static void report_missing_objects(ClientWatch *watch, const json_t *present, uint64_t latest,
                                    uint64_t now_usec, FILE *out) {
         cleanup_json json_t *gone = NULL;

@@ -55,8 +55,8 @@ static json_t *describe_one_group(const char *name) {
         return NULL;
 }
 
-/* The kind that a subresource accepts, if it differs from that of its resource: kubectl drain looks
- * for it. */
+/* The kind that a subresource accepts, if it differs from the resource's: kubectl drain looks for
+ * it. */
 typedef struct SubresourceKind {
         const char *group, *version, *kind;
 } SubresourceKind;

@@ -18,7 +18,7 @@ void field_terms_done(FieldTerms *terms) {
         *terms = (FieldTerms){ 0 };
 }
 
-/* Commas, equal signs and backslashes of a value have a backslash before them. */
+/* A backslash precedes commas, equal signs and backslashes in a value. */
 static int take_field_value(const char **text, char **ret) {
         cleanup_free char *value = malloc(strlen(*text) + 1);
         size_t n = 0;
@@ -86,7 +86,7 @@ int field_terms_parse(const char *text, const char *const *fields, FieldTerms *r
         return 0;
 }
 
-/* "source" is that of an Event: the name of the component. */
+/* An Event's "source" is the component's name. */
 static const json_t *find_selected_field(const json_t *object, const char *path) {
         char name[64];
 

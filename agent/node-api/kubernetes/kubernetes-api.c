@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The Kubernetes API of a node that has joined no API server: discovery, objects as the agent has
- * them, and the subresources of pods, which are the kubelet's paths by other names. Files are the
- * only source of objects; api-write.c has the permitted writes. */
+/* The Kubernetes API of a node that has joined no API server: discovery, the agent's objects, and
+ * the pods' subresources, which correspond to paths of the kubelet. Files are the only source of
+ * objects; api-write.c has the permitted writes. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/kubernetes/discovery.h"
@@ -22,7 +22,7 @@ static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *j
         return text ? api_reply_typed(request, MHD_HTTP_OK, type, text) : API_STEP_ABORT;
 }
 
-/* kubectl create makes objects of kinds that are not in discovery, too. */
+/* kubectl create sends objects even of kinds that are not in discovery. */
 static ApiStepResult reply_no_resource(ApiRequest *request) {
         return api_reply_text(request, MHD_HTTP_NOT_FOUND,
                               streq(request->method, "GET")
@@ -100,8 +100,8 @@ static ApiStepResult fetch_labels(ApiRequest *request, const ServedResource *res
         return request->labels ? API_STEP_NEXT : API_STEP_ABORT;
 }
 
-/* The objects of the resource, once the agent has replied; NULL with the result of the step until
- * then, and after an error. */
+/* The resource's objects after the agent has replied; NULL with the step's result before, and after
+ * an error. */
 static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *resource,
                                     ApiStepResult *ret) {
         json_t *objects = NULL;
@@ -142,7 +142,7 @@ static json_t *find_object(const json_t *objects, const ResourcePath *path) {
         return NULL;
 }
 
-/* The name of a static pod is that of its manifest, followed by that of the node. */
+/* A static pod's name is its manifest's name, followed by the node's. */
 static json_t *find_manifest_pod(const ApiRequest *request, const json_t *objects,
                                  const ServedResource *resource, const ResourcePath *path) {
         cleanup_free char *name = NULL;
@@ -287,8 +287,8 @@ static ApiStepResult reply_which_container(ApiRequest *request, const json_t *po
                           name, names);
 }
 
-/* Without a container in the query it is the only one of the pod, which is requested from the
- * agent. */
+/* Without a container in the query, the pod's only container is chosen; the agent is asked for its
+ * name. */
 static ApiStepResult choose_requested_container(ApiRequest *request, const ServedResource *pods,
                                                 const ResourcePath *path) {
         const char *named = api_parameter(request->http, "container");
@@ -322,7 +322,7 @@ static const struct {
         { "portforward", api_handle_port_forward, false },
 };
 
-/* The kubelet's path of it: "<namespace>/<pod>[/<container>]". */
+/* The corresponding path of the kubelet: "<namespace>/<pod>[/<container>]". */
 static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const ServedResource *pods,
                                          const ResourcePath *path) {
         bool has_container = pod_subresources[i].has_container;
@@ -339,7 +339,7 @@ static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const Se
         return pod_subresources[i].handler(request, rest);
 }
 
-/* A read of these gives the object itself. */
+/* Reading one of these returns the object itself. */
 static bool is_part_of_object(const char *subresource) {
         return streq(subresource, "status") || streq(subresource, "resize") ||
                streq(subresource, "ephemeralcontainers");
@@ -366,8 +366,8 @@ static ApiStepResult handle_subresource(ApiRequest *request, const ServedResourc
 
 /* ---- OpenAPI ---- */
 
-/* Without its documents kubectl does not validate what it sends; and it decodes them as they are,
- * regardless of their type. An empty one is an empty message of protobuf. */
+/* Without the server's documents kubectl does not validate what it sends; and it decodes them
+ * regardless of their type. An empty document is an empty protobuf message. */
 static ApiStepResult reply_openapi_v2(ApiRequest *request) {
         const char *accept = strna(api_header(request->http, MHD_HTTP_HEADER_ACCEPT));
 
@@ -382,7 +382,7 @@ static ApiStepResult reply_openapi_v2(ApiRequest *request) {
                                     "definitions"));
 }
 
-/* The resources of one group and version. */
+/* The resources of a group and version. */
 static ApiStepResult reply_openapi_v3(ApiRequest *request, const ResourcePath *path) {
         cleanup_json json_t *schemas = NULL, *document = NULL;
 

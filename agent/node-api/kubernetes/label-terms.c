@@ -35,7 +35,7 @@ static bool take_sign(const char **text, const char *sign) {
         return true;
 }
 
-/* A word, which may be empty. NULL: out of memory. */
+/* A word, possibly empty. NULL: out of memory. */
 static char *take_label_word(const char **text) {
         const char *start;
 

@@ -6,7 +6,7 @@
 #include "common/text.h"
 
 /* As metrics-server prints it: nanocores, and kibibytes unless the kernel does not count them.
- * NULL: it is not known. */
+ * NULL: unknown. */
 static json_t *format_usage(const json_t *measured) {
         const json_t *cores = json_at(measured, "cpu", "usageNanoCores");
         const json_t *bytes = json_at(measured, "memory", "workingSetBytes");

@@ -24,7 +24,7 @@ void list_query_done(ListQuery *query) {
 
 /* ---- the form ---- */
 
-/* The parameters of a media range may be in any order. */
+/* A media range may have its parameters in any order. */
 static bool has_media_parameter(const char *media, size_t length, const char *parameter) {
         size_t n = strlen(parameter);
 
@@ -116,7 +116,7 @@ static void append_namespace(json_t *namespaces, const char *name) {
         (void) json_array_append_new(namespaces, make_namespace_object(name));
 }
 
-/* There are no objects of namespaces: those that pods are in exist, and those that always do. */
+/* There are no Namespace objects: a namespace exists if pods are in it, or always. */
 static json_t *namespaces_of(const json_t *pods) {
         json_t *namespaces = json_array();
         size_t i;
@@ -129,13 +129,13 @@ static json_t *namespaces_of(const json_t *pods) {
         return namespaces;
 }
 
-/* Those that no manifest makes. */
+/* The classes that exist without a manifest. */
 static void append_system_classes(json_t *classes) {
         for (size_t i = 0; i < SYSTEM_CLASSES; i++)
                 (void) json_array_append_new(classes, make_system_class_object(&system_classes[i]));
 }
 
-/* The node renews none: its answer shows that it is alive. */
+/* The node does not renew a lease: its answer shows that it is alive. */
 static json_t *lease_of_node(const json_t *node) {
         const char *name = strna(json_text(node, "metadata", "name"));
         char now[RFC3339_SIZE];
@@ -238,7 +238,7 @@ void complete_served_object(const ServedResource *resource, json_t *object) {
         if (streq(resource->kind, "PriorityClass") && !json_object_get(object, "preemptionPolicy"))
                 (void) json_object_set_new(object, "preemptionPolicy",
                                            json_string("PreemptLowerPriority"));
-        /* Defaults of an API server, which kubectl describe and debug rely on. */
+        /* Defaults from an API server, which kubectl describe and debug rely on. */
         if (streq(resource->kind, "Pod") && spec && !json_object_get(spec, "securityContext"))
                 (void) json_object_set_new(spec, "securityContext", json_object());
         if (streq(resource->kind, "Secret"))
@@ -285,7 +285,7 @@ bool list_query_may_match(const ListQuery *query, const json_t *object) {
         return true;
 }
 
-/* True if the object is behind the place at which the last part of the list has ended. */
+/* True if the object comes after the end of the list's previous part. */
 static bool is_after_continue(const ListQuery *query, const json_t *object) {
         const char *slash = query->after ? strchr(query->after, '/') : NULL;
         const char *namespace = strna(json_text(object, "metadata", "namespace"));
@@ -302,7 +302,7 @@ static bool is_after_continue(const ListQuery *query, const json_t *object) {
                (r == 0 && compare_texts(json_text(object, "metadata", "name"), slash + 1) > 0);
 }
 
-/* The objects of this part, and its end if it is not the last. */
+/* The objects of this part, and a continue token if it is not the last. */
 static json_t *take_list_part(const json_t *objects, const ListQuery *query, json_t *metadata) {
         json_t *part = json_array(), *object;
         const json_t *last = NULL;

@@ -32,7 +32,7 @@ static void take_polled_objects(ObjectPoll *poll, const char *body) {
         poll->spec.on_objects(r < 0 ? NULL : objects, poll->spec.userdata);
 }
 
-/* The state of a list, or of one object. */
+/* The state of a list or of a single object. */
 static int take_polled_labels(ObjectPoll *poll, const char *body) {
         cleanup_json json_t *reply = json_loads(body, 0, NULL);
         cleanup_json json_t *objects = json_incref(json_object_get(reply, "items"));
@@ -60,7 +60,7 @@ static void on_poll_reply(const AgentReply *reply, void *userdata) {
                 poll->spec.on_objects(NULL, poll->spec.userdata);
 }
 
-/* If the labels are known the objects, else the source of the labels. */
+/* The objects if the labels are known, otherwise the source of the labels. */
 static int request_polled_objects(ObjectPoll *poll) {
         const ServedResource *resource = poll->spec.resource;
         const AgentRequestSpec spec = { .socket_path = poll->spec.agent_socket,

@@ -10,8 +10,8 @@
 
 typedef struct ObjectVersion {
         char *key;
-        json_t *identity; /* an object with no more than name, namespace, uid and labels */
-        uint64_t hash;    /* of its content */
+        json_t *identity; /* an object with only name, namespace, uid and labels */
+        uint64_t hash;    /* hash of its content */
         uint64_t version, created;
         bool is_deleted;
 } ObjectVersion;
@@ -20,7 +20,7 @@ struct ObjectVersions {
         ObjectVersion *items; /* sorted by key */
         size_t n;
         uint64_t latest;
-        uint64_t forgotten; /* changes up to here are not all known */
+        uint64_t forgotten; /* changes up to this version are not all known */
 };
 
 ObjectVersions *object_versions_new(uint64_t start) {
@@ -100,8 +100,8 @@ static int compare_version_key(const char *key, const ObjectVersion *item) {
         return strcmp(key, item->key);
 }
 
-/* It counts as new when it is seen again, which does no harm; but the time of its deletion is not
- * known any more. */
+/* The object counts as new when it is seen again, which does no harm; but the time of its deletion
+ * is lost. */
 static void forget_oldest_version(ObjectVersions *versions) {
         size_t oldest = 0;
 

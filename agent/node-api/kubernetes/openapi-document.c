@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define OPENAPI_V3    "/openapi/v3"
-#define SCHEMA_PREFIX "io.mainstay." /* of the agent's schemas */
+#define SCHEMA_PREFIX "io.mainstay." /* prefix of the agent's schemas */
 
 static const char *group_root(const ServedResource *resource) {
         return resource->group[0] ? "apis" : "api";
@@ -44,7 +44,7 @@ static json_t *describe_group_kind(const ServedResource *resource) {
                          "kind", resource->kind);
 }
 
-/* kubectl finds the kind by these, and does not validate anything that the server does not list. */
+/* kubectl finds the kind by these, and validates only kinds that the server lists. */
 static json_t *describe_operations(const ServedResource *resource) {
         return json_pack("{s:{s:o}, s:{s:o, s:[{s:s, s:s}, {s:s, s:s}]}}", "get",
                          "x-kubernetes-group-version-kind", describe_group_kind(resource), "patch",

@@ -14,7 +14,8 @@ void resource_path_done(ResourcePath *path) {
         *path = (ResourcePath){ 0 };
 }
 
-/* "namespaces/<name>" and its subresources are the namespace; "namespaces/<name>/pods" is not. */
+/* "namespaces/<name>" and its subresources refer to the namespace; "namespaces/<name>/pods" does
+ * not. */
 static bool names_a_namespace_of(const char *const *parts, int n) {
         return n >= 3 && streq(parts[0], "namespaces") && !streq(parts[2], "status") &&
                !streq(parts[2], "finalize");

@@ -8,8 +8,8 @@
 #define NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define NO_NAMES   ((const char *const[]){ NULL })
 
-/* Kinds of which a lone node has no objects. They are served, so that clients that list them find
- * none, and that those which make one get the reason why not. */
+/* Kinds that never have objects on a lone node. They are served so that clients that list them get
+ * an empty list, and clients that create them get the reason why that is impossible. */
 #define NEVER_HERE(group, version, plural, singular, kind, short_names, table)                 \
         {                                                                                      \
                 group, version, plural, singular, kind, short_names, NAMES("all"), NULL, NULL, \

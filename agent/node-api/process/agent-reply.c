@@ -47,11 +47,11 @@ static int parse_reply_header(const char *line, size_t length, AgentReplyHead *h
                 if (n == 0 || !isdigit((unsigned char) value[0]))
                         return -EBADMSG;
                 errno = 0;
-                head->body_length = strtoul(value, &end, 10); /* a CR follows */
+                head->body_length = strtoul(value, &end, 10); /* a CR follows the number */
                 if (errno != 0 || end != value + n)
                         return -EBADMSG;
         }
-        /* Our request makes the agent reply without chunks. */
+        /* This client's request prevents the agent from replying in chunks. */
         return header_is(line, length, "Transfer-Encoding", &value, &n) ? -EBADMSG : 0;
 }
 

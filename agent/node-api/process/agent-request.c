@@ -14,13 +14,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define REPLY_USEC  (60 * USEC_PER_SEC) /* for the head, or all of a collected reply */
+#define REPLY_USEC  (60 * USEC_PER_SEC) /* for the head, or for a whole buffered reply */
 #define AWAIT_USEC  (10 * USEC_PER_SEC) /* for an agent that restarts */
 #define REPEAT_USEC (100 * USEC_PER_MSEC)
 
 enum {
         READ_MAX = 8192,
-        NOT_READY_STATUS = 503, /* of an agent that cannot do it yet */
+        NOT_READY_STATUS = 503, /* the status from an agent that is not ready for it yet */
 };
 
 struct AgentRequest {
@@ -78,9 +78,9 @@ static void fail_agent_request(AgentRequest *request, int error) {
         report_agent_reply(request, &(AgentReply){ .error = error, .fd = -EBADF });
 }
 
-/* No agent has received all of the request, so none has acted on it: there is none, its queue of
- * connections is full, or it closed the connection before it had read it. A closed connection
- * without -ECONNRESET had been read. */
+/* No agent has received the complete request, so none has acted on it: no agent runs, its
+ * connection queue is full, or it closed the connection before it had read the request. If the
+ * connection was closed without -ECONNRESET, the request had been read. */
 static bool is_request_unheard(const AgentRequest *request, int error) {
         bool is_unheard = error == -ENOENT || error == -ECONNREFUSED || error == -EAGAIN ||
                           error == -EPIPE || error == -ECONNRESET;
@@ -89,7 +89,7 @@ static bool is_request_unheard(const AgentRequest *request, int error) {
                byte_queue_length(&request->in) == 0;
 }
 
-/* A reply that never came to its end is none. */
+/* An incomplete reply counts as none. */
 static bool may_repeat_request(const AgentRequest *request, int error) {
         bool is_cut = request->has_ended && request->changes_nothing;
 
@@ -112,7 +112,7 @@ static int set_repeat_timer(AgentRequest *request) {
                                           REPEAT_USEC, 0, on_repeat_due, request);
 }
 
-/* The connection, or the attempt to make one, has failed. 0: it is tried again; else 'error'. */
+/* Connecting, or the connection, has failed. 0: it is tried again; otherwise 'error'. */
 static int repeat_request_later(AgentRequest *request, int error) {
         return may_repeat_request(request, error) ? set_repeat_timer(request) : error;
 }
@@ -124,7 +124,7 @@ static void on_agent_lost(AgentRequest *request, int error) {
                 fail_agent_request(request, r);
 }
 
-/* 200 of a stream, 101 of an upgrade. */
+/* 200 for a stream, 101 for an upgrade. */
 static bool has_agreed(const AgentRequest *request) {
         return request->head.status == (request->kind == AGENT_STREAM ? 200U : 101U);
 }
@@ -189,7 +189,8 @@ static bool is_reply_complete(const AgentRequest *request) {
                        : byte_queue_length(&request->in) >= request->head.body_length;
 }
 
-/* A session may start before its head is read: its bytes stay in the socket for its next owner. */
+/* A session may start before its head has been read: its bytes stay in the socket for the next
+ * owner. */
 static int take_peeked_bytes(AgentRequest *request) {
         bool is_session = request->has_head && has_agreed(request);
         size_t n_left = is_session ? byte_queue_length(&request->in) : 0;
@@ -300,7 +301,7 @@ static int on_agent_deadline(sd_event_source *source, uint64_t usec, void *userd
         return 0;
 }
 
-/* HTTP/1.0 if the reply ends with the connection. */
+/* HTTP/1.0 if the end of the connection ends the reply. */
 static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *request) {
         static const char *const upgrades[] = { [AGENT_COLLECT] = "",
                                                 [AGENT_STREAM] = "",

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define DATA_MAX      (512 * MIB) /* as its unit has it */
+#define DATA_MAX      (512 * MIB) /* as in its systemd unit */
 #define ADDRESSES_MAX (2 * DATA_MAX)
 
 enum {
@@ -64,7 +64,7 @@ int confine_api_process(const char *user, Error *reterr) {
         return drop_privileges(user, /* is_required= */ true, reterr);
 }
 
-/* Other processes of the user neither trace it nor read its memory. */
+/* Prevents the user's other processes from tracing it or reading its memory. */
 int confine_signer_process(const char *user, Error *reterr) {
         int r = drop_privileges(user, /* is_required= */ false, reterr);
 
@@ -99,7 +99,7 @@ static const char *const api_calls[] = {
 };
 /* clang-format on */
 
-/* It gets its sockets from others. */
+/* It receives its sockets from other processes. */
 /* clang-format off */
 static const char *const signer_calls[] = {
         "recvmsg", "recv", "recvfrom", "sendmsg", "send", "sendto", "poll", "ppoll", "ppoll_time64", "read", "write",

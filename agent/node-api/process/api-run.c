@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /run/<namespace>/<pod>[/<uid>]/<container>?cmd=a+b: runs a command without streams, and replies
- * with its output. The command is a session of the agent's like those of exec. */
+ * with its output. The command is a session of the agent, like those of exec. */
 
 #include "agent/node-api/http/byte-queue.h"
 #include "agent/node-api/http/request-url.h"
@@ -100,11 +100,11 @@ static ApiStepResult reply_run_result(ApiRequest *request) {
                 MHD_RESPMEM_MUST_COPY);
         if (response)
                 (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                               "application/json"); /* the kubelet's word for it */
+                                               "application/json"); /* as the kubelet calls it */
         return api_queue_reply(request, MHD_HTTP_OK, response);
 }
 
-/* The command is split at blanks, as the kubelet does. */
+/* The command is split at blanks, as in the kubelet. */
 static char *format_run_path(const ApiRequest *request, const char *const *parts, int n) {
         cleanup_free char *command = strdup(strna(api_parameter(request->http, "cmd")));
         const char *names[] = { parts[0], parts[1], parts[n - 1] };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Settings of the agent, accepting of clients, and the end after some time without one. There is no
- * timer for settings: a client that connects makes us request them. */
+/* The agent's settings, accepting clients, and the exit after some time without clients. Settings
+ * need no timer: they are requested when a client connects. */
 
 #include "agent/model/signer-protocol.h"
 #include "agent/node-api/http/listen-address.h"
@@ -18,19 +18,19 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define SETTINGS_USEC       (10 * USEC_PER_SEC) /* before they are requested again */
+#define SETTINGS_USEC       (10 * USEC_PER_SEC) /* how long settings are valid */
 #define SETTINGS_RETRY_USEC USEC_PER_SEC
 #define ACCEPT_RETRY_USEC   USEC_PER_SEC
 
 enum {
-        ACCEPT_MAX = 16, /* in one turn */
+        ACCEPT_MAX = 16, /* number accepted in one turn */
 };
 
 /* ---- settings ---- */
 
 static void request_settings(NodeApi *server);
 
-/* All that the credentials are made of. */
+/* All parts of the credentials. */
 static char *describe_material(const NodeApi *server, const char *json) {
         const ApiSettings *settings = &server->settings;
 
@@ -58,7 +58,7 @@ static int make_credentials(NodeApi *server, const char *json, TlsCredentials **
                                     : error_setf(reterr, EINVAL, "the signer has no certificate");
 }
 
-/* Invalid files leave the last good ones in use. */
+/* If files are invalid, the last valid ones remain in use. */
 static int renew_credentials(NodeApi *server, Error *reterr) {
         static const char request[] = { SIGNER_GET_MATERIAL };
         cleanup_free char *json = NULL, *material = NULL;
@@ -97,8 +97,8 @@ static void retry_settings_later(NodeApi *server) {
                 (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
 }
 
-/* The agent has ended, most likely, and the next one has another signer. Clients wait. The next
- * agent does not have the grants of this one. */
+/* Most likely the agent has ended, and its successor has another signer. Clients wait. The
+ * successor does not have this agent's grants. */
 static void leave_signer(NodeApi *server) {
         server->signer_source = sd_event_source_disable_unref(server->signer_source);
         signer_client_disconnect(&server->signer);
@@ -159,7 +159,7 @@ static void request_signer(NodeApi *server) {
 
 /* ---- responses of the agent ---- */
 
-/* The agent has no information about a unit. */
+/* The agent does not know whether a systemd unit listens elsewhere. */
 static void report_other_address(const NodeApi *server, const ApiSettings *settings) {
         const ApiSettings *before = &server->settings;
         cleanup_error Error error = ERROR_NULL;
@@ -234,7 +234,7 @@ static void request_settings(NodeApi *server) {
         }
 }
 
-/* The agent may have changed its settings: they are requested, unless they are new. */
+/* The agent may have changed its settings: they are requested unless they are recent. */
 static void node_api_refresh_settings(NodeApi *server) {
         if (now_boottime_usec() - server->settings_at >= SETTINGS_USEC)
                 request_settings(server);
@@ -291,7 +291,7 @@ static void set_keep_alive(int fd) {
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/* For IPv6 the network, all addresses of which a client may have. */
+/* For IPv6 the network, because a client may have all of its addresses. */
 static struct in6_addr client_network(const struct sockaddr_storage *from) {
         struct in6_addr address = IN6ADDR_ANY_INIT;
 
@@ -335,7 +335,7 @@ static int on_accept_again(sd_event_source *source, uint64_t usec, void *userdat
         return 0;
 }
 
-/* Descriptors or memory have run out; clients wait in the queue of the socket. */
+/* Descriptors or memory have run out; clients wait in the socket's queue. */
 static void pause_accepting_api_clients(NodeApi *server) {
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
         (void) event_timer_arm(server->accept_retry_timer, ACCEPT_RETRY_USEC);

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 
 #define STREAMS_USEC (30 * USEC_PER_SEC)  /* for the client to open its streams */
-#define LINGER_USEC  (300 * USEC_PER_SEC) /* for the client to close, once it was sent the end */
+#define LINGER_USEC  (300 * USEC_PER_SEC) /* for the client to close, after the end was sent */
 
 struct Session {
         sd_event *event;
@@ -24,7 +24,7 @@ struct Session {
         SessionWire *wire;
         AgentRequest *request;
         ByteQueue early_input;  /* until the shim is connected */
-        unsigned width, height; /* of the terminal, until then */
+        unsigned width, height; /* of the terminal, until the shim is connected */
         bool is_input_over;
 
         int shim_fd;
@@ -33,7 +33,7 @@ struct Session {
         sd_event_source *shim_source;
 
         sd_event_source *deadline;
-        sd_event_source *end_source; /* ends it from the loop, not from within a callback */
+        sd_event_source *end_source; /* ends the session from the loop instead of from a callback */
         bool is_ready;               /* the client's streams are open */
         bool is_finished;            /* the result was sent */
 };
@@ -68,8 +68,8 @@ static void disconnect_session_shim(Session *session) {
         session->shim_fd = close_fd(session->shim_fd);
 }
 
-/* A client may read slowly, as that of a stopped terminal does: its time counts from the last byte
- * that was written. */
+/* A client may read slowly, for example on a stopped terminal: its time counts from the last byte
+ * written. */
 static int linger_for_client(Session *session) {
         if (byte_queue_length(stream_socket_queue(session->client)) > 0)
                 return 0;
@@ -146,7 +146,7 @@ static void on_shim_message(unsigned char channel, const char *data, size_t leng
         }
         if (r < 0)
                 schedule_session_end(session);
-        /* The shim's messages that are read already follow, and then no more. */
+        /* Messages of the shim that have been read are still processed; no more are read. */
         if (stream_queue_is_full(stream_socket_queue(session->client)))
                 channels_hold(session->shim, true);
 }
@@ -290,7 +290,8 @@ static const SessionWireHandlers session_handlers_of_wire = { on_wire_ready, on_
 static void receive_from_session_client(Session *session, const char *data, size_t length) {
         int r = session_wire_receive(session->wire, data, length);
 
-        /* Gone, in order or not: the command loses its client, as when the connection breaks. */
+        /* The client is gone, orderly or not: the command loses its client, as when the connection
+         * breaks. */
         if (r != 0)
                 schedule_session_end(session);
         update_session(session);

@@ -16,11 +16,11 @@ struct ChannelSocket {
         bool is_base64;
         channel_data_t on_data;
         void *userdata;
-        unsigned char channel; /* of the message that is being received */
+        unsigned char channel; /* channel of the message that is being received */
         bool has_channel;
-        bool has_data;  /* of it were passed on */
-        ByteQueue text; /* the rest of such a message, in base64 */
-        int error;      /* of a handler */
+        bool has_data;  /* some of its data has been passed on */
+        ByteQueue text; /* the rest of a base64 message */
+        int error;      /* a handler's error */
 };
 
 static void on_channel_message_start(bool is_text, void *userdata) {
@@ -64,7 +64,7 @@ static void on_channel_message_end(void *userdata) {
 
         if (byte_queue_length(&socket->text) == 0)
                 return;
-        /* The NUL is for the decoder. */
+        /* The decoder needs the NUL. */
         if (byte_queue_append(&socket->text, SIZE_MAX, "", 1) >= 0 &&
             base64_decode(byte_queue_bytes(&socket->text), &data, &length) >= 0)
                 pass_on_channel_data(socket, data, length);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The agent replies with a socket, over which a process of its own passes the connection: neither
- * of them waits for it, so that it may fail later: then IPv6 is tried. */
+/* The agent replies with a socket, to which one of the agent's child processes relays the
+ * connection: neither side waits for that process, so the connection may fail later; then IPv6 is
+ * tried. */
 
 #include "agent/node-api/session/forwarded-port.h"
 
@@ -22,15 +23,15 @@ struct ForwardedPort {
         void *userdata;
         char *agent_socket, *agent_path, *credential;
         AgentRequest *request; /* for a socket */
-        int handover_fd;       /* over which it comes; -EBADF: it is not awaited */
+        int handover_fd;       /* the handover socket; -EBADF: no handover is awaited */
         sd_event_source *handover_source;
-        ByteQueue early; /* until the socket is there */
+        ByteQueue early; /* data until the socket has arrived */
         int fd;
         StreamSocket *socket;
         bool is_ended; /* by us */
         bool is_paused;
         bool has_tried_ipv6;
-        bool is_connected; /* something was read or written */
+        bool is_connected; /* data was read or written */
 };
 
 static bool has_port_socket(const ForwardedPort *port) {
@@ -107,7 +108,7 @@ static void end_handover(ForwardedPort *port) {
         port->handover_fd = close_fd(port->handover_fd);
 }
 
-/* The connection, or a message why there is none. */
+/* The connection, or a message that explains why it failed. */
 static int on_handover(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ForwardedPort *port = userdata;
         char message[MESSAGE_MAX] = "";

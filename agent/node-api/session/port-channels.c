@@ -13,7 +13,7 @@
 
 #define LINGER_USEC (300 * USEC_PER_SEC) /* for the client to close, once all ports have ended */
 
-/* One of the ports: its place in the array gives its channels. */
+/* One of the ports: its index determines its channels. */
 typedef struct PortChannel {
         PortChannels *channels;
         unsigned number;
@@ -32,7 +32,7 @@ struct PortChannels {
         size_t n_ports;
         unsigned *n_of_all;             /* borrowed; connections of all clients */
         bool is_closing;                /* all ports have ended */
-        bool is_client_gone;            /* in order: its data is still written */
+        bool is_client_gone;            /* orderly: pending data is still written */
         sd_event_source *update_source; /* a port has changed */
         sd_event_source *end_source;
         sd_event_source *linger_timer;
@@ -94,7 +94,7 @@ static int on_channels_lingered(sd_event_source *source, uint64_t usec, void *us
         return 0;
 }
 
-/* Without a client a port ends when all that the client sent was written. */
+/* Without a client a port ends when all data from the client has been written. */
 static bool have_all_ports_ended(const PortChannels *channels) {
         for (size_t i = 0; i < channels->n_ports; i++) {
                 const PortChannel *channel = &channels->ports[i];
@@ -115,7 +115,7 @@ static void close_client_channels(PortChannels *channels) {
         stream_socket_shut_when_written(channels->client);
 }
 
-/* The client reads the rest and closes: closing first could make the kernel discard it. */
+/* The client reads the rest and closes: closing here first could make the kernel discard it. */
 static void close_ended_channels(PortChannels *channels) {
         if (!have_all_ports_ended(channels))
                 return;
@@ -126,7 +126,7 @@ static void close_ended_channels(PortChannels *channels) {
                 schedule_channels_end(channels);
 }
 
-/* After everything that may have changed a queue: which sides are read now. */
+/* Called after everything that may have changed a queue; decides which sides are read now. */
 static void update_port_channels(PortChannels *channels) {
         bool is_client_full, is_any_full = false;
 
@@ -146,7 +146,7 @@ static void update_port_channels(PortChannels *channels) {
         stream_socket_pause_reading(channels->client, is_any_full);
 }
 
-/* A port that calls us must not be freed before it returns. */
+/* The port that called must not be freed before its call returns. */
 static void update_channels_later(PortChannels *channels) {
         (void) sd_event_source_set_enabled(channels->update_source, SD_EVENT_ONESHOT);
 }

@@ -13,7 +13,7 @@
 
 enum {
         REQUEST_ID_MAX = 64,
-        PAIRS_MAX = 256, /* of a client; further ones are refused */
+        PAIRS_MAX = 256, /* limit for a client; further pairs are refused */
 };
 
 /* The two streams of a connection, and the connection. */
@@ -26,7 +26,7 @@ typedef struct ForwardPair {
         sd_event_source *deadline; /* for the second stream */
         ForwardedPort *port;       /* NULL: not requested yet */
         bool has_client_ended, has_pod_ended;
-        bool is_over; /* to be freed, in update_port_forward() */
+        bool is_over; /* to be freed in update_port_forward() */
 } ForwardPair;
 
 struct PortForward {
@@ -36,7 +36,7 @@ struct PortForward {
         void *userdata;
         StreamSocket *client;
         WebSocket *tunnel;     /* NULL: plain SPDY */
-        ByteQueue spdy_output; /* of a tunnel, until it is in a message */
+        ByteQueue spdy_output; /* output for a tunnel, until it is in a message */
         Spdy *spdy;
         ForwardPair *pairs;
         unsigned *n_of_all;             /* borrowed; pairs of all clients */
@@ -99,7 +99,7 @@ static int flush_forward_tunnel(PortForward *forward) {
         return r;
 }
 
-/* After everything that may have changed a queue: which sides are read now. */
+/* Called after everything that may have changed a queue; decides which sides are read now. */
 static void update_port_forward(PortForward *forward) {
         bool is_any_full = false;
 
@@ -117,8 +117,8 @@ static void update_port_forward(PortForward *forward) {
         stream_socket_pause_reading(forward->client, is_any_full);
 }
 
-/* The message on the stream for errors, and the end of both; the client takes any text there for
- * the failure of the connection. */
+/* Sends the message on the error stream and ends both streams; the client treats any text there as
+ * a failed connection. */
 static void fail_forward_pair(ForwardPair *pair, const char *message) {
         PortForward *forward = pair->forward;
         Spdy *spdy = forward->spdy;
@@ -146,7 +146,7 @@ static void on_pair_data(ForwardedPort *port, const char *data, size_t length, v
                 port, stream_queue_is_full(stream_socket_queue(pair->forward->client)));
 }
 
-/* A port that calls us must not be freed before it returns. */
+/* The port that called must not be freed before its call returns. */
 static void update_forward_later(PortForward *forward) {
         (void) sd_event_source_set_enabled(forward->update_source, SD_EVENT_ONESHOT);
 }
@@ -156,7 +156,7 @@ static int on_forward_update(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Both have ended, and all that the client sent was written. */
+/* Both streams have ended, and all data from the client has been written. */
 static void check_forward_pair_end(ForwardPair *pair) {
         if (pair->has_client_ended && pair->has_pod_ended && forwarded_port_is_empty(pair->port))
                 pair->is_over = true;
@@ -181,7 +181,7 @@ static void on_pair_written(ForwardedPort *port, void *userdata) {
         update_forward_later(pair->forward);
 }
 
-/* Without a message the connection existed, and was reset: no reason to give up the others. */
+/* Without a message the connection existed, and was reset: no reason to close the others. */
 static void on_pair_failed(ForwardedPort *port, const char *message, void *userdata) {
         ForwardPair *pair = userdata;
         Spdy *spdy = pair->forward->spdy;
@@ -240,7 +240,7 @@ static int parse_forward_port(const char *text, unsigned *ret) {
         return 0;
 }
 
-/* Clients of before Kubernetes 1.2 sent none: the stream for data followed that for errors. */
+/* Clients before Kubernetes 1.2 sent none: the data stream followed the error stream. */
 static int find_request_id(uint32_t stream, bool is_data, const SpdyHeaders *headers,
                            char ret[REQUEST_ID_MAX]) {
         const char *id = spdy_header_value(headers, "requestid");
@@ -253,7 +253,8 @@ static int find_request_id(uint32_t stream, bool is_data, const SpdyHeaders *hea
         return n < REQUEST_ID_MAX ? 0 : -EINVAL;
 }
 
-/* A pair may outlive its streams, whose number is limited: until the pod has taken all data. */
+/* A pair may outlive its streams, whose number is limited: it exists until the pod has read all
+ * data. */
 static bool has_max_pairs(const PortForward *forward) {
         size_t n = 0;
 
@@ -355,7 +356,7 @@ static void receive_forward_bytes(PortForward *forward, const char *data, size_t
                 schedule_forward_end(forward);
 }
 
-/* Borders of messages mean nothing. */
+/* Message boundaries have no meaning. */
 static void on_tunnel_start(bool is_text, void *userdata) {
         if (is_text)
                 schedule_forward_end(userdata);

@@ -61,7 +61,7 @@ static void close_watch_socket(WatchSocket *watch) {
         stream_socket_shut_when_written(watch->client);
 }
 
-/* As many events as the client takes: a slow one keeps the agent's watch waiting. */
+/* Passes as many events as the client accepts: a slow client delays the agent's watch. */
 static void pass_events(WatchSocket *watch) {
         while (!watch->is_over && !stream_queue_is_full(stream_socket_queue(watch->client))) {
                 cleanup_free char *text = NULL;
@@ -85,7 +85,7 @@ static int on_watch_socket_update(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Not at once: the caller may be in the middle of its work. */
+/* Not immediately: the caller may not have finished. */
 void watch_socket_update(WatchSocket *watch) {
         (void) sd_event_source_set_enabled(watch->update_source, SD_EVENT_ONESHOT);
 }
@@ -93,7 +93,7 @@ void watch_socket_update(WatchSocket *watch) {
 /* ---- the client's side ---- */
 
 static void on_message_start(bool is_text, void *userdata) {
-        /* Ignored, with what follows. */
+        /* Ignored, together with what follows. */
 }
 
 static void on_message_piece(const char *data, size_t length, void *userdata) {

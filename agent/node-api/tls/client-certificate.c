@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 enum {
-        CHAIN_MAX = 8,        /* certificates of a client */
-        ATTRIBUTES_MAX = 512, /* in the subject of one */
+        CHAIN_MAX = 8,        /* number of certificates in a client's chain */
+        ATTRIBUTES_MAX = 512, /* limit for the subject of one */
 };
 
 typedef struct ClientChain {
@@ -95,8 +95,8 @@ static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
         return text;
 }
 
-/* Decodes the types of strings like Go, so that the names equal those that the API server uses:
- * T61String is Latin-1. NULL: it is not a text, has a NUL inside, or out of memory. */
+/* Decodes string types like Go, so that the names equal those in the API server: T61String is
+ * Latin-1. NULL: not a text, contains a NUL, or out of memory. */
 static char *decode_subject_text(const gnutls_x509_ava_st *attribute) {
         enum {
                 UTF8_STRING = 12,
@@ -129,7 +129,7 @@ static bool has_attribute_type(const gnutls_x509_ava_st *attribute, const char *
         return attribute->oid.size >= strlen(oid) && streq((const char *) attribute->oid.data, oid);
 }
 
-/* As in Go the last one of several common names counts. */
+/* As in Go, the last of several common names counts. */
 static int set_subject_name(ApiUser *user, char *text_consume, Error *reterr) {
         free(user->name);
         user->name = text_consume;
@@ -181,7 +181,7 @@ static int take_subject_attribute(const gnutls_x509_ava_st *attribute, ApiUser *
         return 0;
 }
 
-/* Each part of a subject has one attribute or more. */
+/* Each part of a subject has at least one attribute. */
 static int next_subject_attribute(gnutls_x509_dn_t subject, int *part, int *i,
                                   gnutls_x509_ava_st *ret) {
         int code = gnutls_x509_dn_get_rdn_ava(subject, *part, (*i)++, ret);
@@ -192,7 +192,8 @@ static int next_subject_attribute(gnutls_x509_dn_t subject, int *part, int *i,
         return gnutls_x509_dn_get_rdn_ava(subject, ++*part, 0, ret);
 }
 
-/* A name or group that cannot be read refuses the certificate: without it the user differs. */
+/* A name or group that cannot be read invalidates the certificate, because without it the user
+ * differs. */
 static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Error *reterr) {
         gnutls_x509_dn_t subject;
         gnutls_x509_ava_st attribute;

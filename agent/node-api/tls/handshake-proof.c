@@ -10,7 +10,7 @@
 #include <gnutls/x509.h>
 
 enum {
-        RANDOM_OFFSET = 2, /* of a ServerHello: after the version */
+        RANDOM_OFFSET = 2, /* offset in a ServerHello: after the version */
         MESSAGES_MAX = 12,
         N_ORDER = 9, /* of both */
         CONTEXT_PADDING = 64,
@@ -21,8 +21,8 @@ typedef struct Handshake {
         size_t n;
 } Handshake;
 
-/* RFC 8446 4, RFC 5246 7.4: each order of messages that a client's certificate makes. Theirs are
- * the first, the last three or the last two. */
+/* RFC 8446 4, RFC 5246 7.4: each message order that a client certificate results in. The client's
+ * messages are the first, the last three or the last two. */
 static const unsigned char tls13_order[N_ORDER] = {
         GNUTLS_HANDSHAKE_CLIENT_HELLO,
         GNUTLS_HANDSHAKE_SERVER_HELLO,
@@ -54,7 +54,7 @@ static int split_handshake(const void *transcript, size_t size, Handshake *ret) 
         return 0;
 }
 
-/* A request for another ClientHello, and that, are left out. */
+/* A HelloRetryRequest and the second ClientHello are left out. */
 static int check_order(const Handshake *handshake, bool is_tls13, size_t *ret_skipped) {
         const unsigned char *order = is_tls13 ? tls13_order : tls12_order;
         size_t skipped =
@@ -78,7 +78,7 @@ typedef struct Bytes {
         size_t left;
 } Bytes;
 
-/* A part with its length before it, in 'width' bytes. */
+/* A part preceded by its length, which has 'width' bytes. */
 static bool take_part(Bytes *bytes, unsigned width, Bytes *ret) {
         size_t length = 0;
 
@@ -155,11 +155,11 @@ static gnutls_sign_algorithm_t find_algorithm(unsigned scheme, bool is_tls13) {
         return GNUTLS_SIGN_UNKNOWN;
 }
 
-/* The text that a client signs in TLS 1.3, over the hash of the transcript. The length, or
+/* The text that a client signs in TLS 1.3, based on the transcript hash. Returns the length, or
  * -EBADMSG. */
 static int make_signed_content(gnutls_digest_algorithm_t hash, const void *transcript, size_t size,
                                unsigned char *ret) {
-        static const char context[] = "TLS 1.3, client CertificateVerify"; /* with its NUL */
+        static const char context[] = "TLS 1.3, client CertificateVerify"; /* including its NUL */
         int n;
 
         if (hash != GNUTLS_DIG_SHA256 && hash != GNUTLS_DIG_SHA384)

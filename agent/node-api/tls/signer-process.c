@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 enum {
-        CLIENTS_MAX = 16,      /* connections of mainstay-api */
+        CLIENTS_MAX = 16,      /* number of mainstay-api's connections */
         IDLE_MSEC = 60 * 1000, /* without any */
 };
 
 typedef struct SignerProcess {
         Signer *signer;
-        struct pollfd sockets[1 + CLIENTS_MAX]; /* the agent first */
+        struct pollfd sockets[1 + CLIENTS_MAX]; /* the agent is the first */
         nfds_t n;
         char packet[SIGNER_PACKET_MAX];
 } SignerProcess;
@@ -53,7 +53,7 @@ static int take_agent_packet(SignerProcess *process) {
         return 0;
 }
 
-/* False: it is gone, or sends data that no mainstay-api would. */
+/* False: the client is gone, or sends data that mainstay-api never would. */
 static bool answer_client(SignerProcess *process, int socket_fd) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *answer = NULL;
@@ -78,7 +78,7 @@ static void answer_clients(SignerProcess *process) {
         }
 }
 
-/* New material comes before the questions about it. */
+/* New material is processed before the requests that depend on it. */
 static int serve_signer(SignerProcess *process) {
         int r = 0;
 

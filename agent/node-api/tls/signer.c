@@ -14,21 +14,21 @@
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 
-#define NONCE_USEC  (20 * USEC_PER_SEC) /* twice a handshake's time */
+#define NONCE_USEC  (20 * USEC_PER_SEC) /* twice the duration of a handshake */
 #define HOUR_USEC   (UINT64_C(3600) * USEC_PER_SEC)
 #define TICKET_USEC (24 * HOUR_USEC)
 
 enum {
-        USED_MAX = 1024, /* proofs within NONCE_USEC */
+        USED_MAX = 1024, /* number of proofs within NONCE_USEC */
         HASH_MAX = 64,
         CONTEXT_PADDING = 64,
-        TLS12_RANDOMS = 64, /* of client and server, before the parameters of the server */
+        TLS12_RANDOMS = 64, /* of the client and the server, before the server's parameters */
         TLS12_CONTENT_MAX = 512,
         NAMED_CURVE = 3,
-        NONCE_TEXT = 16, /* its bytes before the code */
+        NONCE_TEXT = 16, /* number of its bytes before the code */
 };
 
-/* The key, its certificate and the CA of clients, which are replaced together. */
+/* The key, its certificate and the client CA, which are replaced together. */
 typedef struct SignerMaterial {
         char *certificate, *client_ca; /* PEM */
         gnutls_privkey_t key;
@@ -43,11 +43,10 @@ struct Signer {
         uint8_t nonce_key[TICKET_KEY_SIZE];
         uint64_t n_nonces;
         SignerMaterial material;
-        SignerMaterial
-                before; /* handshakes that are under way when it changes have its certificate */
-        char *error;    /* why newer material is not in use */
+        SignerMaterial before; /* handshakes in progress during a change have its certificate */
+        char *error;           /* why newer material is not in use */
         struct {
-                uint64_t number, usec; /* of a nonce whose handshake has been proved */
+                uint64_t number, usec; /* for a nonce whose handshake has been proved */
         } used[USED_MAX];
 };
 
@@ -95,8 +94,8 @@ static gnutls_datum_t datum_of_pem(const char *text) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
 }
 
-/* A certificate that can also be used by a client is a credential of the node: others may not
- * choose what its key signs. */
+/* A certificate that can also be used by a client is a credential of the node: other processes must
+ * not choose what its key signs. */
 static bool names_clients(gnutls_x509_crt_t certificate) {
         char oid[128];
         size_t size = sizeof(oid);
@@ -269,7 +268,7 @@ static int use_nonce(Signer *signer, const unsigned char *nonce) {
 
 static int sign_tls13(const SignerMaterial *material, gnutls_sign_algorithm_t algorithm,
                       const gnutls_datum_t *hash, gnutls_datum_t *ret) {
-        static const char context[] = "TLS 1.3, server CertificateVerify"; /* with its NUL */
+        static const char context[] = "TLS 1.3, server CertificateVerify"; /* including its NUL */
         unsigned char content[CONTEXT_PADDING + sizeof(context) + HASH_MAX];
         const gnutls_datum_t data = { content,
                                       (unsigned) (CONTEXT_PADDING + sizeof(context)) + hash->size };
@@ -283,7 +282,7 @@ static int sign_tls13(const SignerMaterial *material, gnutls_sign_algorithm_t al
                                          GNUTLS_PRIVKEY_FLAG_RSA_PSS_FIXED_SALT_LENGTH, &data, ret);
 }
 
-/* In TLS 1.2 GnuTLS does not show what it has hashed. */
+/* In TLS 1.2 GnuTLS does not expose the hashed data. */
 static int sign_tls12_hash(const SignerMaterial *material, gnutls_sign_algorithm_t algorithm,
                            const gnutls_datum_t *hash, gnutls_datum_t *ret) {
         if (material->is_for_clients || algorithm == GNUTLS_SIGN_RSA_RAW ||
@@ -360,7 +359,8 @@ static int make_ticket(const Signer *signer, const HandshakeProof *proof, char *
 
         if (r < 0)
                 return r;
-        /* By the hour: connections of one client have one ticket, for which more is remembered. */
+        /* Rounded to the hour, so that a client's connections have the same ticket, for which more
+         * is cached. */
         limit = (now_realtime_usec() + TICKET_USEC) / HOUR_USEC * HOUR_USEC;
         r = client_ticket_format(&user, MIN(expires, limit), signer->material.authorities_hash,
                                  signer->ticket_key, ret);

@@ -14,14 +14,16 @@
 #include <stdint.h>
 
 enum {
-        CHAIN_MAX = 16,                                     /* certificates of the server */
-        HELLO_RETRY = GNUTLS_HANDSHAKE_HELLO_RETRY_REQUEST, /* GnuTLS's own number */
+        CHAIN_MAX = 16,                                     /* number of certificates in the
+                                                             * server's chain */
+        HELLO_RETRY = GNUTLS_HANDSHAKE_HELLO_RETRY_REQUEST, /* GnuTLS's number */
 };
 
 struct TlsCredentials {
         unsigned n_refs;
         TlsSigner signer;
-        gnutls_pk_algorithm_t algorithm; /* of the serving key, which this does not contain */
+        gnutls_pk_algorithm_t algorithm; /* algorithm of the serving key, which this does not
+                                          * contain */
         unsigned bits;
         char certificate_hash[SHA256_HEX_SIZE];
         gnutls_certificate_credentials_t certificate;
@@ -36,10 +38,10 @@ typedef struct TlsHandshake {
         ByteQueue transcript;
         bool is_started;
         bool is_signed;  /* by the client: later messages prove nothing */
-        bool is_unknown; /* it was too long to be kept, or of another kind */
+        bool is_unknown; /* it was too long to be stored, or of another kind */
 } TlsHandshake;
 
-/* GnuTLS does not pass to a signing function the session for which it signs. */
+/* GnuTLS does not tell a signing function for which session it signs. */
 static gnutls_session_t signing_session;
 
 TlsCredentials *tls_credentials_ref(TlsCredentials *credentials) {
@@ -61,7 +63,7 @@ TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
 }
 
 static gnutls_datum_t datum_of_text(const char *text) {
-        /* Not written to. */
+        /* The data is not modified. */
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
 }
 
@@ -73,7 +75,7 @@ static int ask_signer(const TlsCredentials *credentials, const void *request, si
                                        ret_length, reterr);
 }
 
-/* A packet of up to three parts. */
+/* A packet with up to three parts. */
 static int ask_signer_with(const TlsCredentials *credentials, SignerPacket packet, const void *head,
                            size_t head_length, const void *data, size_t length, char **ret,
                            size_t *ret_length, Error *reterr) {
@@ -122,7 +124,7 @@ static int sign_handshake(const TlsHandshake *handshake, gnutls_sign_algorithm_t
                      : sign_by_signer(handshake->credentials, SIGNED_TLS13, algorithm, &data, ret);
 }
 
-/* RSA of PKCS #1: the hash with its name, which the signer writes by itself. */
+/* PKCS #1 RSA signs the hash with its algorithm's name, which the signer adds. */
 static int sign_named_hash(const TlsCredentials *credentials, const gnutls_datum_t *info,
                            gnutls_datum_t *ret) {
         gnutls_digest_algorithm_t hash;
@@ -223,7 +225,7 @@ static int set_server_certificate(TlsCredentials *credentials, const TlsMaterial
         return 0;
 }
 
-/* Their names, by which clients choose a certificate. */
+/* The authorities' names, by which clients choose a certificate. */
 static int set_client_authorities(TlsCredentials *credentials, const char *pem, Error *reterr) {
         gnutls_datum_t data = datum_of_text(pem);
         int n = gnutls_certificate_set_x509_trust_mem(credentials->certificate, &data,
@@ -279,7 +281,7 @@ static int set_priorities(TlsCredentials *credentials, const TlsMaterial *materi
                        : r;
 }
 
-/* GnuTLS keeps one list of ciphers for all versions; tlsCipherSuites is of TLS 1.2 alone. */
+/* GnuTLS has one cipher list for all versions; tlsCipherSuites applies to TLS 1.2 only. */
 static int on_client_hello(gnutls_session_t session) {
         const TlsHandshake *handshake = gnutls_session_get_ptr(session);
         const TlsCredentials *credentials = handshake->credentials;
@@ -334,7 +336,7 @@ static int keep_message(TlsHandshake *handshake, unsigned type, const gnutls_dat
                                          message->data, message->size);
 }
 
-/* Each message before it is handled, or sent. */
+/* Called for each message before it is handled or sent. */
 static int on_handshake_message(gnutls_session_t session, unsigned type, unsigned when,
                                 unsigned is_incoming, const gnutls_datum_t *message) {
         TlsHandshake *handshake = gnutls_session_get_ptr(session);
@@ -397,7 +399,7 @@ void tls_session_end(gnutls_session_t session) {
         free(handshake);
 }
 
-/* The signer recognizes by them that a client's signature is not an old one. */
+/* By the nonce the signer recognizes that a client's signature is recent. */
 static int use_signers_nonce(TlsHandshake *handshake, gnutls_session_t session) {
         static const char request[] = { SIGNER_GET_NONCE };
         cleanup_free char *nonce = NULL;

@@ -14,26 +14,27 @@
 #define LINGER_USEC    (60 * USEC_PER_SEC) /* for a client to read some of the last bytes */
 
 enum {
-        RECORD_MAX = 16 * 1024,       /* the longest of TLS: GnuTLS keeps no rest of one */
-        PLAIN_MAX = 4 * RECORD_MAX,   /* of our own socket, encrypted and sent at once */
+        RECORD_MAX = 16 * 1024,       /* the maximum in TLS: GnuTLS keeps no rest of a record */
+        PLAIN_MAX = 4 * RECORD_MAX,   /* from the internal socket, encrypted and sent at once */
         BATCH_MAX = PLAIN_MAX + 4096, /* with the overhead of encryption */
-        UNSENT_MAX = 256 * 1024,      /* a batch, and messages of TLS itself */
-        ROUNDS_MAX = 8,               /* of one turn of the loop */
+        UNSENT_MAX = 256 * 1024,      /* a batch, and TLS's own messages */
+        ROUNDS_MAX = 8,               /* in one turn of the loop */
 };
 
-/* From the client: one record. */
+/* From the client: a record. */
 typedef struct TlsInward {
         char bytes[RECORD_MAX];
         size_t length, sent;
         bool has_ended;  /* no more is read */
-        bool is_refused; /* the receiver is gone: data that is read is dropped */
+        bool is_refused; /* the receiver is gone: read data is dropped */
 } TlsInward;
 
 /* To the client. */
 typedef struct TlsOutward {
-        ByteQueue unsent;         /* encrypted; while there is some, no more is read */
-        size_t n_sending;         /* of tls_stream_send(): it is encrypted, but not all sent */
-        size_t n_before_boundary; /* of our own socket, see tls_stream_end_record(); 0: none */
+        ByteQueue unsent;         /* encrypted data; while there is some, no more is read */
+        size_t n_sending;         /* from tls_stream_send(): encrypted, but not completely sent */
+        size_t n_before_boundary; /* from the internal socket, see tls_stream_end_record(); 0:
+                                   * none */
         bool has_ended;           /* no more is read */
         bool is_refused;          /* the client is gone */
 } TlsOutward;
@@ -42,21 +43,21 @@ struct TlsStream {
         const TlsStreamHandlers *handlers;
         void *userdata;
         gnutls_session_t session;
-        char *ticket; /* of the client's certificate; NULL: none */
+        char *ticket; /* for the client's certificate; NULL: none */
         bool has_refused_certificate;
         int client_fd;
-        int plain_fd; /* our end of the socket; -EBADF until the handshake is done, and once the
-                         stream was taken over */
+        int plain_fd; /* this end of the socket pair; -EBADF until the handshake is complete, and
+                         after the stream was taken over */
         sd_event *event;
         sd_event_source *client_source, *plain_source;
-        sd_event_source *deadline; /* of the handshake, and of the end */
+        sd_event_source *deadline; /* for the handshake, and for the end */
         TlsInward inward;
         TlsOutward outward;
-        bool is_inward_shut; /* the end of the client's bytes was passed on */
+        bool is_inward_shut; /* the end of the client's data was passed on */
         bool is_closed;
 };
 
-/* The output of GnuTLS in one step of a stream: one send() for several records. It is empty between
+/* GnuTLS's output during one step of a stream: one send() for several records. It is empty between
  * two steps, so all streams share it. */
 static struct {
         char bytes[BATCH_MAX];
@@ -66,7 +67,7 @@ static struct {
 static void set_io_interest(sd_event_source *source, uint32_t events) {
         if (!source)
                 return;
-        /* Without interest it is off, because an error or hang-up would be reported all the time.
+        /* Disabled without interest, because an error or hang-up would be reported continuously.
          */
         (void) sd_event_source_set_io_events(source, events);
         (void) sd_event_source_set_enabled(source, events ? SD_EVENT_ON : SD_EVENT_OFF);
@@ -125,7 +126,7 @@ static ssize_t push_records(gnutls_transport_ptr_t userdata, const giovec_t *pie
         return total;
 }
 
-/* The bytes that the socket took; after an error none will be. */
+/* The bytes that the socket has accepted; none follow after an error. */
 static size_t send_encrypted(TlsStream *stream, const char *bytes, size_t length) {
         ssize_t n = length > 0 && !stream->outward.is_refused
                             ? send(stream->client_fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL)
@@ -138,7 +139,7 @@ static size_t send_encrypted(TlsStream *stream, const char *bytes, size_t length
         return n > 0 ? (size_t) n : 0;
 }
 
-/* After each call of GnuTLS. True if the client got something. */
+/* Called after each call of GnuTLS. True if data was sent to the client. */
 static bool flush_to_client(TlsStream *stream) {
         ByteQueue *unsent = &stream->outward.unsent;
         size_t n;
@@ -157,7 +158,7 @@ static bool flush_to_client(TlsStream *stream) {
 
 /* ---- after the handshake ---- */
 
-/* Each returns true if it got further. */
+/* Each function returns true if it made progress. */
 static bool read_from_client(TlsStream *stream) {
         TlsInward *inward = &stream->inward;
         ssize_t n;
@@ -167,8 +168,8 @@ static bool read_from_client(TlsStream *stream) {
         n = gnutls_record_recv(stream->session, inward->bytes, sizeof(inward->bytes));
         if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
                 return false;
-        /* Any other error ends it like an orderly end: HTTP and its successors can tell whether
-         * they have received everything. */
+        /* Any other error ends the stream like an orderly end: HTTP and its successors can detect
+         * whether they have received everything. */
         if (n <= 0)
                 inward->has_ended = true;
         else
@@ -240,7 +241,7 @@ static bool read_from_plain(TlsStream *stream) {
         if (n > 0 && outward->n_before_boundary > 0)
                 outward->n_before_boundary -= (size_t) n;
         if (n <= 0)
-                outward->has_ended = true; /* also if it was closed with something unread */
+                outward->has_ended = true; /* also if it was closed with unread data */
         else if (!encrypt_for_client(stream, plain, (size_t) n))
                 outward->is_refused = true;
         return true;
@@ -288,7 +289,7 @@ static void step_tls_stream(TlsStream *stream) {
 
 /* ---- taken over ---- */
 
-/* Data that was decrypted for the other end of our socket. */
+/* Decrypted data that the socket pair's other end has not read. */
 static int take_unread_bytes(const TlsInward *inward, int fd, ByteQueue *early) {
         char bytes[RECORD_MAX];
         ssize_t n;
@@ -334,7 +335,7 @@ ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size) {
                 else
                         length += (size_t) n;
         }
-        (void) flush_to_client(stream); /* messages of TLS itself */
+        (void) flush_to_client(stream); /* TLS's own messages */
         return length > 0 || *has_ended ? (ssize_t) length : -EAGAIN;
 }
 

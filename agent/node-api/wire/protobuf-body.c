@@ -26,7 +26,7 @@ typedef struct ProtobufBodyField {
         unsigned number;
         const char *name; /* NULL: the end */
         ProtobufBodyType type;
-        const struct ProtobufBodyField *fields; /* of a message */
+        const struct ProtobufBodyField *fields; /* fields of a message */
 } ProtobufBodyField;
 
 static const ProtobufBodyField preconditions_fields[] = { { 1, "uid", BODY_STRING, NULL }, { 0 } };
@@ -62,7 +62,7 @@ static const ProtobufBodyField access_review_fields[] = {
         { 0 },
 };
 
-/* Objects that are stored have their metadata first. */
+/* In stored objects the metadata comes first. */
 static const ProtobufBodyField object_meta_fields[] = {
         { 1, "name", BODY_STRING, NULL },
         { 3, "namespace", BODY_STRING, NULL },
@@ -130,7 +130,7 @@ static int set_protobuf_field(json_t *object, const ProtobufBodyField *field,
         return json_object_set_new(object, field->name, json) < 0 ? -EBADMSG : 0;
 }
 
-/* The depth is that of the tables. */
+/* The depth is limited by the tables. */
 static json_t *parse_protobuf_message(ProtobufBytes reader, const ProtobufBodyField *fields) {
         cleanup_json json_t *object = json_object();
 

@@ -25,9 +25,9 @@ static const char *const spdy_session_stream_names[N_SPDY_SESSION_STREAMS] = {
 typedef struct SpdySession {
         SessionWire *wire;
         Spdy *spdy;
-        uint32_t streams[N_SPDY_SESSION_STREAMS]; /* 0: not open, or not open any more */
+        uint32_t streams[N_SPDY_SESSION_STREAMS]; /* 0: not open */
         unsigned n_open, n_expected;
-        bool becomes_ready; /* with this frame */
+        bool becomes_ready; /* with the current frame */
 } SpdySession;
 
 static unsigned count_expected_streams(const SessionWire *wire) {

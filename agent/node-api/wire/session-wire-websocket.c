@@ -26,7 +26,7 @@ static void on_session_channel_data(unsigned char channel, const char *data, siz
         case CHANNEL_RESIZE:
                 session_wire_report_resize(wire, data, length);
                 break;
-        case CHANNEL_CLOSE: /* its first byte, however the message is cut */
+        case CHANNEL_CLOSE: /* the message's first byte, however it is split */
                 if (wire->protocol->has_close_signal &&
                     channel_socket_is_first_data(session->socket) && data[0] == CHANNEL_INPUT)
                         session_wire_report_input_end(wire);
@@ -60,7 +60,7 @@ static int websocket_session_new(SessionWire *wire, void **ret_state) {
         return 0;
 }
 
-/* An empty message reports to the client that the session exists. */
+/* An empty message tells the client that the session exists. */
 static int websocket_session_start(void *state) {
         WebSocketSession *session = state;
         const SessionOptions *options = &session->wire->options;

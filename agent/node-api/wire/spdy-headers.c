@@ -4,12 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#define ZLIB_CONST /* input is const */
+#define ZLIB_CONST /* the input is const */
 #include <zlib.h>
 
 /* ---- the dictionary of SPDY/3, section 2.6.10.1 of its draft ---- */
 
-/* Each is preceded by its length, like a name or value of a block. */
+/* A length precedes each word, as with a name or value in a block. */
 static const char *const dictionary_words[] = {
         "options",
         "head",
@@ -78,7 +78,7 @@ static const char *const dictionary_words[] = {
         "origin",
 };
 
-/* It follows them, without lengths. */
+/* This text follows the words, without lengths. */
 static const char dictionary_text[] =
         "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
         "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request"
@@ -135,7 +135,7 @@ static int read_block_number(BlockCursor *cursor, uint32_t *ret) {
         return 0;
 }
 
-/* The string is moved over its length, which leaves space for a NUL. */
+/* The string is moved over its length, which leaves room for a NUL. */
 static int read_block_string(BlockCursor *cursor, char **ret) {
         uint32_t length;
         int r = read_block_number(cursor, &length);
@@ -227,7 +227,7 @@ int spdy_header_reader_read(SpdyHeaderReader *reader, const void *block, size_t 
         zlib->next_out = (unsigned char *) reader->block;
         zlib->avail_out = sizeof(reader->block);
         code = inflate_with_dictionary(zlib);
-        /* Without space left there may be more, which would have to be kept. */
+        /* If no space is left, more output may be pending, which would have to be stored. */
         if (code != Z_OK || zlib->avail_in > 0 || zlib->avail_out == 0)
                 return -EPROTO;
         return parse_header_block(reader->block, sizeof(reader->block) - zlib->avail_out, ret);
@@ -239,7 +239,7 @@ struct SpdyHeaderWriter {
 
 int spdy_header_writer_new(SpdyHeaderWriter **ret) {
         enum {
-                WINDOW_BITS = 11, /* for the dictionary; a larger one would only cost memory */
+                WINDOW_BITS = 11, /* for the dictionary; a larger window would only cost memory */
                 MEMORY_LEVEL = 1,
         };
         SpdyHeaderWriter *writer = calloc(1, sizeof(*writer));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Frames of SPDY/3.1. A frame is a head of eight bytes and its payload; control frames are gathered
- * and handled whole, data frames are passed on as they arrive. */
+/* Frames of SPDY/3.1. A frame has a head of eight bytes and a payload; control frames are collected
+ * and handled as a whole, data frames are passed on as they arrive. */
 
 #include "agent/node-api/wire/spdy.h"
 
@@ -12,13 +12,13 @@
 
 enum {
         FRAME_HEAD_SIZE = 8,
-        CONTROL_BIT = 0x80, /* of the first byte */
+        CONTROL_BIT = 0x80, /* in the first byte */
         SPDY_VERSION = 3,
         STREAM_ID_MAX = 0x7fffffff,
-        DATA_FRAME_MAX = 32 * 1024, /* that we send */
+        DATA_FRAME_MAX = 32 * 1024, /* the maximum that this end sends */
 
         FLAG_FIN = 1,
-        FLAG_UNIDIRECTIONAL = 2, /* of SYN_STREAM: we may not send on it */
+        FLAG_UNIDIRECTIONAL = 2, /* in SYN_STREAM: this end may not send on it */
 };
 
 typedef enum SpdyFrameType {
@@ -46,7 +46,7 @@ struct Spdy {
 
         SpdyStream *streams; /* open ones */
         size_t n_streams;
-        uint32_t last_id; /* of the stream that was opened last */
+        uint32_t last_id; /* ID of the last stream that was opened */
         bool is_gone;
         int error; /* -errno: a frame was invalid; nothing is parsed after it */
 
@@ -133,7 +133,7 @@ static int send_spdy_bytes(Spdy *spdy, const void *data, size_t length) {
         return byte_queue_append(spdy->output, SPDY_OUTPUT_MAX, data, length);
 }
 
-/* 'number' is the first of the payload, and 'rest' follows. */
+/* 'number' starts the payload, and 'rest' follows. */
 static int send_control_frame(Spdy *spdy, SpdyFrameType type, uint32_t number, const void *rest,
                               size_t length) {
         unsigned char head[FRAME_HEAD_SIZE + 4] = { CONTROL_BIT, SPDY_VERSION, 0,
@@ -211,7 +211,7 @@ int spdy_go_away(Spdy *spdy) {
 
 /* ---- control frames ---- */
 
-/* The data after 'offset' in the payload is a block of headers. */
+/* The data after 'offset' in the payload is a header block. */
 static int read_spdy_headers(Spdy *spdy, size_t offset, SpdyHeaders *ret) {
         if (spdy->n_control <= offset)
                 return -EPROTO;
@@ -229,7 +229,7 @@ static void end_client_half(Spdy *spdy, uint32_t id) {
         remove_ended_spdy_stream(spdy, id);
 }
 
-/* A stream that is not even known to us cannot be reset by spdy_reset(). */
+/* spdy_reset() cannot reset a stream that is unknown here. */
 static int refuse_spdy_stream(Spdy *spdy, uint32_t id, SpdyResetStatus status) {
         return send_two_numbers(spdy, SPDY_RST_STREAM, id, status);
 }
@@ -250,7 +250,7 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         if (id % 2 == 0 || id <= spdy->last_id)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         spdy->last_id = id;
-        /* No client of Kubernetes opens one. With FLAG_FIN it would end immediately and not be
+        /* No Kubernetes client opens one. With FLAG_FIN it would end immediately and not be
          * counted, while its data stays. */
         if (flags & FLAG_UNIDIRECTIONAL)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
@@ -270,7 +270,7 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         return 0;
 }
 
-/* Nothing in these headers matters to us, but they are part of the compressed stream. */
+/* These headers are ignored, but they are part of the compressed stream. */
 static int on_other_headers(Spdy *spdy, unsigned flags) {
         SpdyHeaders headers;
         int r = read_spdy_headers(spdy, 4, &headers);
@@ -297,7 +297,7 @@ static int on_rst_stream(Spdy *spdy, unsigned flags) {
         return 0;
 }
 
-/* The client's pings have odd numbers, and are sent back. */
+/* The client's pings have odd numbers, and are returned. */
 static int on_ping(Spdy *spdy, unsigned flags) {
         uint32_t id;
 
@@ -393,7 +393,7 @@ static int end_spdy_frame(Spdy *spdy) {
         return 0;
 }
 
-/* Takes some of the bytes and returns how many, or -errno. */
+/* Consumes some of the bytes and returns their number, or -errno. */
 static ssize_t parse_spdy_bytes(Spdy *spdy, const char *data, size_t length) {
         size_t n;
         int r = 0;

@@ -10,12 +10,12 @@ struct WebSocket {
         const WebSocketHandlers *handlers;
         void *userdata;
         ByteQueue *output;
-        int output_error; /* of the queue */
+        int output_error; /* an error of the queue */
 
-        const uint8_t *input; /* of the running websocket_receive() */
+        const uint8_t *input; /* input of the current websocket_receive() */
         size_t input_left;
         bool is_in_control_frame;
-        bool is_last_frame; /* of the message */
+        bool is_last_frame; /* last frame of the message */
 };
 
 static ssize_t give_websocket_input(wslay_event_context_ptr context, uint8_t *buffer, size_t size,
@@ -111,7 +111,7 @@ bool websocket_is_gone(const WebSocket *socket) {
         return wslay_event_get_close_received(socket->context);
 }
 
-/* Everything that wslay has queued goes to the output at once. */
+/* Everything that wslay has queued is written to the output immediately. */
 static int flush_websocket(WebSocket *socket) {
         int r = wslay_event_send(socket->context);
 
@@ -133,7 +133,7 @@ int websocket_receive(WebSocket *socket, const void *data, size_t length) {
                 return -ENOMEM;
         if (flushed < 0)
                 return flushed;
-        /* A violation makes wslay send a close frame and read no more. */
+        /* After a violation wslay sends a close frame and stops reading. */
         return r != 0 || (!wslay_event_get_read_enabled(socket->context) &&
                           !websocket_is_gone(socket))
                        ? -EPROTO
