@@ -83,8 +83,9 @@ bool device_facts_match(const DeviceFacts *facts, const NodeDeviceConfig *config
 
 /* ---- identity ---- */
 
-/* The name without its first number, which the kernel assigns in order of arrival: "ttyUSB0" is
- * "ttyUSB", "pcmC0D1p" is "pcmCD1p". Disks are numbered by letters, so their subsystem serves. */
+/* The name without its first number, which the kernel assigns in order of arrival: "ttyUSB0"
+ * becomes "ttyUSB", "pcmC0D1p" becomes "pcmCD1p". Disks are numbered by letters, so their subsystem
+ * is used. */
 static char *kind_of(const DeviceFacts *facts) {
         size_t head = strcspn(facts->sysname, "0123456789"),
                number = strspn(facts->sysname + head, "0123456789");

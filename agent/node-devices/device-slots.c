@@ -66,7 +66,7 @@ static bool is_held(const char *identity, char *const *held) {
         return false;
 }
 
-/* Those that containers have come first, so that a limit excludes others. */
+/* Devices that containers have come first, so that a limit excludes other devices. */
 static int add_present_slots(const NodeDeviceConfig *config, char *const *present,
                              char *const *held, bool are_held, DeviceList *list) {
         int r = 0;
@@ -82,7 +82,7 @@ static int add_present_slots(const NodeDeviceConfig *config, char *const *presen
         return r;
 }
 
-/* A device that has come, and that nobody has. NULL: there is none. */
+/* A device that is present, and that no container has. NULL: there is none. */
 static const Device *find_free_device(const DeviceSlots *slots, char *const *held) {
         for (size_t i = 0; i < slots->devices.n; i++) {
                 const Device *device = &slots->devices.items[i];
@@ -96,7 +96,8 @@ static const Device *find_free_device(const DeviceSlots *slots, char *const *hel
         return NULL;
 }
 
-/* A container that waits for a device gets one; one that had another device gets that one only. */
+/* A container that waits for a device gets any of them; one that had a device gets only that
+ * one. */
 static int add_absent_slots(const NodeDeviceConfig *config, char *const *held, DeviceSlots *slots) {
         int r = 0;
 
@@ -112,7 +113,7 @@ static int add_absent_slots(const NodeDeviceConfig *config, char *const *held, D
         return r;
 }
 
-/* So many can be requested even if none is there. */
+/* That many can be requested even if no device is present. */
 static int add_placeholders(const NodeDeviceConfig *config, DeviceList *list) {
         size_t n = config->count.is_set || config->is_shared ? places_of(config) : 1;
         int r = 0;

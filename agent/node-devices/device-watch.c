@@ -21,8 +21,8 @@ enum {
 
 struct DeviceWatch {
         DeviceWatchConfig config;
-        sd_device_monitor *monitor; /* of udev; NULL: it does not run */
-        int fd;                     /* else: the kernel's events */
+        sd_device_monitor *monitor; /* udev's monitor; NULL: udev does not run */
+        int fd;                     /* otherwise: the kernel's events */
         sd_event_source *source;
 };
 
@@ -63,7 +63,7 @@ static int set_first(char **text, const char *a, const char *b, const char *c) {
         return *text ? 0 : -ENOMEM;
 }
 
-/* udev's properties; without udev, what it would have read. */
+/* udev's properties; without udev, the attributes that it would read. */
 static int read_maker(sd_device *device, DeviceFacts *facts) {
         sd_device *usb = ancestor_of(device, "usb", "usb_device"),
                   *interface = ancestor_of(device, "usb", "usb_interface"),
@@ -120,7 +120,7 @@ static int read_properties(sd_device *device, DeviceFacts *facts) {
         return r;
 }
 
-/* 1: it has a node; 0: it has none; -errno. */
+/* 1: it has a device node; 0: it has none; -errno. */
 static int read_facts(sd_device *device, DeviceFacts *facts) {
         const char *syspath, *node, *sysname, *subsystem = NULL;
         dev_t number;
@@ -163,7 +163,7 @@ static int list_devices(const DeviceWatch *watch) {
         cleanup_with(sd_device_enumerator_unrefp) sd_device_enumerator *enumerator = NULL;
         int r = sd_device_enumerator_new(&enumerator);
 
-        /* With udev, those that it has not handled yet follow as events. */
+        /* With udev, devices that it has not handled yet follow as events. */
         if (r >= 0 && !watch->monitor)
                 r = sd_device_enumerator_allow_uninitialized(enumerator);
         strv_foreach(subsystem, (char **) (uintptr_t) watch->config.subsystems)
@@ -220,7 +220,8 @@ static int watch_udev(DeviceWatch *watch) {
 
 /* ---- events of the kernel ---- */
 
-/* "add@/devices/…", and then "KEY=value", each with a NUL. NULL: the event does not have it. */
+/* "add@/devices/…", then "KEY=value" items, each ending with a NUL. NULL: the event lacks the
+ * key. */
 static const char *value_in_event(const char *event, size_t length, const char *key) {
         size_t key_length = strlen(key);
 
@@ -252,7 +253,7 @@ static void handle_kernel_event(const DeviceWatch *watch, const char *event, siz
                 log_warning("Cannot read the device %s: out of memory", syspath);
 }
 
-/* 1; 0: there is none. Only the kernel sends from port 0. */
+/* 1; 0: no event. Only the kernel sends from port 0. */
 static int receive_kernel_event(const DeviceWatch *watch) {
         char event[EVENT_MAX + 1];
         struct sockaddr_nl from = { 0 };

@@ -14,13 +14,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A device that is there and matches. */
+/* A device that is present and matches. */
 typedef struct PresentDevice {
         char *syspath;
         char *identity;
         char *node;
         uint64_t number;
-        bool is_listed; /* by the present enumeration */
+        bool is_listed; /* by the current enumeration */
 } PresentDevice;
 
 typedef struct NodeDeviceResource {
@@ -35,7 +35,7 @@ struct NodeDeviceProvider {
         char **subsystems; /* NULL: all */
         DeviceWatch *watch;
         bool is_started;  /* the first enumeration has ended */
-        bool is_updating; /* the manager's callbacks are our own doing */
+        bool is_updating; /* this code has caused the manager's callbacks */
 };
 
 static NodeDeviceResource *find_resource(NodeDeviceProvider *provider, const char *name) {
@@ -80,7 +80,7 @@ static int publish_resource(NodeDeviceProvider *provider, const NodeDeviceResour
         return r;
 }
 
-/* Also if the list is the same: a device may have another node. */
+/* Even if the list is the same: a device may have another node. */
 static void update_resource(NodeDeviceProvider *provider, const NodeDeviceResource *resource) {
         int r;
 
@@ -244,7 +244,7 @@ static int check_presence(void *userdata, uint64_t call, const char *name, char 
 static const DeviceProviderOps provider_ops = { .allocate = allocate_nothing,
                                                 .prepare_start = check_presence };
 
-/* The first device has the path itself, the next ones "<path>1", "<path>2". */
+/* The first device has the path itself, the next ones have "<path>1", "<path>2". */
 static char *container_path_of(const NodeDeviceConfig *config, const char *node, size_t index) {
         if (!config->container_path)
                 return strdup(node);
@@ -313,7 +313,7 @@ static int register_configured(NodeDeviceProvider *provider, const NodeDeviceCon
                                                           .prepares_start = true });
 }
 
-/* Events of other subsystems do not wake the agent if each rule names one. */
+/* If each rule names a subsystem, events of other subsystems do not wake the agent. */
 static int choose_subsystems(NodeDeviceProvider *provider) {
         for (size_t i = 0; i < provider->resources.n; i++) {
                 const DeviceMatch *match = provider->resources.items[i].config->match;
