@@ -51,7 +51,7 @@ static int copy_path(const char *path, char **ret) {
         return 0;
 }
 
-/* Without slashes at its end. NULL: out of memory, or no current directory. */
+/* Without trailing slashes. NULL: out of memory, or no current directory. */
 static char *find_absolute_path(const char *path) {
         char current[PATH_MAX];
         cleanup_free char *whole = NULL;
@@ -79,7 +79,7 @@ int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, Co
         return 0;
 }
 
-/* staticPodPath of the configuration, unless an option names the directory. */
+/* staticPodPath from the configuration, unless an option names the directory. */
 int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
                        Error *reterr) {
         const char *kubeconfig = find_given_path(options->kubeconfig, config->mainstay.kubeconfig);
@@ -219,16 +219,17 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         paths->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (paths->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        /* A lock of the process, not of the open file: a child that is between fork() and exec()
-         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
+        /* A lock of the process, not of the open file: if the agent is killed while a child is
+         * between fork() and exec(), the child holds the descriptors a moment longer, and must not
+         * hold the lock. */
         if (fcntl(paths->lock_fd, F_SETLK, &lock) < 0)
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd uses the run directory %s", paths->run_dir);
         return 0;
 }
 
-/* For example a file system in a user's process does not have them; an overlayfs then refuses its
- * files. An agent that may not set those of overlayfs tries its own. */
+/* A file system in user space may lack them, for example; an overlayfs on it would refuse its
+ * files. An agent that may not set overlayfs's attributes tries its own. */
 static bool lacks_extended_attributes(const char *path) {
         static const char *const names[] = { "trusted.mainstay.test", "user.mainstay.test" };
 
