@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of csi.v1.Node: each call of the agent has its own connection, as the kubelet's have,
- * so that a driver which was restarted is reached at once. */
+/* The client of csi.v1.Node: each call has a separate connection, as in the kubelet, so that a
+ * restarted driver is reached immediately. */
 
 #include "agent/plugin-host/csi-answers.h"
 #include "agent/plugin-host/plugin-host-private.h"
@@ -89,7 +89,7 @@ void csi_call_start(PluginHost *host, const PluginMessage *message, int *fd) {
 }
 
 static void csi_call_free(CsiCall *call) {
-        call->is_dead = true; /* the end of its connection is no answer */
+        call->is_dead = true; /* a closed connection is no answer */
         grpc_connection_free(call->connection);
         plugin_message_done(&call->answer);
         free(call);

@@ -149,7 +149,7 @@ static const ProtobufRow preferred_requests_fields[] = {
 static const ProtobufMessage preferred_requests_table =
         PROTOBUF_TABLE(PreferredRequests, preferred_requests_fields);
 
-/* The strings stay the caller's. */
+/* The caller keeps the strings. */
 static char **borrow(char *const *strv) {
         return (char **) (uintptr_t) strv;
 }

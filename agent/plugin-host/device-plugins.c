@@ -19,7 +19,7 @@
 #define CONNECT_RETRY_USEC (250 * USEC_PER_MSEC)
 #define OPTIONS_USEC       (10 * USEC_PER_SEC)
 #define PREFER_USEC        (10 * USEC_PER_SEC)
-#define ALLOCATE_USEC      (60 * USEC_PER_SEC) /* upstream has no deadline, and waits for ever */
+#define ALLOCATE_USEC      (60 * USEC_PER_SEC) /* upstream has no timeout, and waits forever */
 #define PREPARE_USEC       (30 * USEC_PER_SEC)
 
 enum {
@@ -173,7 +173,7 @@ void device_plugin_connected(PluginHost *host, const PluginMessage *message, int
 
         if (!plugin || plugin->connection)
                 return;
-        /* It may listen a little later, as plugins do that register first. */
+        /* The plugin may start to listen a little later, as plugins do that register first. */
         if (message->error || *fd < 0) {
                 plugin->retry_at = host->now + CONNECT_RETRY_USEC;
                 if (plugin->retry_at >= plugin->connect_deadline)
@@ -313,13 +313,13 @@ void device_plugin_end_adopted(PluginHost *host, int64_t call) {
 
 /* ---- calls of the agent ---- */
 
-/* One call that the agent waits for. */
+/* A call whose answer the agent waits for. */
 typedef struct PluginCall {
         PluginHost *host;
         int64_t call;
         PluginMessageKind kind;
         PluginMessage answer;
-        Error error; /* why the answer is not valid */
+        Error error; /* why the answer is invalid */
         int result;
 } PluginCall;
 

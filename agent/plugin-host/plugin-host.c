@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* Without plugins and clients it ends after so long. */
+/* It exits when it has had no plugins or clients for this long. */
 #define IDLE_USEC (5 * USEC_PER_SEC)
 
 enum {
-        CLIENTS_MAX = 64, /* of a server */
+        CLIENTS_MAX = 64, /* maximum number of a server's clients */
         POLL_MAX = 512,
 };
 
@@ -266,6 +266,6 @@ int plugin_host_run(int channel_fd) {
                 r = run_turn(&host, set);
         host_done(&host);
         free(set);
-        /* The agent is gone, or restarts us. */
+        /* The agent has exited, or restarts this process. */
         return r == -ECONNRESET || r == -EPIPE ? 0 : r;
 }

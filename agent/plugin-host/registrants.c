@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of pluginregistration v1: the agent has found the socket of a plugin and decides about
- * it; here its two methods are called. */
+/* The client of pluginregistration v1: the agent has found a plugin's socket and decides about the
+ * plugin; here its two methods are called. */
 
 #include "agent/plugin-host/plugin-host-private.h"
 #include "agent/plugin-host/plugin-info.h"
@@ -27,7 +27,7 @@ static Registrant *find_registrant(const PluginHost *host, int64_t call) {
         return NULL;
 }
 
-/* The answer that the agent waits for. */
+/* Sends the answer that the agent waits for. */
 static void send_answer(Registrant *registrant, GrpcCode code, const char *text) {
         PluginMessage *answer = &registrant->answer;
 
