@@ -30,7 +30,7 @@
 
 enum {
         BACKLOG = 64,
-        SOCKET_MODE = 0755, /* as the kubelet's with the usual umask */
+        SOCKET_MODE = 0755, /* like the kubelet's with the usual umask */
         PLUGINS_MAX = 128,
 };
 
@@ -56,20 +56,20 @@ typedef struct RegisteredPlugin {
         PluginManager *manager;
         int64_t connection;
         char *resource;
-        bool is_adopted; /* by the registry, not by device-plugins/kubelet.sock */
+        bool is_adopted; /* through the registry, not through device-plugins/kubelet.sock */
 } RegisteredPlugin;
 
 struct PluginManager {
         PluginManagerConfig config;
-        int directories[N_PLUGIN_SOCKETS]; /* -EBADF: not there */
+        int directories[N_PLUGIN_SOCKETS]; /* -EBADF: does not exist */
         int listeners[N_PLUGIN_SOCKETS];
         sd_event_source *listen_sources[N_PLUGIN_SOCKETS]; /* off while the program runs */
-        PluginChannel channel;                             /* fd -EBADF: it does not run */
+        PluginChannel channel;                             /* fd -EBADF: the program does not run */
         sd_event_source *channel_source;
         sd_event_source *exit_source;
         sd_event_source *retry_timer;
         sd_event_source *expiry_timer;
-        uint64_t retry_usec; /* after the next failure */
+        uint64_t retry_usec; /* delay after the next failure */
         RegisteredPlugin *plugins;
         PluginRegistry *registry;
 };
@@ -99,7 +99,7 @@ static int bind_plugin_socket(int dir_fd) {
         return TAKE_FD(fd);
 }
 
-/* Plugins see that theirs is gone, and register again. */
+/* Plugins notice that their socket is gone, and register again. */
 static void remove_sockets(int dir_fd) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -434,7 +434,7 @@ static void retry_host_later(PluginManager *manager) {
         manager->retry_usec = MIN(2 * manager->retry_usec, RETRY_MAX_USEC);
 }
 
-/* Plugins that were registered see a new socket, and register again. */
+/* Registered plugins notice a new socket, and register again. */
 static void forget_host(PluginManager *manager) {
         bool had_plugins = false;
 

@@ -286,7 +286,7 @@ static int take_kept_fd(PluginChannel *channel) {
         return fd;
 }
 
-/* 1: something was read; 0: nothing is there. */
+/* 1: data was read; 0: none is available. */
 static int read_some(PluginChannel *channel) {
         union {
                 struct cmsghdr header;
@@ -320,7 +320,7 @@ static size_t frame_length(const Buffer *input) {
                bytes[3];
 }
 
-/* Which kinds come with one, unless they have an error. */
+/* The message types that include a descriptor unless they report an error. */
 static bool has_descriptor(const PluginMessage *message) {
         return message->kind == PLUGIN_LISTENER || message->kind == PLUGIN_ASK_INFO ||
                message->kind == PLUGIN_ADOPT || message->kind == PLUGIN_CALL_CSI ||

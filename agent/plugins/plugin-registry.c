@@ -32,7 +32,7 @@
 
 static const BackOffLimits register_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 
-/* A socket appears a moment before its plugin listens. */
+/* A socket appears slightly before its plugin listens. */
 static const BackOffLimits connect_back_off = { 50 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
 
 enum {
@@ -52,19 +52,19 @@ typedef enum RegistryState {
 typedef struct RegistrySocket {
         struct RegistrySocket *next;
         PluginRegistry *registry;
-        char *path; /* in the directory */
+        char *path; /* path in the directory */
         SocketIdentity identity;
         RegistryState state;
-        int64_t call; /* at mainstay-plugins; 0: none */
+        int64_t call; /* ID of the call in mainstay-plugins; 0: none */
         char *type, *name, *endpoint;
         char **versions;
-        bool is_csi_driver;     /* the driver 'name' is registered for it */
-        char *failure;          /* the error that is being reported to the plugin, or was last; or
+        bool is_csi_driver;     /* the driver 'name' is registered through this socket */
+        char *failure;          /* the error that is being or was last reported to the plugin; or
                                  * NULL */
-        uint64_t due;           /* boot time; USEC_INFINITY: it waits for no time */
-        uint64_t delay;         /* of the back-off */
-        uint64_t connect_delay; /* likewise, of its endpoint, */
-        uint64_t connect_until; /* which must listen then */
+        uint64_t due;           /* boot time; USEC_INFINITY: no timer */
+        uint64_t delay;         /* back-off delay */
+        uint64_t connect_delay; /* likewise for its endpoint, */
+        uint64_t connect_until; /* which must listen by this time */
 } RegistrySocket;
 
 struct PluginRegistry {
@@ -160,7 +160,7 @@ static void fail_socket(RegistrySocket *one, const char *why) {
         try_again_later(one, &register_back_off);
 }
 
-/* 'failure' is NULL for a plugin that has registered. */
+/* 'failure' is NULL for a registered plugin. */
 static void notify_plugin(RegistrySocket *one, const char *failure) {
         const PluginRegistryConfig *config = &one->registry->config;
         PluginMessage message = { .kind = PLUGIN_NOTIFY,
@@ -203,7 +203,7 @@ static void ask_socket(RegistrySocket *one) {
         one->state = REGISTRY_ASKING;
         r = registry->config.send(&(PluginMessage){ .kind = PLUGIN_ASK_INFO, .call = one->call },
                                   fd, registry->config.userdata);
-        if (r == -EAGAIN) /* mainstay-plugins waits for its own back-off */
+        if (r == -EAGAIN) /* mainstay-plugins has its own back-off */
                 try_again_later(one, &register_back_off);
         else if (r < 0)
                 fail_socket(one, strerror(-r));
@@ -230,7 +230,7 @@ int plugin_registry_connect(const PluginRegistry *registry, const char *endpoint
         return path && path[0] ? connect_plugin_socket(registry->kubelet_fd, path) : -EXDEV;
 }
 
-/* Without one it is the socket itself. */
+/* Without an endpoint, the socket itself is used. */
 static int connect_endpoint(const RegistrySocket *one) {
         if (!one->endpoint || !one->endpoint[0])
                 return connect_plugin_socket(one->registry->dir_fd, one->path);
@@ -322,7 +322,7 @@ static void ask_driver(RegistrySocket *one) {
                 refuse_driver(one, r);
 }
 
-/* Its calls need the path of its socket. */
+/* Calls to it need the path of its socket. */
 static int complete_endpoint(RegistrySocket *one) {
         if (one->endpoint[0])
                 return 0;
@@ -365,7 +365,7 @@ static void take_node_info(RegistrySocket *one, const PluginMessage *message) {
                 fail_socket(one, strerror(-r));
                 return;
         }
-        /* The one with a lower version, if there is one, does not have it any more. */
+        /* If a socket with a lower version had the driver, it loses it. */
         list_foreach(other, one->registry->sockets)
                 if (other != one && streq_ptr(other->name, one->name))
                         other->is_csi_driver = false;

@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Containers write to the directories. */
+/* Limits, because containers write to the directories. */
 enum {
         DIRECTORIES_MAX = 128,
         DEPTH_MAX = 8,
-        NAMES_MAX = 4096, /* of a directory */
+        NAMES_MAX = 4096, /* maximum number of names in a directory */
         EVENTS_SIZE = 64 * 1024,
 };
 
@@ -91,7 +91,7 @@ static void forget_directories_in(RegistryWatch *watch, const char *path) {
 
 /* ---- looking ---- */
 
-/* 0: it is watched now, or was before; -errno. */
+/* 0: it is now watched, or already was; -errno. */
 static int add_directory(RegistryWatch *watch, int fd, const char *path) {
         char link[sizeof("/proc/self/fd/4294967295")];
         RegistryDirectory *directory;

@@ -122,7 +122,7 @@ static const Device *find_listed_device(const DeviceManager *manager, const char
         return NULL;
 }
 
-/* 'device' may be NULL: its plugin does not list it. */
+/* 'device' may be NULL if its plugin does not list it. */
 static int fill_container_device(ContainerDevices *item, const char *resource, const char *id,
                                  const Device *device) {
         item->resource_name = strdup(resource);
