@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* lifecycle.stopSignal, or the image's. 0: neither has one. */
+/* lifecycle.stopSignal, or the image's signal. 0: neither is set. */
 static int find_stop_signal(const Container *spec, const Image *image) {
         if (spec->lifecycle && spec->lifecycle->stop_signal)
                 return signal_from_name(spec->lifecycle->stop_signal);
@@ -53,7 +53,7 @@ void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *
         attempt->has_run = true;
 }
 
-/* Read from the bundle once an attempt: it does not change. */
+/* Read from the bundle once per attempt, because it does not change. */
 void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
                                  unsigned number) {
         const PodInstance *pod = container->pod;
@@ -74,7 +74,7 @@ int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInst
         return attempt->user.is_known ? container_user_copy(&attempt->user, &ret->user) : 0;
 }
 
-/* The image of the attempt to which the image ID belongs: an edit may name another image. */
+/* The image of the attempt that the image ID belongs to: an edit may name another image. */
 int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret) {
         ret->image = strdup(attempt->image_name ? attempt->image_name : container->spec->image);
@@ -111,8 +111,8 @@ static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance
                 container_machine_recover_last(machine, &known->previous, known->previous_reason);
 }
 
-/* The names of the logs have the restart count that no shim has. After a power cut they may be
- * missing, or they are in memory; how a container ended is on the disk. */
+/* The names of the logs contain the restart count, which no shim knows. After a power cut the logs
+ * may be missing, or they are in memory; how a container ended is on disk. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated) {
         const PodInstance *pod = container->pod;

@@ -31,13 +31,13 @@ static void record_image_failure(const ContainerInstance *c, const char *contain
         record_pod_event(c->pod, container, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
 }
 
-/* Whether the image is on this node, so that nothing was pulled. */
+/* Whether the image is on this node, so that no pull was necessary. */
 static bool is_image_here(const ContainerImages *images, const char *reference) {
         return !images->is_pulling &&
                image_store_find_digest(images->container->pod->context->images, reference);
 }
 
-/* The cause, with the Secrets that did not help. */
+/* The cause, including the Secrets with which the pull failed, too. */
 static char *explain_image_failure(const ContainerImages *images, int r, const Error *error,
                                    bool is_here) {
         const char *problems = is_here ? NULL : images->secret_problems;
@@ -47,8 +47,8 @@ static char *explain_image_failure(const ContainerImages *images, int r, const E
                            problems ? ")" : "");
 }
 
-/* The first failure in a row reports the error itself, the following ones the back-off, as the
- * kubelet does. Returns the reason. */
+/* The first failure in a series reports the error itself, the following ones the back-off, as in
+ * the kubelet. Returns the reason. */
 static const char *describe_image_failure(const ContainerImages *images, const char *reference,
                                           PullPolicy policy, int r, const Error *error,
                                           char **ret_message) {
@@ -107,7 +107,7 @@ static int find_container_pull_secrets(ContainerImages *images, PullSecrets *ret
         return 0;
 }
 
-/* The kubelet's events about an image; 'container' is NULL for that of a volume. */
+/* The kubelet's events about an image; 'container' is NULL for a volume's image. */
 static void record_image_requested(ContainerImages *images, const char *container,
                                    const char *reference) {
         uint64_t done, total;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about one container that need its pod as well: its ID, its logs (kubectl logs), its
- * sessions (kubectl exec, attach, port-forward). */
+/* Operations on a container that also need its pod: its ID, its logs (kubectl logs), its sessions
+ * (kubectl exec, attach, port-forward). */
 
 #include "agent/pods/container/container-instance.h"
 
@@ -52,7 +52,7 @@ static bool has_lost_log(const ContainerInstance *c) {
                container_machine_terminated_state(c->machine);
 }
 
-/* In the kubelet's words. */
+/* In the kubelet's wording. */
 static int refuse_lost_log(const ContainerInstance *c, Error *reterr) {
         cleanup_free char *log_dir = pod_log_dir(c->pod->context->bundle, c->pod->pod);
         cleanup_free char *path = NULL;
@@ -91,7 +91,8 @@ static const char *describe_waiting(const ContainerInstance *c) {
         return reason;
 }
 
-/* The log of an attempt that is being created is empty: until it runs, that of the one before. */
+/* The log of an attempt that is being created is empty: until it runs, the previous attempt's log
+ * is shown. */
 static int choose_latest_attempt(const ContainerInstance *c, unsigned *ret_attempt, Error *reterr) {
         const char *pod = c->pod->pod->metadata.name, *container = c->spec->name;
         int last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod, container);

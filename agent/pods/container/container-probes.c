@@ -31,8 +31,8 @@
 #define PROBE_GRID_USEC (100 * USEC_PER_MSEC)
 
 enum {
-        EXCERPT_MAX = 1024,    /* of a probe's output in the log or the status */
-        ERRORS_BEFORE_LOG = 3, /* the kubelet's number of tries */
+        EXCERPT_MAX = 1024,    /* maximum size of a probe's output in the log or the status */
+        ERRORS_BEFORE_LOG = 3, /* the number of tries in the kubelet */
 };
 
 /* The present spec: a pod may be edited while it runs. */
@@ -128,14 +128,15 @@ static void set_container_started(ContainerProbes *probes) {
         const ContainerInstance *c = probes->container;
 
         probes->has_started = true;
-        probes->is_adopted = false; /* the other probes start now, not with those of all pods */
+        probes->is_adopted = false; /* the other probes start now, instead of together with those of
+                                     * all pods */
         log_info("Container '%s/%s' has started", c->pod->description, c->spec->name);
         probes->callbacks->on_changed(probes->userdata);
         pod_instance_mark_dirty(c->pod);
 }
 
-/* The kubelet's message, and the probe's output. The probe does not run again: the pod is stepped
- * only when the loop has nothing else to do, and a second failure would be a second kill. */
+/* The kubelet's message, with the probe's output. The probe does not run again, because the pod is
+ * stepped only when the loop is otherwise idle, and a second failure would cause a second kill. */
 static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         const ContainerInstance *c = p->probes->container;
         RestartPolicy policy = container_own_restart_policy(&c->pod->pod->spec, c->spec);
@@ -308,7 +309,7 @@ static void reset_probe_results(ContainerProbes *probes) {
         probes->is_ready = !c->spec->readiness_probe;
 }
 
-/* The results are those of the present attempt. */
+/* Whether the results belong to the current attempt. */
 static bool are_probe_results_current(const ContainerProbes *probes) {
         return probes->has_attempt &&
                probes->attempt == container_machine_attempt(probes->container->machine);
@@ -341,8 +342,8 @@ static void step_probe_worker(ContainerProbes *probes, ProbeKind kind) {
                 start_probe_worker(p);
 }
 
-/* An edit may have removed a probe whose success was awaited. It is kept in the checkpoint: a later
- * edit may add a probe again. */
+/* An edit may have removed a probe whose success was awaited. The checkpoint records that, because
+ * a later edit may add a probe again. */
 static void apply_removed_probes(ContainerProbes *probes) {
         const Container *spec = probes->container->spec;
         bool has_started = probes->has_started || !spec->startup_probe;
@@ -375,7 +376,7 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
                 ProbeWorker *p = probes->kinds[kind];
 
-                /* The next step starts it. A run that is under way has its own copy of the handler.
+                /* The next step starts it. A run in progress has its own copy of the handler.
                  */
                 if (p && p->is_running &&
                     !is_same_probe(container_probe(former, (ProbeKind) kind), probe_worker_spec(p)))

@@ -12,8 +12,8 @@
 /* Minimum time between the stop signal and SIGKILL (kubelet: minimumGracePeriodInSeconds). */
 #define KILL_GRACE_MIN_USEC (2 * USEC_PER_SEC)
 
-/* From now on. A container that is stopped permanently has the rest of the pod's grace period, one
- * that is killed may have its own. */
+/* Counted from now. A container that is stopped permanently has the rest of the pod's grace period;
+ * a container that is only killed may have a separate one. */
 static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
                                                const ContainerStop *stop) {
         const Pod *pod = stopper->container->pod->pod;
@@ -22,7 +22,7 @@ static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
                                             : &pod->spec.termination_grace_period_seconds;
         uint64_t grace, passed = 0;
 
-        /* The pod's clock started before its preStop hooks: see pod_remaining_grace_usec(). */
+        /* The pod's time started before its preStop hooks: see pod_remaining_grace_usec(). */
         if (stop->for_good)
                 return stop->pod_grace_usec;
         grace = (uint64_t) MAX(period->value, 1) * USEC_PER_SEC;
@@ -41,7 +41,7 @@ void container_stopper_reset(ContainerStopper *stopper) {
         stopper->kill_grace = (OptionalInt){ 0 };
 }
 
-/* At the beginning of the stop, before its hook and its turn, like the kubelet. */
+/* At the beginning of the stop, before the hook and the container's turn, as in the kubelet. */
 static void record_killing(ContainerStopper *stopper, const ContainerStop *stop) {
         const ContainerInstance *c = stopper->container;
 

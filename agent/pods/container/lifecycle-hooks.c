@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs postStart and preStop by probe/handler-run.h; the state machine gets the result. */
+/* Runs postStart and preStop using probe/handler-run.h; the state machine gets the result. */
 
 #include "agent/pods/container/lifecycle-hooks.h"
 
@@ -10,13 +10,13 @@
 
 static const struct {
         const char *name;
-        const char *failure_reason; /* of the event */
+        const char *failure_reason; /* reason of the event */
 } lifecycle_hooks[N_LIFECYCLE_HOOKS] = {
         [HOOK_POST_START] = { "PostStart", "FailedPostStartHook" },
         [HOOK_PRE_STOP] = { "PreStop", "FailedPreStopHook" },
 };
 
-/* The message; memory, or NULL. */
+/* The message, which the caller frees, or NULL. */
 static char *report_failed_hook(const LifecycleHooks *hooks, const char *message) {
         const ContainerInstance *c = hooks->container;
         char *failure =

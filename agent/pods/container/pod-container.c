@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of the state machine: requests of the machine are carried out here with bundles, the
- * shim, images, hooks, stops and timers; reports of the shim go to the machine. */
+/* The driver of the state machine: executes its requests using bundles, the shim, images, hooks,
+ * stops and timers, and passes on the shim's reports. */
 
 #include "agent/pods/container/pod-container.h"
 
@@ -28,7 +28,7 @@
 
 #include <signal.h>
 
-/* A container that has been creating for longer does not count for the start limiter any more. */
+/* A container whose creation takes longer no longer counts for the start limiter. */
 #define START_SLOT_USEC (5 * USEC_PER_SEC)
 
 struct PodContainer {
@@ -40,12 +40,12 @@ struct PodContainer {
         ContainerStopper stopper;
         LifecycleHooks hooks;
         ReplayedAttempts replayed;
-        ContainerAttempt last; /* that runs or ran last */
+        ContainerAttempt last; /* the latest attempt */
         StartSlot start_slot;
         sd_event_source *start_slot_timer;
-        sd_event_source *retry_timer; /* of the back-off */
-        char *given_devices; /* that come and go, of the running attempt, as they were sent; NULL:
-                                not known */
+        sd_event_source *retry_timer; /* back-off timer */
+        char *given_devices; /* the hot-pluggable devices of the running attempt, as they were sent;
+                                NULL: unknown */
         bool is_outdated;    /* attempts up to this one started from an older spec: */
         unsigned outdated_attempt;
 };
@@ -62,7 +62,7 @@ static void print_container_checkpoint(const PodContainer *c, char text[ATTEMPT_
                         .image_id = c->last.image_id,
                         .generation = c->last.generation,
                         .has_post_started = container_machine_has_post_started(machine),
-                        /* Also without a probe: an edit may add one while the attempt runs. */
+                        /* Even without a probe: an edit may add one while the attempt runs. */
                         .has_started = container_probes_have_started(&c->probes),
                         .is_ready = container_probes_readiness_passed(&c->probes),
                         .is_killed = container_machine_is_killed(machine),
@@ -119,7 +119,7 @@ static int on_start_slot_timeout(sd_event_source *source, uint64_t usec, void *u
         return 0;
 }
 
-/* A few runtimes that hang must not keep all other pods from starting. */
+/* A few hanging runtimes must not prevent all other pods from starting. */
 static void arm_start_slot_timer(PodContainer *c) {
         c->start_slot_timer = sd_event_source_disable_unref(c->start_slot_timer);
         (void) sd_event_add_time_relative(c->instance.pod->context->event, &c->start_slot_timer,
@@ -193,7 +193,7 @@ static void send_live_devices(PodContainer *c, char *const *devices) {
                                          pod->description, c->instance.spec->name);
 }
 
-/* Level-triggered: the shim gets the list whenever it differs from the one that it has. */
+/* Level-triggered: the shim gets the list whenever it differs from the shim's. */
 static void update_live_devices(PodContainer *c) {
         const PodInstance *pod = c->instance.pod;
         cleanup_strv char **devices = NULL;
@@ -212,7 +212,7 @@ static void update_live_devices(PodContainer *c) {
         c->given_devices = TAKE_PTR(text);
 }
 
-/* Those of config.json. */
+/* The devices from config.json. */
 static int remember_first_devices(PodContainer *c, const DeviceEdits *edits) {
         cleanup_strv char **devices = NULL;
         int r = device_edits_print_live(edits, &devices);
@@ -320,8 +320,8 @@ static int driver_run_attempt(void *userdata, unsigned attempt, Error *reterr) {
         return r;
 }
 
-/* Removes the remains of an attempt, through the shim, and the logs of the attempts before it: its
- * own log stays for "logs --previous". */
+/* Removes an attempt's remains through the shim, and the logs of earlier attempts: its own log
+ * stays for "logs --previous". */
 static void driver_remove_attempt(void *userdata, unsigned attempt) {
         const PodContainer *c = userdata;
         const PodInstance *pod = c->instance.pod;
@@ -572,7 +572,8 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
         ContainerExit with_message = *end;
 
         with_message.message = message;
-        /* A container of a pod that terminates since this turn of the loop is not restarted. */
+        /* If a container's pod terminates since this turn of the loop, the container is not
+         * restarted. */
         if (c->callbacks->must_stop(c->userdata))
                 container_machine_disable_restart(c->instance.machine);
         container_machine_on_exited(c->instance.machine, attempt, &with_message);
@@ -634,7 +635,7 @@ void pod_container_on_event(PodContainer *c, const ShimEvent *event) {
 
 /* ---- after a connection to the shim ---- */
 
-/* Repeats the event of the present attempt. One that has ended has started before. */
+/* Repeats the event for the current attempt. An attempt that has ended was started before. */
 static void process_latest_replayed(PodContainer *c) {
         const ReplayedAttempt *latest = &c->replayed.latest;
         ContainerMachine *machine = c->instance.machine;
@@ -675,7 +676,7 @@ static void adopt_container_attempt(PodContainer *c) {
         process_latest_replayed(c);
 }
 
-/* The connection broke and was made again: events and requests in between may be lost. */
+/* The connection broke and was restored: events and requests in between may be lost. */
 static void reconcile_container_attempt(PodContainer *c) {
         ContainerMachine *machine = c->instance.machine;
         unsigned attempt = container_machine_attempt(machine);
@@ -810,7 +811,7 @@ static void fill_waiting_message(const PodContainer *c, const PodContainerStatus
         }
 }
 
-/* The cgroups match the spec, unless a resize failed or is due. */
+/* The cgroups match the spec unless a resize has failed or is due. */
 static int fill_container_resources(const PodContainer *c, const PodContainerStatusInput *input,
                                     unsigned attempt, ContainerStatus *ret) {
         static const ResourceRequirements none = { 0 };
@@ -871,9 +872,9 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
                 return r;
         ret->started = ret->started && container_probes_have_started(&c->probes);
         ret->ready = ret->ready && container_probes_are_ready(&c->probes);
-        if (container_instance_is_ephemeral(&c->instance)) /* the pod does not rely on it */
+        if (container_instance_is_ephemeral(&c->instance)) /* the pod does not depend on it */
                 ret->ready = false;
-        /* An init container is ready when it is done. */
+        /* An init container is ready when it has completed. */
         if (container_role(&pod->spec, spec) == ROLE_INIT)
                 ret->ready = container_machine_has_succeeded(c->instance.machine);
         fill_waiting_message(c, input, ret);

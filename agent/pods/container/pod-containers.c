@@ -55,7 +55,7 @@ static PodProgress pod_containers_progress(PodContainers *containers) {
         return pod_progress_of(containers->order, containers->n);
 }
 
-/* The longest delay of the containers that request a restart of all; false if none does. */
+/* The longest delay of the containers that request a restart of all; false if there is none. */
 static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
         uint64_t delay, longest = 0;
         bool found = false;
@@ -120,7 +120,7 @@ void pod_containers_on_new_sandbox(PodContainers *containers) {
 
 /* ---- restart of all containers ---- */
 
-/* An earlier back-off may not be over if a shutdown came between: its timer must not act on this
+/* An earlier back-off may not be over if a shutdown came in between: its timer must not affect this
  * one. */
 static void end_restart_all(PodContainers *containers) {
         containers->restart_all_timer =
@@ -154,8 +154,8 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }
 
-/* An attempt of an older generation is repeated by a restarted agent: it is not older if containers
- * stay completed. */
+/* A restarted agent repeats an attempt of an older generation; if containers stay completed, the
+ * attempt is not older. */
 static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
         bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
 
@@ -242,7 +242,7 @@ RunningContainer *pod_containers_list_running(const PodContainers *containers, s
         for (size_t i = 0; running && i < containers->n; i++) {
                 const ContainerInstance *c = pod_container_instance(containers->items[i]);
 
-                /* A container that is stopped for its new limits keeps the old ones until then. */
+                /* A container that is stopped for new limits keeps the old ones until then. */
                 if (container_machine_is_running(c->machine) &&
                     !pod_container_is_outdated(containers->items[i]))
                         running[(*ret_n)++] =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a line for each container,
- * "<name> <attempt> <exit code> <reason> <started> <finished> <message>"; with '-' before it and
- * the same attempt, how the one before that ended; "+<name> <attempt> <checkpoint>". Agents that
- * support only the first of them ignore the others. */
+/* The format: a line for each container, "<name> <attempt> <exit code> <reason> <started>
+ * <finished> <message>"; a line with '-' before it and the same attempt records how the previous
+ * attempt ended; "+<name> <attempt> <checkpoint>". Agents that support only the first kind of line
+ * ignore the others. */
 
 #include "agent/pods/container/terminated-containers.h"
 
@@ -18,7 +18,7 @@
 
 enum {
         TERMINATED_FILE_MAX = 256 * 1024,
-        NEWLINE_IN_MESSAGE = '\x1f', /* a message must not have several lines */
+        NEWLINE_IN_MESSAGE = '\x1f', /* a message must be on a single line */
 };
 
 static void replace_character(char *text, char from, char to) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of an attempt: it is recorded as terminated, and the restart policy (restart-policy.h)
- * decides between a restart, CrashLoopBackOff and the end of the container. */
+ * decides whether the container restarts, enters CrashLoopBackOff or ends. */
 
 #include "agent/model/duration.h"
 #include "agent/pods/machine/container-machine-private.h"
@@ -12,7 +12,7 @@
 #include "common/text.h"
 
 enum {
-        KILLED_EXIT_CODE = 137, /* counts if a killed container exits with 0 */
+        KILLED_EXIT_CODE = 137, /* used if a killed container exits with 0 */
 };
 
 void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end,
@@ -30,7 +30,7 @@ void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end
         };
 }
 
-/* No attempt follows, as far as this container alone is concerned. */
+/* Whether no attempt follows, considering only this container. */
 static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision) {
         c->wants_restart_all = decision->verdict == RESTART_ALL && !c->is_restart_disabled;
         if (c->wants_restart_all) {
@@ -43,8 +43,7 @@ static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision
         return c->is_interrupted;
 }
 
-/* A container that the runtime refuses never runs by itself: StartError and 128, like in container
- * engines. */
+/* A container that the runtime refuses never runs: StartError and 128, as in container engines. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message) {
         uint64_t now = now_realtime_usec();
@@ -65,7 +64,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
         }
-        /* No immediate second try: it would fail again, and the message would be lost. */
+        /* No immediate retry: it would fail again, and the message would be lost. */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next_delay(c->retry_delay_usec, c->back_off);
         container_machine_set_waiting(c, reason, message);
@@ -76,7 +75,7 @@ void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bo
                                        const char *message) {
         if (attempt != c->attempt || !machine_states[c->state].may_fail_to_start)
                 return;
-        /* Else no container was created, and the next try has this number again. */
+        /* Otherwise no container was created, and the next try reuses this number. */
         c->attempt_is_used = by_runtime;
         container_machine_start_failed(
                 c, by_runtime, by_runtime ? "RunContainerError" : "CreateContainerError", message);
@@ -93,7 +92,7 @@ static void set_crash_loop_message(ContainerMachine *c, uint64_t delay_usec) {
         container_machine_set_waiting(c, "CrashLoopBackOff", message);
 }
 
-/* As after a failed start: no immediate second try, so that the message is not lost. */
+/* As after a failed start: no immediate retry, so that the message is not lost. */
 static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecision *decision) {
         cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
 
@@ -103,7 +102,7 @@ static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecisi
         container_machine_handle_event(c, MACHINE_EVENT_BACK_OFF);
 }
 
-/* The clock may have been set meanwhile. */
+/* The clock may have been set in the meantime. */
 static uint64_t time_that_attempt_ran(const ContainerMachine *c, const ContainerExit *end) {
         uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
         bool was_seen = c->running_since.realtime == end->started_at && end->started_at > 0;
@@ -122,7 +121,7 @@ static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
         RestartDecision decision =
                 decide_restart(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
 
-        /* The exit code of a container that was stopped to run by a new spec means nothing. */
+        /* If a container was stopped to run with a new spec, its exit code has no meaning. */
         if (c->restarts_when_stopped || is_last_attempt(c, &decision)) {
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
@@ -169,12 +168,12 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
         };
 
         if (c->state == MACHINE_BACK_OFF || c->state == MACHINE_FINISHED)
-                return; /* these do not need a sandbox; the retry looks for one */
+                return; /* these states do not need a sandbox; the retry looks for one */
         if (!container_machine_has_process(c)) {
                 container_machine_handle_event(c, MACHINE_EVENT_SANDBOX_LOST);
                 return;
         }
-        /* The remains of the attempts went with the shim; the logs of earlier ones are removed. */
+        /* The attempts' remains disappeared with the shim; the logs of earlier ones are removed. */
         c->oldest_remains = c->attempt;
         container_machine_on_unseen_exit(c, &end,
                                          "The container could not be located when its shim exited");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container state machine. One table describes the states, a second one the legal
- * transitions; effects are in the enter_…() functions; only container_machine_set_state() writes
- * the state. The end of an attempt is container-exit.c's.
+/* The container state machine. One table describes the states, a second one the legal transitions;
+ * effects are in the enter_…() functions; only container_machine_set_state() writes the state.
+ * container-exit.c handles the end of an attempt.
  *
- * An attempt is one run of the container: its number is the restart count, the name of its log and
- * part of its ID. The number is used up once the shim has received the request to run it,
+ * An attempt is one run of the container: its number is the restart count, and part of its log's
+ * name and its ID. The number is used up once the shim has received the request to run it,
  * regardless of the result. */
 
 #include "agent/pods/machine/container-machine-private.h"
@@ -101,7 +101,7 @@ static void enter_creating_state(ContainerMachine *c) {
                                        is_reference ? "CreateContainerConfigError"
                                                     : "CreateContainerError",
                                        error_message(&error, r));
-        /* A manifest may bring the object that it refers to, a driver the device. */
+        /* A manifest may add the missing object, or a driver the device. */
         c->waits_for_reference =
                 (is_reference || r == -CONTAINER_DEVICE_MISSING) && c->state == MACHINE_BACK_OFF;
 }
@@ -143,7 +143,7 @@ static void enter_pre_stop_state(ContainerMachine *c) {
                 c->driver->run_hook(c->userdata, HOOK_PRE_STOP, c->attempt, c->stops_for_good);
 }
 
-/* It was only killed, with its own grace period; now it is stopped permanently. */
+/* It was only being killed, with a separate grace period; now it is stopped permanently. */
 static void enter_hurried_pre_stop_state(ContainerMachine *c) {
         c->driver->shorten_grace(c->userdata);
 }
@@ -186,7 +186,15 @@ typedef struct MachineTransition {
 static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_EVENTS] = {
         [MACHINE_IDLE] = {
                 [MACHINE_EVENT_START]        = TRANSITION(PULLING,  enter_pulling_state),
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* these three: found by a new agent */
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* these
+                                                                                                * three:
+                                                                                                * a
+                                                                                                * new
+                                                                                                * agent
+                                                                                                * has
+                                                                                                * found
+                                                                                                * the
+                                                                                                * state */
                 [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
@@ -258,7 +266,10 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
-                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state), /* it was only killed */
+                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state), /* it was
+                                                                                            * only
+                                                                                            * being
+                                                                                            * killed */
         },
         [MACHINE_BACK_OFF] = {
                 [MACHINE_EVENT_RETRY]        = TRANSITION(PULLING,  enter_pulling_state),
@@ -292,7 +303,7 @@ void container_machine_set_state(ContainerMachine *c, ContainerMachineState stat
                 c->driver->disarm_retry(c->userdata);
         if (machine_states[old].uses_hook && old != state)
                 c->driver->cancel_hook(c->userdata);
-        /* After a failure the reason stays until the container runs. */
+        /* After a failure the reason remains until the container runs. */
         if (machine_states[state].api_state != STATE_WAITING || state == MACHINE_IDLE)
                 container_machine_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
@@ -398,8 +409,8 @@ void container_machine_stop(ContainerMachine *c) {
         stop_for_good(c);
 }
 
-/* The turn does not come a second time: a container that is being stopped permanently simply
- * continues. */
+/* The turn does not come a second time: a container that is already being stopped permanently
+ * simply continues. */
 void container_machine_stop_in_turn(ContainerMachine *c) {
         if (c->stops_for_good)
                 return;
@@ -456,8 +467,7 @@ void container_machine_on_image_ready(ContainerMachine *c) {
         container_machine_handle_event(c, MACHINE_EVENT_IMAGE_READY);
 }
 
-/* ImagePullBackOff: the delay doubles with each failure, and starts over with an image that is
- * there. */
+/* ImagePullBackOff: the delay doubles with each failure, and is reset when an image is present. */
 static void advance_image_pull_back_off(ContainerMachine *c) {
         c->image_delay_usec = back_off_next_delay(c->image_delay_usec, c->back_off);
         c->retry_delay_usec = c->image_delay_usec;

@@ -14,8 +14,8 @@ static bool is_init_step_done(const ContainerOrderEntry *entry) {
         return entry->role == ROLE_SIDECAR ? entry->has_started : entry->has_succeeded;
 }
 
-/* The init container that is next; their number when all are done. The last one that has run
- * decides: those before it were done once, regardless of their current state. */
+/* The next init container; their number if all have completed. The last one that has run decides:
+ * its predecessors completed once, regardless of their current state. */
 static size_t find_current_init(const ContainerOrderEntry *entries, size_t n) {
         size_t n_init = count_init_entries(entries, n);
 
@@ -47,7 +47,7 @@ PodProgress pod_progress_of(const ContainerOrderEntry *entries, size_t n) {
                        : PROGRESS_RUNNING;
 }
 
-/* As by the kubelet, which starts containers one after another with their hooks. */
+/* As in the kubelet, which starts containers one after another with their hooks. */
 static bool is_start_held_by_post_start(const ContainerOrderEntry *entries, size_t first,
                                         size_t i) {
         for (size_t before = first; before < i; before++)
@@ -59,7 +59,7 @@ static bool is_start_held_by_post_start(const ContainerOrderEntry *entries, size
 bool container_order_allows_start(const ContainerOrderEntry *entries, size_t n, size_t i) {
         size_t n_init = count_init_entries(entries, n), current = find_current_init(entries, n);
 
-        if (entries[i].role == ROLE_EPHEMERAL) /* also to look why init containers fail */
+        if (entries[i].role == ROLE_EPHEMERAL) /* also to find out why init containers fail */
                 return true;
         if (i >= n_init)
                 return current == n_init && !is_start_held_by_post_start(entries, n_init, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about a container's state. Nothing here changes it. */
+/* Queries of a container's state. Nothing here changes it. */
 
 #include "agent/pods/machine/container-machine-private.h"
 #include "common/clock.h"

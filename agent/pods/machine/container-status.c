@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a container (v1.ContainerStatus), as far as its state machine has it; restartCount
- * is the number of the attempt. */
+/* A container's status (v1.ContainerStatus), as far as its state machine determines it;
+ * restartCount is the attempt's number. */
 
 #include "agent/bundle/pod-paths.h"
 #include "agent/pods/machine/container-machine-private.h"
@@ -56,7 +56,8 @@ static void fill_container_state(const ContainerMachine *c, const char *uid, Con
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 
-/* While it waits, the attempt that ended is the last state; then it is the present one. */
+/* While it waits, the attempt that has ended is the last state; afterwards it is the current
+ * one. */
 static const ContainerState *find_last_state(const ContainerMachine *c, unsigned *ret_attempt) {
         bool is_terminated = machine_states[c->state].api_state == STATE_TERMINATED;
 

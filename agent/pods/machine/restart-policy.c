@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides by restartPolicy and restartPolicyRules, and computes the delay of CrashLoopBackOff. */
+/* Decides according to restartPolicy and restartPolicyRules, and computes the delay of
+ * CrashLoopBackOff. */
 
 #include "agent/pods/machine/restart-policy.h"
 
@@ -59,7 +60,7 @@ static bool restart_rule_matches(const RestartRule *rule, int exit_code) {
                         found ==(codes->operator== EXIT_CODE_IN);
 }
 
-/* The action of the first rule that matches; unset if none does. */
+/* The action of the first matching rule; unset if none matches. */
 static RestartAction find_restart_action(const ContainerRestartPolicy *terms, int exit_code) {
         for (size_t i = 0; i < terms->n_rules; i++)
                 if (restart_rule_matches(&terms->rules[i], exit_code))

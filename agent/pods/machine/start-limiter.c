@@ -39,7 +39,8 @@ static void dequeue_start_slot(StartLimiter *limiter, StartSlot *slot) {
         slot->is_waiting = false;
 }
 
-/* A holder may release its slot at once, and hundreds may do so in a row: a loop, not a recursion.
+/* A holder may release its slot immediately, and hundreds may do so in a row, so this is a loop
+ * instead of a recursion.
  */
 static void grant_start_slots(StartLimiter *limiter) {
         if (limiter->is_granting)

@@ -13,14 +13,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* The agent's own time, in addition to that of the pods. */
+/* The time that the agent itself needs, in addition to the pods. */
 #define SHUTDOWN_MARGIN_USEC (5 * USEC_PER_SEC)
 
 static const char logind_conf_dir[] = "/run/systemd/logind.conf.d";
 
 struct NodeShutdownManager {
         NodeShutdownConfig config;
-        ShutdownInhibitor *inhibitor; /* NULL: shutdowns are not held back */
+        ShutdownInhibitor *inhibitor; /* NULL: shutdowns are not delayed */
         sd_event_source *sigterm_source;
         sd_event_source *sigint_source;
         bool is_terminating;   /* the agent will exit */
@@ -81,8 +81,8 @@ static void on_logind_shutdown(bool is_starting, void *userdata) {
                 cancel_node_shutdown(userdata);
 }
 
-/* The agent is stopped before the shims are, and systemd waits for it. Therefore pods are stopped
- * in their order even if logind did not announce the shutdown, or did not wait long enough. */
+/* The agent is stopped before the shims, and systemd waits for it. Therefore pods are stopped in
+ * their order even if logind did not announce the shutdown, or did not wait long enough. */
 static void on_stop_reason_known(bool is_stopping, void *userdata) {
         NodeShutdownManager *manager = userdata;
 

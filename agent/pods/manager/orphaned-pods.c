@@ -85,7 +85,7 @@ static int clean_up_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
-        /* If its run directory does not name one, that of any QoS class. */
+        /* If its run directory does not name a cgroup, the cgroup is searched in each QoS class. */
         cleanup_free char *cgroup = cgroup_of_pod(context->bundle, QOS_BEST_EFFORT, orphan->uid);
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* A network that could not be detached stays on disk for the next agent. */
@@ -158,8 +158,8 @@ static int begin_orphan_teardown(OrphanedPod *orphan) {
         return r < 0 ? clean_up_orphan(orphan) : 0;
 }
 
-/* The cleanup kills the shim. A network stays on the disk, and the pod is an orphan once more: then
- * without a shim. */
+/* The cleanup kills the shim. If a network is left, its record stays on disk, and the pod becomes
+ * an orphan again, without a shim. */
 static int on_orphan_answer_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         OrphanedPod *orphan = userdata;
 
@@ -223,7 +223,7 @@ bool orphaned_pods_is_empty(const OrphanedPods *orphans) {
         return !orphans->first;
 }
 
-/* Only names that the agent makes: other files are not removed. */
+/* Accepts only names that the agent creates: other files are not removed. */
 static bool is_pod_uid_name(const char *name) {
         return name[strspn(name, "0123456789abcdef-")] == '\0';
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the pod manager for `mainstay debug dump`: its entries, their successors, and the queue of
- * the start limiter. */
+/* Prints the pod manager for `mainstay debug dump`: its entries, their successors, and the start
+ * limiter's queue. */
 
 #include "agent/pods/manager/pod-manager-private.h"
 

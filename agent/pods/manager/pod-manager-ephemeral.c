@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds an ephemeral container to a pod that runs. It becomes a part of the pod's spec, and of its
- * record, by the same way as an edit in place; the manifest does not have it. */
+/* Adds an ephemeral container to a running pod. It becomes part of the pod's spec and record like
+ * an edit in place; the manifest does not contain it. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
@@ -12,7 +12,7 @@
 #include <sys/random.h>
 
 enum {
-        EPHEMERAL_CONTAINERS_MAX = 32, /* of a pod; each keeps a log, and its place in the status */
+        EPHEMERAL_CONTAINERS_MAX = 32, /* per pod; each has a log and an entry in the status */
         SUFFIX_LENGTH = 5,
 };
 
@@ -41,7 +41,7 @@ static int check_debuggable(const PodEntry *entry, Error *reterr) {
         return 0;
 }
 
-/* As kubectl names it: "debugger-x7k2p". */
+/* As kubectl names them: "debugger-x7k2p". */
 static json_t *make_container_name(const Pod *pod) {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
         unsigned char random[SUFFIX_LENGTH];
@@ -57,7 +57,7 @@ static json_t *make_container_name(const Pod *pod) {
         return json_string(name);
 }
 
-/* Appends it to "spec.ephemeralContainers". */
+/* Appends the container to "spec.ephemeralContainers". */
 static int add_container_json(json_t *pod, json_t *container) {
         json_t *spec = json_object_get(pod, "spec");
         json_t *list = json_object_get(spec, "ephemeralContainers");
@@ -78,7 +78,7 @@ static int parse_debugged_pod(const char *text, const Pod *pod, Pod **ret, Error
         return r;
 }
 
-/* The pod with the container, with defaults, validated. */
+/* The pod including the container, with defaults, validated. */
 static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error *reterr) {
         cleanup_json json_t *container = json_loads(json, 0, NULL);
         cleanup_json json_t *tree = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pods' part of node-pressure eviction: which pods may be evicted, which have been, and which
- * start again when the pressure is over. eviction/ ranks and chooses them.
+/* The pods' part of node-pressure eviction: which pods may be evicted, which were evicted, and
+ * which start again when the pressure is over. eviction/ ranks and chooses them.
  *
  * Evicted static pods start again, because no controller replaces them. Pods of an API server do
  * not: their controllers replace them. */

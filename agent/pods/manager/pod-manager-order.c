@@ -34,7 +34,7 @@ static PodOrderPresence find_order_presence(const PodManager *manager, const Pod
         return best;
 }
 
-/* The pods of these entries (NULL: of all), in an array that the caller frees; NULL: out of memory.
+/* The pods of these entries (NULL: all), in an array that the caller frees; NULL: out of memory.
  */
 static const Pod **list_pods_to_order(const PodManager *manager, order_filter_t filter,
                                       size_t *ret_n) {
@@ -52,7 +52,7 @@ static const Pod **list_pods_to_order(const PodManager *manager, order_filter_t 
         return pods;
 }
 
-/* "pods wait for one another: …", if following their references never ends; else NULL. */
+/* "pods wait for one another: …" if the references form a cycle; otherwise NULL. */
 static char *explain_order_cycle(const PodManager *manager, const Pod *pod) {
         size_t n, i = 0;
         cleanup_free const Pod **pods = list_pods_to_order(manager, NULL, &n);

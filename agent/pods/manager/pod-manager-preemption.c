@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The workers that 'pod' may preempt, and next to each the candidate, in arrays that are large
- * enough. Their number. */
+/* The workers that 'pod' may preempt, and the corresponding candidates, in arrays that are large
+ * enough. Returns their number. */
 static size_t list_preemptible(const PodManager *manager, const Pod *pod, PodWorker **workers,
                                PreemptionCandidate *candidates) {
         size_t n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Questions about all pods: their status, their sources. */
+/* Queries of all pods: their status, their sources. */
 
 #include "agent/model/json.h"
 #include "agent/model/object-identity.h"
@@ -8,15 +8,15 @@
 #include "agent/pods/manager/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* The pod, or the one that cannot be started, because its record cannot be written, for example.
- * NULL: neither. */
+/* The pod, or one that cannot be started, for example because its record cannot be written. NULL:
+ * neither. */
 static const Pod *listed_pod_of_entry(const PodEntry *entry) {
         return entry->worker        ? pod_worker_pod(entry->worker)
                : entry->start_error ? entry->next
                                     : NULL;
 }
 
-/* Compares "<namespace>/<name>/<uid>" of the entry's pod with a given one. */
+/* Compares "<namespace>/<name>/<uid>" of the entry's pod with another pod's. */
 static bool is_entry_after(const PodEntry *entry, const Pod *pod, const char *after) {
         size_t length = strlen(entry->key);
         int order = strncmp(entry->key, after, length);
@@ -92,7 +92,8 @@ void pod_manager_request_usage(PodManager *manager) {
                 Sandbox *sandbox = entry->worker ? pod_worker_sandbox(entry->worker) : NULL;
 
                 if (sandbox)
-                        (void) sandbox_request_usage(sandbox); /* or it is missing in the metrics */
+                        (void) sandbox_request_usage(sandbox); /* otherwise it is missing in the
+                                                                * metrics */
         }
 }
 

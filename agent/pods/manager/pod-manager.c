@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds the pod workers, and steps the dirty ones once a turn of the loop: events only mark them.
- * Removed workers are freed there too, never from within their own functions. */
+/* Holds the pod workers, and steps the dirty ones once per turn of the loop: events only mark them.
+ * Removed workers are freed there too, never in their own functions. */
 
 #include "agent/pods/manager/pod-manager.h"
 
@@ -30,10 +30,10 @@
 
 #include <inttypes.h>
 
-/* A pod that cannot be started (its record cannot be written) is tried again after this. */
+/* A pod that cannot be started (its record cannot be written) is retried after this time. */
 #define START_RETRY_USEC (5 * USEC_PER_SEC)
 
-/* How long pods are stepped before the loop's other sources are served. */
+/* How long pods are stepped before the loop's other sources have their turn. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
 
 static const char *const synced_file_names[] = { "record",   "failure", TERMINATED_FILE_NAME,
@@ -78,7 +78,7 @@ const PodSource *pod_manager_find_source(const PodManager *manager, const Pod *p
         return NULL;
 }
 
-/* The pod of the same name is the one that it follows. */
+/* The pod with the same name is its predecessor. */
 static bool holds_port_of(const PodEntry *entry, const Pod *pod, HostPortHolder *ret) {
         const Pod *other = entry->worker ? pod_worker_pod(entry->worker) : NULL;
 
@@ -170,7 +170,7 @@ static int open_state_sync(PodManager *manager) {
         return 0;
 }
 
-/* Pulls that failed for the time of a certificate may succeed now. */
+/* Pulls that failed because a certificate was not valid at that time may succeed now. */
 static void on_pods_clock_set(void *userdata) {
         pod_manager_on_images_changed(userdata);
 }
@@ -222,7 +222,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         r = clock_watch_new(config->event, on_pods_clock_set, manager, &manager->clock_watch);
         if (r < 0)
                 return r;
-        /* After all other events of a turn, so that ten of them cost one step. */
+        /* After all other events of a turn, so that several events cost one step. */
         r = event_add_disabled_defer(config->event, &manager->step_source,
                                      SD_EVENT_PRIORITY_NORMAL + 10, step_dirty_pods, manager);
         if (r < 0)
@@ -249,7 +249,7 @@ PodManager *pod_manager_free(PodManager *manager) {
         if (!manager)
                 return NULL;
         clock_watch_free(manager->clock_watch);
-        /* A slot that is released must not be granted to a container that is freed next. */
+        /* A released slot must not be granted to a container that is freed next. */
         manager->context.start_limiter.max = 0;
         while (manager->entries) {
                 PodEntry *entry = manager->entries;
@@ -319,7 +319,7 @@ static int load_pod_record(PodManager *manager, const char *uid, restored_pod_t 
         if (r < 0)
                 return r;
         if (entry->worker)
-                return 0; /* the successor was recorded too; the desired state has it again */
+                return 0; /* the successor was also recorded; the desired state contains it again */
         r = pod_worker_new_take(&manager->context, record.pod, /* was_recorded= */ true, entry,
                                 &entry->worker);
         if (r < 0)
@@ -343,7 +343,7 @@ static void load_pod_record_or_leave(PodManager *manager, const char *uid, resto
                   error_message(&error, r));
         if (strv_append(&manager->unread, uid) < 0)
                 manager->has_swept_orphans = true;
-        pod_manager_schedule_step(manager); /* drops an entry that is left empty */
+        pod_manager_schedule_step(manager); /* removes an entry that is now empty */
 }
 
 /* Unreadable records must not prevent the agent from using the readable ones. */
@@ -475,8 +475,8 @@ void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata)
         pod_manager_schedule_step(manager);
 }
 
-/* Which pods of a DaemonSet stop depends on which are being stopped already: that is kept on disk,
- * as the deletionTimestamp is at an API server. */
+/* Which pods of a DaemonSet are stopped depends on which are already being stopped: that is kept on
+ * disk, like the deletionTimestamp in an API server. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason) {
         PodEntry *entry = find_pod_entry(manager, metadata);
         PodWorker *worker = entry ? entry->worker : NULL;
@@ -496,7 +496,7 @@ void pod_manager_remove_leftovers(PodManager *manager) {
         pod_manager_schedule_step(manager);
 }
 
-/* The weight of all Burstable pods together follows their requests. */
+/* The weight of all Burstable pods together depends on their requests. */
 static void update_qos_cgroups(PodManager *manager) {
         cleanup_error Error error = ERROR_NULL;
         int64_t sum = 0;
@@ -586,7 +586,8 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
         manager->qos_is_due = true;
 }
 
-/* Cgroups, directories and the shim's socket are those of the UID: it is one pod's. */
+/* Cgroups, directories and the shim's socket are named after the UID, so a UID belongs to one
+ * pod. */
 static PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && object_has_uid(&pod_worker_pod(entry->worker)->metadata, uid))
@@ -594,7 +595,7 @@ static PodEntry *find_uid_holder(const PodManager *manager, const char *uid) {
         return NULL;
 }
 
-/* A pod of lower trust does not keep one of higher trust from its UID. */
+/* A pod of lower trust does not prevent one of higher trust from using its UID. */
 static int refuse_held_uid(const PodEntry *entry, PodEntry *holder, Error *reterr) {
         if (pod_source_outranks(&entry->next_source, &holder->source)) {
                 pod_worker_displace(holder->worker, UID_CONFLICT_REASON, UID_CONFLICT_MESSAGE);
@@ -635,7 +636,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         manager->qos_is_due = true;
         if (pod_worker_is_desired(entry->worker))
                 return 0;
-        /* An earlier agent was deleting it: it starts again after that. */
+        /* An earlier agent was deleting it: it starts again afterwards. */
         return pod_manager_start_or_edit(manager, &entry->source, pod_worker_pod(entry->worker));
 }
 
@@ -690,8 +691,8 @@ static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
                 pod_entry_mark_dirty_later(entry, START_RETRY_USEC);
 }
 
-/* Pods that wait for a host port, or for pods that are preempted, are checked again when one
- * becomes free, or one is gone. */
+/* Pods that wait for a host port, or for preempted pods, are checked again when a port is released
+ * or a pod is gone. */
 static void notice_release(PodManager *manager, PodEntry *entry) {
         bool held_ports = entry->holds_ports, was_preempted = entry->is_preempted;
 
@@ -709,7 +710,7 @@ static void step_pod_entry(PodManager *manager, PodEntry *entry) {
         bool is_new = !entry->is_reported;
 
         entry->is_dirty = false;
-        /* First, so that no container is started that an edit stops. */
+        /* Edits come first, so that no container is started that an edit would stop. */
         if (entry->worker && entry->next && !manager->stages)
                 pod_entry_apply_edit(manager, entry);
         if (entry->worker) {
@@ -733,7 +734,7 @@ static void step_pod_entry(PodManager *manager, PodEntry *entry) {
         manager->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, manager->userdata);
 }
 
-/* Whether any entry is left. */
+/* Returns whether any entry is left. */
 static bool remove_empty_entries(PodManager *manager) {
         PodEntry **link = &manager->entries;
 
@@ -760,7 +761,7 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
                 if (!entry->is_dirty)
                         continue;
                 if (now_boottime_usec() >
-                    end) { /* hundreds of pods that start at once take a while */
+                    end) { /* starting hundreds of pods at once takes a while */
                         pod_manager_schedule_step(manager);
                         break;
                 }
@@ -781,7 +782,7 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* By its full name, or that of the API server's pod that it was adopted for. */
+/* By its full name, or by the name of the API server's pod that it was adopted for. */
 static bool is_pod_called(const Pod *pod, const char *namespace, const char *name) {
         cleanup_free char *api_name = pod_adoption_api_name(pod);
         const ObjectMeta adopted = { .namespace = pod->metadata.namespace, .name = api_name };

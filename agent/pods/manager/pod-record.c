@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the source,
- * and the checksum. Version 1 does not have the outdated attempts. Higher versions are not read. */
+ * and the checksum. Version 1 has no outdated attempts. Higher versions are not read. */
 
 #include "agent/pods/manager/pod-record.h"
 
@@ -41,7 +41,7 @@ static int open_pod_record_dir(const char *state_dir, const char *uid, bool make
         return fd < 0 ? -errno : fd;
 }
 
-/* The directory of a pod that has never had a record: another one of its name has another UID. */
+/* The directory of a pod that has never had a record: another pod with its name has another UID. */
 static void remove_empty_record_dir(const char *state_dir, const char *uid) {
         cleanup_free char *path = pod_record_dir(state_dir, uid);
 
@@ -110,15 +110,15 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         if (r < 0)
                 return r;
         length = strlen(text);
-        if (length < 2) /* a file name may have newlines; the last one ends the record */
+        if (length < 2) /* a file name may contain newlines; the last newline ends the record */
                 return error_setf(reterr, EBADMSG, "is cut short");
         source = strndup(text, length - 1);
         r = source ? pod_source_parse(source, &record.source) : -ENOMEM;
         if (r < 0)
                 return r;
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
-        if (r < 0) /* its checksum matches: it is complete, but contains data that this version does
-                    * not support */
+        if (r < 0) /* its checksum matches: it is complete, but this version does not support its
+                    * data */
                 return r == -ENOMEM ? r : -ENOTSUP;
         if (!object_has_uid(&record.pod->metadata, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A path that takes longer would also hold up the start of the pod. */
+/* A path that takes longer would also delay the pod's start. */
 #define PREFLIGHT_PATHS_USEC (10 * USEC_PER_SEC)
 
 struct PreflightPaths {
@@ -17,9 +17,9 @@ struct PreflightPaths {
         void *userdata;
         ForkedTask *task; /* NULL: the result is known */
         sd_event_source *deadline;
-        int fd;               /* the process writes into it which volume it checks */
+        int fd;               /* the process writes to it which volume it checks */
         const Volume *faulty; /* NULL: none */
-        bool is_hung;         /* 'faulty' does not answer */
+        bool is_hung;         /* the path of 'faulty' does not respond */
 };
 
 /* hostPath types whose path must exist, and the file type that it must have. */
@@ -40,7 +40,7 @@ static bool is_of_its_type(const HostPathVolumeSource *source) {
                (st.st_mode & S_IFMT) == host_path_modes[source->type];
 }
 
-/* In the process. */
+/* Runs in the process. */
 static int look_at_host_paths(int fd, const void *work) {
         const PodSpec *spec = work;
 

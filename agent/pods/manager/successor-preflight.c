@@ -7,13 +7,13 @@
 #include "agent/pods/pod/pod-pull-secrets.h"
 #include "common/cleanup.h"
 
-/* The image of one container, or of a volume that one mounts. */
+/* The image of a container, or of a volume that it mounts. */
 typedef struct PreflightImage {
         Preflight *preflight;
         const char *reference;
         PullPolicy policy;
         ImageRequest *request;
-        int result; /* of the last request, < 0 */
+        int result; /* result of the last request, < 0 */
         char *message;
 } PreflightImage;
 

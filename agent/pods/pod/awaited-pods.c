@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes the message. The number of pods that wait is kept, so that nothing is done for none. */
+/* Takes over the message. The number of waiting pods is counted, so that nothing is done if there
+ * are none. */
 static void set_awaited_message_take(AwaitedPods *awaited, const PodInstance *pod, char *message) {
         pod->context->n_awaiting += (message != NULL);
         pod->context->n_awaiting -= (awaited->message != NULL);

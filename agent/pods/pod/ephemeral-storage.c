@@ -128,7 +128,7 @@ char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, si
         text = check_total_storage(spec, total);
         if (text)
                 return text;
-        at++; /* files of /etc: the pod's, not a container's */
+        at++; /* files in /etc belong to the pod, not to a container */
         for (size_t i = 0; i < pod_count_containers(spec) && at + 1 < n; i++, at += 2) {
                 const Container *container = pod_nth_container(spec, i);
 

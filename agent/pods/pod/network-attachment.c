@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugins run one after another, each started by the shim. The states: idle, adding (step n),
- * deleting (step n), then adding, idle, or a report of the failure that led to the deletion;
- * checking (step n). */
+/* The plugins run one after another; the shim starts each of them. The states: idle; adding (step
+ * n); deleting (step n), followed by adding, idle, or a report of the failure that led to the
+ * deletion; checking (step n). */
 
 #include "agent/pods/pod/network-attachment.h"
 
@@ -40,15 +40,15 @@ struct NetworkAttachment {
         unsigned next_number;
         NetworkAttachmentState state;
         size_t step;
-        Sandbox *sandbox; /* while something is under way */
-        const Pod *pod;   /* to add once the deletion is done; NULL: nothing */
-        Error failure;    /* of the ADD that led to the deletion */
+        Sandbox *sandbox; /* while an operation is in progress */
+        const Pod *pod;   /* to be added after the deletion; NULL: none */
+        Error failure;    /* failure of the ADD that led to the deletion */
         int failure_code;
-        Error delete_failure; /* the first of the deletion under way */
+        Error delete_failure; /* first failure of the current deletion */
         int delete_failure_code;
-        bool is_damaged;   /* the record, or it cannot be read; something may be left */
+        bool is_damaged;   /* the record is damaged or unreadable; something may be left */
         bool is_built_in;  /* the network that is being added is the built-in one */
-        SandboxExec *exec; /* the plugin that runs */
+        SandboxExec *exec; /* the running plugin */
         int netns_fd;      /* of the sandbox that was attached, or -EBADF */
         pid_t netns_pid;
 };
@@ -103,7 +103,7 @@ const char *network_attachment_address(const NetworkAttachment *attachment, size
 
         if (!network_attachment_is_attached(attachment))
                 return NULL;
-        /* Like in the kubelet, the family of the node's address comes first. */
+        /* As in the kubelet, the family of the node's address comes first. */
         if (attachment->settings->is_ipv6_first && i < 2 && cni_network_address(network, 1))
                 i = 1 - i;
         return cni_network_address(network, i);
@@ -186,8 +186,8 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
         attachment->netns_pid = sandbox_pid(sandbox);
 }
 
-/* The network namespace of the attachment: the shim's, or the one that the agent holds of a lost
- * shim. Through the shim's PID if it runs, because it may outlive the agent. */
+/* The attachment's network namespace: the shim's, or the one that the agent holds for a lost shim.
+ * The path contains the shim's PID if the shim runs, because it may outlive the agent. */
 static void print_netns_path(const NetworkAttachment *attachment, char *buffer, size_t size) {
         pid_t shim = sandbox_pid(attachment->sandbox);
 
@@ -202,7 +202,7 @@ static void print_netns_path(const NetworkAttachment *attachment, char *buffer, 
 
 static void on_cni_plugin_done(const ShimEvent *event, void *userdata);
 
-/* Before a plugin runs, its step is on disk, with the results of the plugins before it. */
+/* Before a plugin runs, its step is stored on disk, with the results of the plugins before it. */
 static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
         char netns[64];
@@ -252,7 +252,7 @@ static void report_attachment_done(NetworkAttachment *attachment, int r, const E
 
 static void begin_network_delete(NetworkAttachment *attachment);
 
-/* The next attempt is made without it. */
+/* The next attempt omits IPv6. */
 static void drop_broken_ipv6(const NetworkAttachment *attachment) {
         const char *message = error_message(&attachment->failure, attachment->failure_code);
 
@@ -263,7 +263,7 @@ static void drop_broken_ipv6(const NetworkAttachment *attachment) {
                             message);
 }
 
-/* After a failed ADD everything is deleted; then its failure is reported. */
+/* After a failed ADD everything is deleted; then the failure is reported. */
 static void fail_network_add(NetworkAttachment *attachment, int r, Error *error) {
         attachment->failure_code = r;
         error_done(&attachment->failure);
@@ -339,7 +339,7 @@ static void begin_network_add(NetworkAttachment *attachment) {
         step_cni_add(attachment);
 }
 
-/* All plugins have deleted. */
+/* All plugins have run DEL. */
 static void finish_network_delete(NetworkAttachment *attachment) {
         cleanup_error Error failure = ERROR_NULL;
         int r = attachment->failure_code;
@@ -369,7 +369,7 @@ static void fail_network_delete(NetworkAttachment *attachment) {
         report_attachment_done(attachment, r, &both);
 }
 
-/* A plugin that fails does not keep the others from deleting. */
+/* A failed plugin does not prevent the others from deleting. */
 static void keep_first_delete_error(NetworkAttachment *attachment, int r, Error *error) {
         if (attachment->delete_failure_code == 0) {
                 attachment->delete_failure_code = r;
@@ -404,8 +404,8 @@ static void on_cni_del_done(NetworkAttachment *attachment, const CniPluginExit *
         step_cni_del(attachment);
 }
 
-/* In place of a damaged record: the network that the pod's first sandbox would get from the present
- * configuration; without one, from the built-in bridge, which the node may have had before it
+/* Replaces a damaged record: assumes the network that the pod's first sandbox would get from the
+ * current configuration; without one, the built-in bridge, which the node may have had before it
  * joined a cluster. */
 static int assume_default_network(NetworkAttachment *attachment, Error *reterr) {
         char nobody[] = "";
@@ -453,7 +453,7 @@ static void begin_network_delete(NetworkAttachment *attachment) {
         step_cni_del(attachment);
 }
 
-/* The result of a plugin that still checks is not awaited any more. */
+/* The result of a plugin that is still running CHECK is ignored. */
 static void set_attachment_target(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod) {
         attachment->exec = sandbox_exec_cancel(attachment->exec);
         attachment->sandbox = sandbox;

@@ -33,7 +33,7 @@ static bool tolerates_condition(const PodSpec *spec, NodeCondition condition) {
         return false;
 }
 
-/* A pod that has run on this node, even before a reboot, is admitted again. The logs show it; an
+/* A pod that has run on this node, even before a reboot, is admitted again. Its logs show that; an
  * eviction removes them. */
 bool pod_has_run_before(const PodInstance *pod) {
         const Container *container;
@@ -97,7 +97,7 @@ static void reject_for_node_conditions(PodAdmission *admission, const PodInstanc
 
 /* ---- pods of an API server ---- */
 
-/* The kubelet's words: the event has them, and the status after "Pod was rejected: ". */
+/* The kubelet's wording, used in the event, and in the status after "Pod was rejected: ". */
 static bool reject_api_pod(PodAdmission *admission, const char *reason, const char *format, ...)
         printf_like(3, 4);
 static bool reject_api_pod(PodAdmission *admission, const char *reason, const char *format, ...) {
@@ -118,7 +118,7 @@ const char *pod_admission_event_message(const PodAdmission *admission) {
         return strncmp(message, rejected_prefix, n) == 0 ? message + n : message;
 }
 
-/* Once. A pod that an API server has bound to this node fails, which is logged. */
+/* Reported once. A pod that an API server has bound to this node fails, which is logged. */
 static void report_rejection(const PodAdmission *admission, const PodInstance *pod,
                              const char *cause, const char *outlook) {
         if (!admission->is_rejection_new || pod_is_of_api(pod->pod))
@@ -151,7 +151,7 @@ static bool reject_for_sysctls(PodAdmission *admission, const PodInstance *pod) 
 }
 
 /* The reasons OutOfcpu, OutOfmemory, OutOfephemeral-storage, OutOfpods (maxPods, podsPerCore),
- * OutOfhugepages-…: of the first amount that is short. */
+ * OutOfhugepages-…, for the first insufficient amount. */
 static bool reject_for_insufficient_resources(PodAdmission *admission, const NodeUsage *missing,
                                               const NodeUsage *requested, const NodeUsage *used,
                                               const NodeUsage *capacity) {
@@ -166,7 +166,7 @@ static bool reject_for_insufficient_resources(PodAdmission *admission, const Nod
                               used->amounts[amount], capacity->amounts[amount]);
 }
 
-/* Stops other pods, and waits for that; or rejects the pod if that would not help. */
+/* Stops other pods, and waits until they are gone; or rejects the pod if that would not help. */
 static bool preempt_or_reject(PodAdmission *admission, const PodInstance *pod,
                               const NodeUsage *missing) {
         const PodContext *context = pod->context;
@@ -189,7 +189,7 @@ static bool preempt_or_reject(PodAdmission *admission, const PodInstance *pod,
                               strna(text));
 }
 
-/* A critical pod waits until those that are stopped for it, or for others, are gone. */
+/* A critical pod waits until the pods that are being stopped for it, or for others, are gone. */
 static bool reject_or_preempt_for_resources(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
         NodeUsage capacity, used, missing;
@@ -209,13 +209,13 @@ static bool reject_or_preempt_for_resources(PodAdmission *admission, const PodIn
         return admission->awaits_release;
 }
 
-/* A pod that has run here is not checked again: its resources were there. */
+/* A pod that has run here is not checked again, because it had its resources. */
 static bool must_fit(const PodInstance *pod) {
         return pod_is_of_api(pod->pod) && !pod_has_run_before(pod);
 }
 
-/* Also those that this node has made of a DaemonSet: Pod Security relies on this check, because it
- * allows pods for another system more than the same pods may do here. */
+/* Includes pods that this node has created from a DaemonSet: Pod Security relies on this check,
+ * because it grants pods for another operating system more than they may do here. */
 static bool reject_unsafe_pod(PodAdmission *admission, const PodInstance *pod) {
         if (pod->pod->metadata.source != OBJECT_SOURCE_APISERVER || pod_has_run_before(pod) ||
             (!reject_for_os(admission, pod) && !reject_for_sysctls(admission, pod)))
@@ -233,8 +233,8 @@ static bool reject_unfit_critical_pod(PodAdmission *admission, const PodInstance
         return pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
 }
 
-/* A label by which the scheduler has chosen this node may arrive after the pod. The kubelet reads
- * its Node again. */
+/* A label that made the scheduler choose this node may arrive after the pod. The kubelet reads its
+ * Node again. */
 static bool must_wait_for_labels(PodAdmission *admission, const PodInstance *pod) {
         uint64_t now = now_boottime_usec();
 

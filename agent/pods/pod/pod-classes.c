@@ -16,7 +16,8 @@ static const DataObject *find_class_object(const ObjectLookup *lookup, const Pod
         return lookup->find ? lookup->find(&key, lookup->userdata) : NULL;
 }
 
-/* The values of classes for a pod, borrowed from them; NULL or unset: the pod's own. */
+/* The values that classes determine for a pod, borrowed from them; NULL or unset: the pod's own
+ * values. */
 typedef struct PodClassValues {
         const char *priority_class_name;
         OptionalInt priority;
@@ -47,7 +48,7 @@ static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running
                 return;
         }
         if (system_priority_class_value(spec->priority_class_name) != 0)
-                return; /* defaulted when it was read */
+                return; /* defaulted when the pod was read */
         class = find_class_object(lookup, pod, OBJECT_PRIORITY_CLASS, spec->priority_class_name);
         if (class)
                 values->priority = class->priority.value;
@@ -64,7 +65,7 @@ static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running
         const PodSpec *spec = &pod->spec;
         const DataObject *class;
 
-        /* Its own must equal the class's; check_pod_classes() reports this. */
+        /* The pod's overhead must equal the class's; check_pod_classes() reports this. */
         if (!spec->runtime_class_name || has_pod_overhead(spec))
                 return;
         class = find_class_object(lookup, pod, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);
@@ -76,12 +77,12 @@ static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running
 
 static PodClassValues find_class_values(const ObjectLookup *lookup, const Pod *running,
                                         const Pod *pod) {
-        /* A pod of another source had the values of other classes. */
+        /* A pod of another source has values from other classes. */
         const PodSpec *spec =
                 running && running->metadata.source == pod->metadata.source ? &running->spec : NULL;
         PodClassValues values = { 0 };
 
-        /* An API server has resolved it by its own classes. */
+        /* An API server has resolved it using its own classes. */
         if (!pod_is_of_api(pod) || !pod->spec.priority.is_set)
                 find_pod_priority(lookup, spec, pod, &values);
         find_pod_overhead(lookup, spec, pod, &values);
@@ -117,7 +118,7 @@ bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const P
         return values.priority.is_set || values.priority_class_name || values.overhead;
 }
 
-/* A class may also name the default runtime by its program, such as "runc". */
+/* A class may also refer to the default runtime by its program, such as "runc". */
 static const char *find_handler_runtime(const OciRuntimes *runtimes, const char *handler) {
         const char *path = runtimes->handlers ? string_map_get(runtimes->handlers, handler) : NULL;
         const char *slash = strrchr(runtimes->path, '/');
@@ -145,7 +146,7 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
                                   "no runtime for \"%s\" is configured, which RuntimeClass \"%s\" "
                                   "names",
                                   class->runtime.handler, name);
-        /* An API server has set it by the class of that time. */
+        /* An API server has set it according to the class at that time. */
         if (!pod_is_of_api(pod) && has_pod_overhead(spec) &&
             !schema_equal(&resource_list_schema, &spec->overhead,
                           &class->runtime.overhead.pod_fixed))

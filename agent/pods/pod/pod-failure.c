@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a line with the reason, a line with the message; for an eviction one with the node's
- * condition and the time; with a limit of the grace period "grace" and the limit in microseconds.
+/* The format: a line with the reason, a line with the message; for an eviction a line with the
+ * node's condition and the time; if the grace period is limited, "grace" and the limit in
+ * microseconds.
  */
 
 #include "agent/pods/pod/pod-failure.h"

@@ -15,7 +15,7 @@ bool pod_may_preempt(const Pod *pod, const Pod *victim) {
                pod->spec.priority.value > victim->spec.priority.value;
 }
 
-/* The amounts that are still missing without this pod. Whether anything is. */
+/* Computes the amounts that are still missing without this pod. Returns whether any are. */
 static bool subtract_requests(NodeUsage *missing, const NodeUsage *requests) {
         bool is_short = false;
 
@@ -26,8 +26,8 @@ static bool subtract_requests(NodeUsage *missing, const NodeUsage *requests) {
         return is_short;
 }
 
-/* The fractions of the missing amounts that would be missing without this pod, squared and added
- * up. */
+/* The sum of squares of the fractions of the missing amounts that would still be missing without
+ * this pod. */
 static double distance_to_missing(const NodeUsage *missing, const NodeUsage *requests) {
         double distance = 0;
 
@@ -42,7 +42,7 @@ static double distance_to_missing(const NodeUsage *missing, const NodeUsage *req
         return distance;
 }
 
-/* Also if they are equal: the kubelet takes the later one. */
+/* Also true if they are equal: the kubelet chooses the later one. */
 static bool requests_no_more(const NodeUsage *a, const NodeUsage *b) {
         if (a->amounts[RESOURCE_MEMORY] != b->amounts[RESOURCE_MEMORY])
                 return a->amounts[RESOURCE_MEMORY] < b->amounts[RESOURCE_MEMORY];
@@ -70,8 +70,8 @@ static PreemptionCandidate *find_nearest_candidate(PreemptionCandidate *candidat
         return best;
 }
 
-/* The amounts that this class must give: without the amounts of the pods of the classes below it,
- * which go first, and without those of the chosen pods. Then as few of its pods as possible. */
+/* The amounts that this class must provide: without the amounts of the pods of lower classes, which
+ * are stopped first, and without those of the chosen pods. As few pods as possible are chosen. */
 static void choose_pods_of_class(PreemptionCandidate *candidates, size_t n, QosClass qos,
                                  const NodeUsage *missing) {
         NodeUsage rest = *missing;

@@ -67,7 +67,8 @@ int pull_secrets_find(const ObjectLookup *objects, const Pod *pod, PullSecrets *
 
         for (size_t i = 0; i < pod->spec.image_pull_secrets.n; i++) {
                 const char *name = strna(pod->spec.image_pull_secrets.items[i].name);
-                /* An empty name, which templates leave behind, is none, as in the kubelet. */
+                /* An empty name, which templates leave behind, counts as none, as in the
+                 * kubelet. */
                 int r = name[0] ? add_pull_secret(objects, pod, name, &secrets) : 0;
 
                 if (r < 0)

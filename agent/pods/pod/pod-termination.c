@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format of the file: the grace period in seconds, -1 for the pod's own. */
+/* The file's format: the grace period in seconds; -1 for the pod's own. */
 
 #include "agent/pods/pod/pod-termination.h"
 
@@ -17,14 +17,14 @@ enum {
         DELETION_MAX = 1024
 };
 
-/* The kubelet's least grace period of a container that is stopped late. */
+/* The kubelet's minimum grace period for a container that is stopped late. */
 #define GRACE_MIN_USEC (2 * USEC_PER_SEC)
 
 uint64_t pod_grace_period_usec(const PodTermination *termination, const PodSpec *spec,
                                uint64_t limit_usec) {
         int64_t seconds = termination->has_grace ? termination->grace_seconds
                                                  : spec->termination_grace_period_seconds.value;
-        /* A grace period of 0 is a second, like in the kubelet. */
+        /* A grace period of 0 means a second, as in the kubelet. */
         uint64_t grace = (uint64_t) MIN(MAX(seconds, 1), INT32_MAX) * USEC_PER_SEC;
 
         return limit_usec > 0 ? MIN(grace, limit_usec) : grace;

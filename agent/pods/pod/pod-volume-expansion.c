@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing is remembered here: the claim, as the API server has it, and the size of the volume on
- * this node decide about the next step, so that an agent that starts continues with it. */
+/* Nothing is stored here: the claim in the API server and the size of the volume on this node
+ * determine the next step, so that a new agent continues with it. */
 
 #include "agent/pods/pod/pod-volume-expansion.h"
 
@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* An event of the pod, and one of the claim. */
+/* An event for the pod and one for the claim. */
 static void record_volume_event(const PodInstance *pod, const CsiVolume *volume, PodEventKind kind,
                                 const char *reason, const char *result, const char *details) {
         cleanup_free char *message =

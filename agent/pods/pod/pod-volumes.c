@@ -51,7 +51,7 @@ void pod_volumes_update(PodVolumes *volumes) {
         if (!pod_has_data_volume(pod->pod))
                 return;
         r = bundle_update_volumes(pod->context->bundle, pod->pod, &error);
-        if (r != -EAGAIN) /* what is awaited is no problem yet */
+        if (r != -EAGAIN) /* an object that is awaited is not a problem yet */
                 set_volume_error(volumes, r < 0 ? error_message(&error, r) : NULL);
         volumes->timer = sd_event_source_disable_unref(volumes->timer);
         if (r < 0 && r != -ENOENT)

@@ -25,7 +25,7 @@ static void set_slice_properties(const PodContext *context, const char *group,
 }
 
 /* Values that a resize could not set, such as a memory limit below the usage, must not be set by
- * systemd either: it gets the values that are in the files. */
+ * systemd either: it gets the values from the cgroup files. */
 static void keep_present_values(const char *group, CgroupValue *values, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 cleanup_free char *present =
@@ -50,7 +50,7 @@ static void set_pod_slice(const PodContext *context, const Pod *pod, const char 
         set_slice_properties(context, group, values, n);
 }
 
-/* NULL: systemd does not manage the cgroups of this pod, or memory ran out. */
+/* NULL: systemd does not manage this pod's cgroups, or out of memory. */
 static char *load_pod_slice(const PodContext *context, const Pod *pod) {
         cleanup_free char *group = NULL;
 
@@ -146,8 +146,8 @@ void slices_set_qos(const PodContext *context) {
         }
 }
 
-/* systemd stops the slices of pods some time after the request: those of the classes are stopped
- * with them when no pod is left. */
+/* systemd stops pod slices some time after the request: the slices of the classes are stopped with
+ * them when no pod is left. */
 static void remove_empty_groups(const PodContext *context, bool are_slices, bool all) {
         BundleConfig config = *context->bundle;
 
@@ -164,7 +164,7 @@ static void remove_empty_groups(const PodContext *context, bool are_slices, bool
 void slices_remove_empty(const PodContext *context, bool all) {
         bool are_slices = context->bundle->has_slices;
 
-        /* Those of the former cgroup driver. */
+        /* Cgroups of the former cgroup driver. */
         if (context->sandbox->systemd)
                 remove_empty_groups(context, !are_slices, /* all= */ false);
         if (!all)

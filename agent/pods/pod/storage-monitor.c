@@ -9,11 +9,11 @@
 #define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
 #define STORAGE_TIMEOUT_USEC (660 * USEC_PER_SEC)
 
-/* For the walk through all files, which then reports the part that it has counted. */
+/* Limits the walk through all files, which then reports the part that it has counted. */
 #define STORAGE_WALK_OPTION "--seconds=600"
 
 enum {
-        LINE_MAX_BYTES = 32, /* a number of 64 bits and a newline */
+        LINE_MAX_BYTES = 32, /* a 64-bit number and a newline */
 };
 
 static void arm_storage_timer(StorageMonitor *monitor);

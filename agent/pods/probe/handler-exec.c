@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec handler of probes and hooks: a command in the container, run by its shim, which kills it
+/* The exec handler of probes and hooks: the shim runs a command in the container, and kills it
  * after the probe's timeoutSeconds. */
 
 #include "agent/bundle/environment.h"
@@ -66,7 +66,7 @@ void handler_begin_exec(HandlerRun *run) {
                                                  .argv = argv,
                                                  .timeout_usec = run->spec.timeout_usec },
                         on_exec_done, run, &run->exec);
-        if (r == -EMSGSIZE) /* it will never be shorter: it cannot succeed */
+        if (r == -EMSGSIZE) /* it will never be shorter, so a retry cannot succeed */
                 handler_run_finish_deferred(run, HANDLER_FAILED,
                                             "the command is too long to be run");
         else if (r == -E2BIG)

@@ -6,7 +6,7 @@
 #include "common/protobuf.h"
 
 enum {
-        FRAME_HEADER = 5, /* not compressed, and the length in four bytes */
+        FRAME_HEADER = 5, /* the compression flag, which is 0, and the length in four bytes */
         REQUEST_MAX = 64 * 1024,
         RESPONSE_MAX = 4096,
         GRPC_UNIMPLEMENTED = 12,
@@ -38,7 +38,7 @@ static const ProtobufMessage health_request =
 static const ProtobufMessage health_response =
         PROTOBUF_TABLE(HealthCheckResponse, health_response_rows);
 
-/* The frame of the request. 0; -EFBIG; -ENOMEM. */
+/* Builds the request's frame. 0; -EFBIG; -ENOMEM. */
 static int build_health_request(char *service, Buffer *frame) {
         static const char header[FRAME_HEADER];
         int r = buffer_append(frame, header, sizeof(header), sizeof(header));

@@ -88,7 +88,7 @@ static void on_handler_response(const HttpClientResponse *response, const char *
                 handler_run_finish(run, HANDLER_FAILED, "Get \"%s\": %s", run->url, error);
 }
 
-/* The value of the first header of this name; NULL: there is none. */
+/* The value of the first header with this name; NULL: none. */
 static const char *first_handler_header(const HttpGetAction *http, const char *name) {
         for (size_t i = 0; i < http->http_headers.n; i++)
                 if (strcasecmp(http->http_headers.items[i].name, name) == 0)
@@ -129,7 +129,8 @@ static int append_handler_header(char ***headers, const HttpHeader *header) {
 }
 
 /* Go's HTTP client, which the kubelet uses, sends one Host and one User-Agent, the first, and never
- * sends headers of a body that the request does not have. An empty Accept removes all of them. */
+ * sends headers that describe a body if the request has none. An empty Accept removes all of
+ * them. */
 static bool is_handler_header_sent(const HandlerRun *run, const HttpHeader *header) {
         static const char *const others[] = { "Host", "User-Agent", "Content-Length",
                                               "Transfer-Encoding", "Trailer" };

@@ -9,12 +9,13 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-/* A response that has arrived is processed before the timeout: timers come after sockets. */
+/* A response that has arrived is processed before the timeout, because timers come after
+ * sockets. */
 enum {
         HANDLER_TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 1,
 };
 
-/* The shim kills a command in time; this is for a shim that does not answer at all. */
+/* The shim kills a command in time; this is for a shim that does not respond at all. */
 #define EXEC_ANSWER_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 /* If the agent itself is later than this, the handler gets the same time again. */
@@ -88,7 +89,7 @@ HttpClient *handler_run_http_client(HandlerRun *run) {
         return NULL;
 }
 
-/* Escapes characters that a URL must not contain, like Go does. */
+/* Escapes characters that a URL must not contain, like Go. */
 static void write_url_path(FILE *out, const char *path) {
         if (path[0] != '/')
                 (void) fputc('/', out);
@@ -181,9 +182,9 @@ static void begin_handler(HandlerRun *run) {
         else if (handler->grpc)
                 handler_begin_grpc(run);
         else if (handler->tcp_socket)
-                /* The API server accepts such a hook, the kubelet does not. */
+                /* The API server accepts such a hook, but the kubelet does not. */
                 handler_run_finish_deferred(run, HANDLER_FAILED, "invalid handler: tcpSocket");
-        else if (!handler->sleep) /* of a kind that only a newer API server knows */
+        else if (!handler->sleep) /* a kind that only a newer API server supports */
                 handler_run_finish_deferred(run, run->spec.is_hook ? HANDLER_FAILED : HANDLER_ERROR,
                                             "missing handler: this version of Mainstay does not "
                                             "know its kind");

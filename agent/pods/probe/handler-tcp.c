@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tcpSocket handler: a connection is made and closed. */
+/* The tcpSocket handler: opens a connection and closes it. */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
@@ -17,7 +17,7 @@ typedef union SocketAddress {
         struct sockaddr_in6 v6;
 } SocketAddress;
 
-/* The length; 0 if the host is a name. */
+/* Returns the length; 0 if the host is a name. */
 static socklen_t parse_socket_address(const char *host, int64_t port, SocketAddress *ret) {
         uint16_t number = htons((uint16_t) port);
 
@@ -39,7 +39,7 @@ enum {
         SYSTEM_ERROR_SIZE = 64
 };
 
-/* In the words of Go, and so of the kubelet. Returns the buffer. */
+/* In Go's wording, which the kubelet shows. Returns the buffer. */
 static const char *describe_system_error(int code, char buffer[SYSTEM_ERROR_SIZE]) {
         (void) snprintf(buffer, SYSTEM_ERROR_SIZE, "%s", strerror(code));
         buffer[0] = (char) tolower((unsigned char) buffer[0]);

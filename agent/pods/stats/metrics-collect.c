@@ -131,7 +131,7 @@ static void add_container_usage(ResourceMetrics *usage, const Pod *pod, const ch
                 resource_metrics_set_scrape_error(usage);
 }
 
-/* The sum to which the usage of each pod is added. */
+/* The sum to which each pod's usage is added. */
 typedef struct PodUsageWalk {
         const BundleConfig *config;
         ResourceMetrics *usage;
@@ -146,7 +146,7 @@ static int add_pod_usage(const Pod *pod, const PodStatus *status, void *userdata
         CgroupUsage used;
 
         if (!group || cgroup_usage(group, &used) < 0)
-                return 0; /* it has none yet, or none any more */
+                return 0; /* it has no sandbox yet, or no longer */
         resource_metrics_add(walk->usage, pod->metadata.namespace, pod->metadata.name, NULL, 0,
                              &used);
         for (size_t l = 0; l < N_ELEMENTS(lists); l++)

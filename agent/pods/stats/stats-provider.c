@@ -21,7 +21,7 @@ void stats_provider_done(StatsProvider *stats) {
         system_containers_done(&stats->system);
 }
 
-/* State that outlives a request is created by the first one. */
+/* The first request creates the state that outlives requests. */
 static int prepare_storage(StatsProvider *stats) {
         return stats->storage_usage
                        ? 0
@@ -101,7 +101,7 @@ static CadvisorMachine describe_machine(const BundleConfig *bundle) {
         return machine;
 }
 
-/* For the next request: the counting or measuring that it triggers takes a while. */
+/* For the next request, because counting and measuring take a while. */
 static void refresh_usages(StatsProvider *stats) {
         uint64_t now = now_boottime_usec();
 

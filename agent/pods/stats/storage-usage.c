@@ -10,11 +10,11 @@
 #define MEASURE_PERIOD_USEC (60 * USEC_PER_SEC)
 #define MEASURE_LIMIT_USEC  (120 * USEC_PER_SEC)
 
-/* A pod whose files cannot be counted in its share of this is not measured; others are. */
+/* If a pod's files cannot be counted in its share of this time, it is not measured; others are. */
 #define MEASURE_WALK_OPTION "--seconds=60"
 
 enum {
-        USAGE_LINE_SIZE = 64, /* two numbers of 64 bits, a space and a newline */
+        USAGE_LINE_SIZE = 64, /* two 64-bit numbers, a space and a newline */
         MEASURED_PATHS_MAX = 4096,
 };
 
@@ -28,7 +28,7 @@ struct StorageUsage {
         const BundleConfig *bundle;
         const char *shim_path;
         Child *child;
-        char **asked_paths;     /* of the child */
+        char **asked_paths;     /* paths of the child */
         uint64_t asked_at;      /* boot time; 0: never */
         MeasuredPath *measured; /* by path */
         size_t n_measured;
@@ -79,8 +79,8 @@ static bool parse_measured_number(const char **output, char end_byte, uint64_t *
         return true;
 }
 
-/* A line for each path, in their order. Takes the paths; NULL: the output is something else, and
- * none is taken. */
+/* A line for each path, in their order. Takes over the paths; NULL: the output is invalid, and they
+ * are not taken over. */
 static MeasuredPath *parse_measured_paths(const char *output, char **paths, size_t n) {
         cleanup_free MeasuredPath *measured = calloc(n + 1, sizeof(*measured));
 
@@ -161,7 +161,7 @@ void storage_usage_refresh(StorageUsage *usage, PodManager *pods) {
         if (usage->child || (usage->asked_at > 0 && now - usage->asked_at < MEASURE_PERIOD_USEC))
                 return;
         usage->asked_at = now;
-        (void) start_measuring(usage, pods); /* or a minute later */
+        (void) start_measuring(usage, pods); /* if this fails, it is retried a minute later */
 }
 
 bool storage_usage_find(const StorageUsage *usage, const char *path, StorageSample *sample) {

@@ -14,7 +14,7 @@ void system_containers_done(SystemContainers *containers) {
         *containers = (SystemContainers){ 0 };
 }
 
-/* When its directory was created, as far as the kernel knows, and not before the boot; 0: it does
+/* When its directory was created, as far as the kernel knows, but not before the boot; 0: it does
  * not exist. */
 static uint64_t cgroup_started_at(const char *cgroup) {
         cleanup_free char *directory = cgroup_file(cgroup, "memory", ".");
@@ -34,7 +34,7 @@ static uint64_t earlier_start(const SystemContainers *earlier, const char *cgrou
         return now;
 }
 
-/* Takes the cgroup of 'container'; NULL: there is none. */
+/* Takes over the cgroup of 'container'; NULL: there is none. */
 static void add_system_container(SystemContainers *containers, const SystemContainers *earlier,
                                  SystemContainer container) {
         uint64_t made = container.cgroup ? cgroup_started_at(container.cgroup) : 0;
@@ -71,7 +71,7 @@ void system_containers_find(SystemContainers *containers, const BundleConfig *bu
         SystemContainers found = { 0 };
         char *own = NULL;
 
-        (void) cgroup_of_self(&own); /* or it is left out */
+        (void) cgroup_of_self(&own); /* on failure it is omitted */
         if (!shims)
                 shims = own;
         add_system_container(

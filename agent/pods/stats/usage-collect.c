@@ -181,7 +181,7 @@ static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userd
         if (!group || (visitor->on_storage && pod_storage_paths(walk->config, pod, &paths) < 0))
                 return -ENOMEM;
         if (read_sample(walk, &sample) < 0)
-                return 0; /* it has none yet, or none any more */
+                return 0; /* it has no sandbox yet, or no longer */
         sample.interfaces = interfaces;
         sample.n_interfaces = (size_t) MAX(n, 0);
         visitor->on_usage(&sample, visitor->userdata);
@@ -209,8 +209,8 @@ static void report_node_usage(const UsageWalk *walk) {
         walk->visitor->on_usage(&sample, walk->visitor->userdata);
 }
 
-/* Pods are limited to the resources that are not reserved; without a reservation, to those of the
- * machine. */
+/* Pods are limited to the resources that are not reserved; without a reservation, to the machine's
+ * resources. */
 static void report_system_usages(const UsageWalk *walk) {
         const SystemContainers *system = walk->visitor->system;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How many containers are in which state. */
+/* How many containers are in each state. */
 typedef struct ContainerCounts {
         unsigned pending_init;
         unsigned pending_sidecars;
@@ -19,7 +19,7 @@ typedef struct ContainerCounts {
         unsigned succeeded;
 } ContainerCounts;
 
-/* How the container ended, if it is not running now. */
+/* How the container ended, if it does not run now. */
 static const ContainerState *terminated_state_of(const ContainerStatus *status) {
         if (status->state.kind == STATE_TERMINATED)
                 return &status->state;
@@ -42,7 +42,7 @@ static void count_init_container(const PodSpec *spec, const Container *container
         if (end && end->exit_code != 0)
                 count->failed_init += terminates_for_good(spec, container, end->exit_code);
         else if (status->state.kind != STATE_TERMINATED)
-                /* Or again: its sandbox was lost, or all are restarted. */
+                /* Or again pending: its sandbox was lost, or all containers are restarted. */
                 count->pending_init++;
 }
 
@@ -64,7 +64,7 @@ static void count_main_container(const PodSpec *spec, const Container *container
                 count->running++;
         else if (end) {
                 count->stopped++;
-                /* A waiting one runs again: it was edited. */
+                /* A waiting container runs again, because it was edited. */
                 count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
                                            terminates_for_good(spec, container, end->exit_code);
                 count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;
@@ -175,8 +175,8 @@ static const PodCondition *find_reported_condition(const PodStatus *status, cons
         return NULL;
 }
 
-/* "True", "False" or "Unknown"; NULL: it is not reported. Other conditions than ours are those that
- * controllers have set. */
+/* "True", "False" or "Unknown"; NULL: not reported. Controllers have set the conditions that are
+ * not the agent's. */
 static const char *find_condition_status(const PodStatus *status, const StringMap *external,
                                          const char *type) {
         const PodCondition *condition = find_reported_condition(status, type);

@@ -68,7 +68,7 @@ static int fill_container_statuses(const PodStatusInput *input, PodStatus *statu
 }
 
 /* The transition time of a condition that is reported for the first time. After a restart of the
- * agent the pod must not seem to have become ready just now. */
+ * agent a pod must not appear to have just become ready. */
 static uint64_t first_transition_time(const PodStatusInput *input, const PodStatus *status,
                                       PodConditionType type) {
         uint64_t latest = 0;
@@ -87,7 +87,7 @@ static uint64_t first_transition_time(const PodStatusInput *input, const PodStat
         return latest > 0 ? latest : input->pod->start_time;
 }
 
-/* As long as the state of an earlier agent is not known, nothing is a transition. */
+/* Until the state from an earlier agent is known, nothing counts as a transition. */
 static uint64_t transition_time(const PodStatusInput *input, const PodStatus *previous,
                                 const PodStatus *status, PodConditionType type, bool is_true) {
         const PodCondition *before = &previous->conditions[type];
@@ -147,7 +147,7 @@ static void fill_ready_condition(const PodStatusInput *input, const PodStatus *p
                                   message);
 }
 
-/* Why the node has stopped the pod for others; NULL: it has not. */
+/* Why the node has stopped the pod in favour of others; NULL: it has not. */
 static const char *find_disruption(const PodFailure *failure) {
         if (failure->evicted_at > 0)
                 return failure->message;
@@ -261,8 +261,8 @@ static bool has_running_container(const PodStatus *status) {
         return false;
 }
 
-/* As with the kubelet, a pod that is stopped because it failed keeps its phase as long as a
- * container runs: controllers replace a failed pod, and the scheduler gives away its resources. */
+/* As with the kubelet, a pod that is stopped because it failed keeps its phase while a container
+ * runs: controllers replace a failed pod, and the scheduler reassigns its resources. */
 static void delay_failed_phase(const PodStatusInput *input, PodStatus *status) {
         if (!input->failure->reason || !has_running_container(status))
                 return;

@@ -11,14 +11,14 @@
 
 #define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
 #define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-/* The default of container engines, sufficient for a container that stops on SIGTERM. */
+/* The default of container engines, which suffices for a container that stops on SIGTERM. */
 #define DISPLACEMENT_GRACE_USEC (10 * USEC_PER_SEC)
 
-/* 'message' is that of the status, 'event' that of the event. */
+/* 'message' is the status's message, 'event' the event's. */
 static void set_pod_failure(PodWorker *worker, PodEventKind kind, const char *reason,
                             const char *message, const char *event, uint64_t grace_usec) {
         if (pod_failure_set(&worker->failure, reason, message) < 0)
-                return; /* the part that found it finds it again */
+                return; /* the part that found it will find it again */
         log_set_message_id(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
                     reason, message);
@@ -113,8 +113,8 @@ void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* As a restart of all: that waits for the containers that are being stopped, and works with and
- * without a sandbox. */
+/* Works like a restart of all containers, which waits for containers that are being stopped, and
+ * needs no sandbox. */
 void pod_worker_cancel_shutdown(PodWorker *worker) {
         if (!worker->failure.is_until_reboot)
                 return;

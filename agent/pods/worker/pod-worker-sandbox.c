@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod sandbox: the shim is started or found, the pod's mounts and network are set up; at the
  * end the network is detached, the shim exits, and the remains are cleaned up. Steps and the shim's
- * events move the state; nothing here waits. A pod in the host network skips the network states. */
+ * events change the state; nothing here blocks. A pod in the host network skips the network
+ * states. */
 
 #include "agent/bundle/cdi-edits.h"
 #include "agent/bundle/cgroups.h"
@@ -25,11 +26,11 @@
 /* A sandbox that cannot be created is tried again after a second, then two, up to a minute. */
 static const BackOffLimits sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
-/* A shim answers in milliseconds. READY=1 does not wait longer than this, and a terminating pod's
- * shim is killed then. */
+/* A shim answers in milliseconds. READY=1 does not wait longer than this, and after this time a
+ * terminating pod's shim is killed. */
 #define SHIM_ANSWER_USEC (10 * USEC_PER_SEC)
 
-#define NETWORK_CHECK_USEC (50 * USEC_PER_MSEC) /* between the checks of two pods */
+#define NETWORK_CHECK_USEC (50 * USEC_PER_MSEC) /* interval between the checks of two pods */
 
 /* ---- state ---- */
 
@@ -97,7 +98,7 @@ static void arm_sandbox_state_timer(PodWorker *worker, clockid_t clock, uint64_t
                                        worker->instance.description);
 }
 
-/* Each time later, until the pod is set up. */
+/* With an increasing delay, until the pod is set up. */
 static void retry_sandbox_later(PodWorker *worker, PodWorkerState state) {
         PodSandboxProgress *sandbox = &worker->sandbox;
 
@@ -117,14 +118,14 @@ void pod_worker_retry_now(PodWorker *worker) {
 
 /* ---- network ---- */
 
-/* There is a network that must be detached. */
+/* Whether there is a network that must be detached. */
 static bool has_pod_network(const PodWorker *worker) {
         return worker->instance.attachment &&
                network_attachment_is_known(worker->instance.attachment);
 }
 
-/* A pod that has completed releases its addresses, its volumes and its sandbox, like in the
- * kubelet. One of a file that is edited gets new ones. */
+/* A pod that has completed releases its addresses, its volumes and its sandbox, as in the kubelet.
+ * If the pod's file is edited, it gets new ones. */
 static bool has_completed_for_good(PodWorker *worker) {
         return !pod_worker_is_terminating(worker) && !pod_worker_should_run(worker) &&
                pod_containers_are_finished(&worker->containers);
@@ -140,7 +141,7 @@ static void detach_pod_network(PodWorker *worker) {
         network_attachment_detach(worker->instance.attachment, worker->instance.sandbox);
 }
 
-/* The network first: the shim runs its plugins. */
+/* The network is first, because the shim runs its plugins. */
 static void tear_down_sandbox(PodWorker *worker) {
         if (has_pod_network(worker))
                 detach_pod_network(worker);
@@ -150,7 +151,7 @@ static void tear_down_sandbox(PodWorker *worker) {
         }
 }
 
-/* The shim is there: step_ready_pod() retries. */
+/* The shim runs: step_ready_pod() retries. */
 static void set_network_error(PodWorker *worker, const char *what, const char *why) {
         cleanup_free char *message = text_format("failed to %s sandbox network: %s", what, why);
 
@@ -183,7 +184,7 @@ static void enter_worker_ready(PodWorker *worker) {
         pod_worker_set_last_error(worker, NULL);
 }
 
-/* The mounts are made: the network follows, or the containers. */
+/* The mounts are complete: the network follows, or the containers. */
 static void enter_worker_attaching(PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
 
@@ -259,9 +260,9 @@ static int on_network_check_timer(sd_event_source *source, uint64_t usec, void *
         return 0;
 }
 
-/* A network may have broken while no agent ran. It is only reported: a repair would break
- * connections. The pods are checked one after another, so that a restart of the agent costs the
- * node little. */
+/* A network may have broken while no agent ran. This is only reported, because a repair would break
+ * connections. The pods are checked one after another, so that restarting the agent costs the node
+ * little. */
 static void schedule_network_check(PodWorker *worker) {
         PodInstance *pod = &worker->instance;
         uint64_t delay = NETWORK_CHECK_USEC * ++pod->context->n_network_checks;
@@ -341,13 +342,13 @@ static bool must_tear_down_sandbox(const PodWorker *worker, bool is_ready, bool 
                 return true;
         if (!attachment)
                 return false;
-        /* Also one whose teardown an earlier agent has started. */
+        /* Also a shim whose teardown an earlier agent has started. */
         return has_teardown_sandbox(worker) ||
                (is_ready && has_run && network_attachment_is_deleting(attachment));
 }
 
-/* After a connection: earlier requests may be lost, so due requests are made again. 'has_run': the
- * shim has containers, which ran in the network that it has. */
+/* After a connection: earlier requests may be lost, so due requests are repeated. 'has_run': the
+ * shim has containers, which ran in its current network. */
 static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         const PodInstance *pod = &worker->instance;
 
@@ -369,7 +370,7 @@ static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         }
 }
 
-/* The shim has the containers: they are supervised, regardless of files that are still unread. */
+/* The shim has the containers: they are supervised even though files are still unread. */
 static void do_without_unread_checkpoints(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r = pod_worker_load_checkpoints(worker, &error);
@@ -427,7 +428,7 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
                 on_sandbox_setup_failed(worker, event->message);
                 break;
         case SHIM_EVENT_LOST:
-                /* The containers learn it at once, so that none sends it a request. */
+                /* The containers are informed at once, so that none sends it a request. */
                 worker->sandbox.is_lost = true;
                 lose_pod_containers(worker);
                 break;
@@ -448,7 +449,7 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case N_SHIM_EVENT_TYPES:
                 break;
         }
-        /* Before any status reports it: a completed container does not run again. */
+        /* Before any status reports it, because a completed container does not run again. */
         if (event->type == SHIM_EVENT_EXITED || event->type == SHIM_EVENT_SYNCED)
                 pod_worker_store_terminated_containers(worker);
         pod_instance_mark_dirty(&worker->instance);
@@ -496,8 +497,8 @@ static void step_unmounting_pod(PodWorker *worker) {
                 pod_worker_set_state(worker, WORKER_REMOVED);
 }
 
-/* A terminated pod may still have a network, which takes a shim to detach. Data of a pod that was
- * desired at the first cleanup is removed in a second one. */
+/* A terminated pod may still have a network, and only a shim can detach it. Data of a pod that was
+ * desired during the first cleanup is removed in a second one. */
 static void continue_after_cleanup(PodWorker *worker) {
         bool needs_shim = worker->instance.is_desired || has_pod_network(worker);
 
@@ -535,12 +536,12 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
                 pod_worker_set_last_error(worker, error_message(&error, r));
                 retry_sandbox_later(worker, WORKER_SANDBOX_LOST);
         } else if (worker->has_unread_checkpoints && worker->instance.is_desired) {
-                /* They show which containers have ended, and how: they are read first, and
-                 * everything that is not needed afterwards is removed too. */
+                /* The files show which containers have ended, and how: they are read first, and
+                 * everything that is not needed afterwards is removed, too. */
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
         } else {
                 worker->sandbox.needs_cleanup = false;
-                /* An edit may be applied from now on, and needs to know which containers have
+                /* From now on an edit may be applied, which depends on which containers have
                  * ended. */
                 pod_worker_recover_containers(worker);
                 if (has_completed_for_good(worker))
@@ -553,8 +554,7 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* The record and the logs of a desired pod stay, and, unless it has ended permanently, its
- * volumes. */
+/* A desired pod's record and logs stay, and, unless it has ended permanently, its volumes. */
 static size_t count_directories_to_clean(PodWorker *worker, size_t n_all) {
         bool keeps_volumes = (!pod_worker_has_failed(worker) || worker->failure.is_until_reboot) &&
                              !has_completed_for_good(worker);
@@ -587,7 +587,7 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
                 slices_stop(pod->context, cgroup);
         }
         cleanup.n_directories = count_directories_to_clean(worker, N_ELEMENTS(directories));
-        /* An agent that dies now has to find it (terminated-pods.h). */
+        /* If the agent dies now, its successor has to find it (terminated-pods.h). */
         if (!worker->sandbox.cleanup_is_whole && has_completed_for_good(worker)) {
                 cleanup.emptied = run_dir;
                 cleanup.directories++;
@@ -611,7 +611,7 @@ static void step_pod_cleanup(PodWorker *worker) {
 
 /* ---- start ---- */
 
-/* SELinux options are ignored if there is no SELinux, like by the kubelet. Logged once a pod. */
+/* SELinux options are ignored if there is no SELinux, as by the kubelet. Logged once per pod. */
 static void warn_ignored_selinux(PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
         const PodSpec *spec = &pod->pod->spec;
@@ -709,7 +709,8 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
                 reterr);
 }
 
-/* Starts a shim, in the host network, that only runs the plugins which detach the lost one's. */
+/* Starts a shim in the host network that only runs the plugins to detach the lost shim's
+ * network. */
 static int start_teardown_sandbox(PodWorker *worker, Error *reterr) {
         const PodInstance *pod = &worker->instance;
         cleanup_free char *run_dir = pod_run_dir(pod->context->bundle, pod->pod->metadata.uid);
@@ -746,7 +747,7 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
                         return r;
         }
         /* The pod has no shim. The known ends of the containers are reported from now on; the
-         * remains of an earlier container of this pod are cleaned up first. */
+         * remains of the pod's earlier containers are cleaned up first. */
         pod_worker_recover_containers(worker);
         should_run = pod_worker_should_run(worker);
         if (worker->sandbox.needs_cleanup || (!pod->is_desired && !has_pod_network(worker))) {
@@ -758,7 +759,7 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
         return r < 0 ? r : 1;
 }
 
-/* There is something to start a shim for, or a shim that may have to be stopped. */
+/* Whether a shim must be started, or may have to be stopped. */
 static bool needs_sandbox(PodWorker *worker) {
         if (!worker->instance.is_desired || worker->sandbox.needs_cleanup)
                 return true;
@@ -769,15 +770,14 @@ static bool needs_sandbox(PodWorker *worker) {
         return true;
 }
 
-/* An object or a token of the API server is on its way: that is not a failure. */
+/* An object or a token from the API server is awaited, which is not a failure. */
 static bool is_object_awaited(const PodWorker *worker, int r) {
         SandboxStartStage stage = worker->sandbox.start_stage;
 
         return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
 }
 
-/* The node admits the pod, its network can be attached, and the pods after which it starts are
- * ready. */
+/* The node admits the pod, its network can be attached, and the pods that it is after are ready. */
 static bool may_start_sandbox(PodWorker *worker) {
         if (pod_worker_is_admitted(worker))
                 return pod_worker_has_network(worker) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order for the pod. Its parts (termination, failure, deadline, admission, storage limits,
- * resize, volumes, status) are in separate files; here they are combined, and decide which
- * containers start and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the
- * running pod as far as the plan allows; a replaced pod terminates, then a new instance starts. */
+/* The pod's state. Its parts (termination, failure, deadline, admission, storage limits, resize,
+ * volumes, status) are in separate files; here they are combined to decide which containers start
+ * and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the running pod as
+ * far as the plan allows; a replaced pod terminates, then a new instance starts. */
 
 #include "agent/pods/worker/pod-worker.h"
 
@@ -22,18 +22,18 @@
 #include "common/message-ids.h"
 #include "common/text.h"
 
-/* How much longer than its grace period the shim of a terminating pod may take. */
+/* How long a terminating pod's shim may take in addition to the grace period. */
 #define SHIM_TEARDOWN_USEC (60 * USEC_PER_SEC)
 
-/* The kubelet's grace period for a container that is stopped for a restart of all. */
+/* The kubelet's grace period for a container that is stopped because all are restarted. */
 #define RESTART_ALL_GRACE_USEC (2 * USEC_PER_SEC)
 
-/* The removal of a pod that comes so far in its back-off has failed five times. */
+/* If a pod's removal has reached this back-off delay, it has failed five times. */
 #define REMOVAL_FAILS_USEC (16 * USEC_PER_SEC)
 
 /* ---- errors ---- */
 
-/* An event each time: users see that the agent keeps trying. */
+/* An event each time, so that users see that the agent keeps trying. */
 static void record_worker_error(const PodWorker *worker, const char *message) {
         const PodInstance *instance = &worker->instance;
         bool is_starting = instance->is_desired && worker->sandbox.state == WORKER_NO_SANDBOX;
@@ -212,7 +212,7 @@ static int update_worker_status(PodWorker *worker) {
                         .now = now_realtime_usec(),
                         .is_syncing = !pod_worker_is_synced(worker),
                         .is_provisional = sandbox->needs_cleanup,
-                        /* A shim that an earlier agent left has been set up before. */
+                        /* A shim from an earlier agent has already been set up. */
                         .has_sandbox = is_ready ||
                                        (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
                         .is_sandbox_ready = is_ready,
@@ -271,7 +271,7 @@ static int init_worker_parts(PodWorker *worker) {
                                    worker);
 }
 
-/* Whether one of its containers that has terminated may be one that never runs again. */
+/* Whether a terminated container of the pod may be one that never runs again. */
 static bool keeps_terminated_containers(const PodWorker *worker) {
         return pod_may_complete(&worker->instance.pod->spec) ||
                (pod_worker_has_failed(worker) && !worker->failure.is_until_reboot);
@@ -316,7 +316,7 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
         r = pod_instance_init_take(&worker->instance, context, pod, owner);
         if (r >= 0)
                 r = init_worker_parts(worker);
-        /* Without a record of the pod, too, its processes may be left. */
+        /* Processes of the pod may be left even if it has no record. */
         worker->sandbox.needs_cleanup =
                 was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
         if (r >= 0 && was_recorded && pod_worker_load_checkpoints(worker, NULL) == -ENOMEM)
@@ -324,7 +324,7 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
         if (r >= 0)
                 r = update_worker_status(worker);
         if (r < 0) {
-                worker->instance.pod = NULL; /* still the caller's */
+                worker->instance.pod = NULL; /* the caller still owns it */
                 pod_worker_free(worker);
                 return r;
         }
@@ -395,7 +395,7 @@ bool pod_worker_is_synced(const PodWorker *worker) {
                !(sandbox->state == WORKER_NO_SANDBOX && sandbox->needs_cleanup);
 }
 
-/* An earlier agent left the pod, and its shim has not reported its containers yet. */
+/* An earlier agent has left the pod, and its shim has not reported its containers yet. */
 static bool is_adoption_pending(const PodSandboxProgress *sandbox) {
         PodWorkerState state =
                 sandbox->state == WORKER_RETRY_WAIT ? sandbox->retry_state : sandbox->state;
@@ -423,7 +423,7 @@ bool pod_worker_awaits_edit(const PodWorker *worker) {
         return pod_containers_await_edit(&worker->containers);
 }
 
-/* A pod that has failed as a whole may be replaced at once: it never starts again. */
+/* A pod that has failed as a whole may be replaced immediately, because it never starts again. */
 bool pod_worker_has_terminated(PodWorker *worker) {
         return !pod_worker_should_run(worker);
 }
@@ -492,7 +492,7 @@ int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port
         if (r < 0)
                 return r;
         namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
-        if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
+        if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: the node's namespace is used */
                 return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
         return port_connection_request(worker->instance.context->sandbox, namespace_fd, port,
                                        is_ipv6, reterr);
@@ -520,7 +520,7 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
                                            ret_directory, ret_attempt, ret_is_live, reterr);
 }
 
-/* Also a pod in a back-off: its files and its volumes in memory remain. */
+/* Includes pods in a back-off: their files and volumes in memory remain. */
 bool pod_worker_is_active(const PodWorker *worker) {
         return !pod_worker_is_terminating(worker) && worker->instance.sandbox;
 }
@@ -539,7 +539,7 @@ bool pod_worker_uses_resources(const PodWorker *worker) {
         return state != WORKER_NO_SANDBOX && state != WORKER_REMOVED;
 }
 
-/* Also before it starts again, as after a reboot. */
+/* Also before it starts again, for example after a reboot. */
 bool pod_worker_holds_ports(PodWorker *worker) {
         PodWorkerState state = worker->sandbox.state;
 
@@ -654,8 +654,8 @@ void pod_worker_store_terminated_containers(PodWorker *worker) {
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
 
-        /* All containers that end during a restart of all run again: the earlier checkpoint
-         * stays. */
+        /* All containers that end during a restart of all run again: the earlier checkpoint is
+         * kept. */
         if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker) ||
             worker->has_unread_checkpoints || containers->restart_all == RESTART_ALL_STOPPING)
                 return;
@@ -793,7 +793,7 @@ static void add_ephemeral_containers(PodWorker *worker) {
 void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan) {
         Pod *present = worker->instance.pod, old = *present;
 
-        /* Others hold pointers to the pod and to its UID: both keep their addresses. */
+        /* Other parts have pointers to the pod and to its UID: both keep their addresses. */
         *present = *pod;
         present->metadata.uid = old.metadata.uid;
         old.metadata.uid = pod->metadata.uid;
