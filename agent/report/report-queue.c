@@ -15,13 +15,13 @@ enum {
         LINE_BYTES_MAX = 64 * 1024
 };
 
-#define NUMBER_MAX (UINT64_MAX / 2) /* lines after it have the same, in their order */
+#define NUMBER_MAX (UINT64_MAX / 2) /* following lines have the same number, in their order */
 
 typedef struct QueuedLine QueuedLine;
 typedef struct QueuedObject QueuedObject;
 
 struct QueuedLine {
-        QueuedLine *next; /* a newer one */
+        QueuedLine *next; /* the next newer one */
         QueuedObject *object;
         char *key, *text;
         uint64_t number;
@@ -31,12 +31,12 @@ struct QueuedLine {
 struct QueuedObject {
         QueuedObject *next;
         char *name;
-        char status[SHA256_HEX_SIZE]; /* of the last one; "": not known */
+        char status[SHA256_HEX_SIZE]; /* hash of the last status; "": unknown */
         bool is_gone;
         bool is_unsaved;
-        bool is_on_disk; /* or may be */
+        bool is_on_disk; /* or may be on disk */
         bool is_being_written;
-        bool has_lines_written; /* the same: it will have a file */
+        bool has_lines_written; /* likewise: it will have a file */
 };
 
 struct ReportQueue {
@@ -95,7 +95,7 @@ static bool has_queued_lines(const ReportQueue *queue, const QueuedObject *objec
         return false;
 }
 
-/* Nothing is remembered of an object that is gone, or without a status, when all of it was sent. */
+/* An object that is gone, or without a status, is dropped when all of its lines were sent. */
 static void drop_idle_objects(ReportQueue *queue) {
         QueuedObject **at = &queue->objects;
 
@@ -323,7 +323,7 @@ static int restore_queued_line(ReportQueue *queue, const char *name, const char 
         return add_queued_line(queue, object, key, number, text);
 }
 
-/* A line without its end, which is changed. */
+/* A line without its newline; the text is modified. */
 static int parse_queued_line(ReportQueue *queue, const char *name, char *line) {
         char *key, *text;
         uint64_t number;

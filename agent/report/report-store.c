@@ -18,7 +18,7 @@
 
 enum {
         OBJECT_BYTES_MAX = 1024 * 1024,
-        OBJECTS_MAX = DURABLE_WRITE_FILES_MAX - 1, /* in addition to the count */
+        OBJECTS_MAX = DURABLE_WRITE_FILES_MAX - 1, /* in addition to the file with the count */
         FILE_MODE = 0600
 };
 
@@ -33,11 +33,11 @@ struct ReportStore {
         sd_event_source *timer;
         ForkedTask *child;
         uint64_t dropped_on_disk, dropped_being_written;
-        bool is_more; /* more lines are waiting than one child writes */
+        bool is_more; /* more lines are pending than a child writes */
         bool has_failed;
 };
 
-/* The work of a child. */
+/* The work of one child. */
 typedef struct ReportBatch {
         DurableFile files[DURABLE_WRITE_FILES_MAX];
         char *texts[DURABLE_WRITE_FILES_MAX];
@@ -71,7 +71,7 @@ static void load_dropped_count(ReportStore *store, int dir_fd) {
         report_queue_set_dropped(store->queue, store->dropped_on_disk);
 }
 
-/* Files of a child that was killed before it renamed them start with '.'. */
+/* Files from a child that was killed before it renamed them start with '.'. */
 static bool is_stored_object(const char *name) {
         size_t length = strlen(name), suffix = strlen(DAMAGED_SUFFIX);
 

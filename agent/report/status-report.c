@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The timer of the next request runs only while something waits. A report to a directory is not a
- * queue that is sent but a view of it: the latest lines stay, and each stick that appears gets all
- * of them. */
+/* The timer for the next request runs only while lines are pending. A report to a directory does
+ * not drain the queue but shows its content: the latest lines stay, and each USB stick that appears
+ * gets all of them. */
 
 #include "agent/report/status-report.h"
 
@@ -45,16 +45,16 @@ struct StatusReport {
         ReportQueue *queue;
         ReportStore *store;
         sd_event_source *send_timer;
-        const char *directory;   /* of a "file:" URL; NULL: a server's */
-        StickWatch *stick_watch; /* of that directory; else NULL */
-        bool is_watched;         /* while it is not there */
-        bool is_absent;          /* likewise: nothing is tried until it appears */
-        bool is_changed;         /* since the report was written there last */
+        const char *directory;   /* from a "file:" URL; NULL: a server's URL */
+        StickWatch *stick_watch; /* watches that directory; otherwise NULL */
+        bool is_watched;         /* while it does not exist */
+        bool is_absent;          /* likewise: no report is tried until it appears */
+        bool is_changed;         /* since the report was last written there */
         Child *child;
-        char *error;         /* why the last request failed; NULL: it has not */
+        char *error;         /* why the last request failed; NULL: it succeeded */
         uint64_t since;      /* realtime; of the last transition */
         uint64_t succeeded;  /* realtime */
-        uint64_t delay;      /* of the back-off */
+        uint64_t delay;      /* back-off delay */
         uint64_t not_before; /* boot time; of the next request */
         uint64_t last_event; /* its number */
         char message[STATUS_SIZE];
@@ -85,7 +85,7 @@ static bool is_report_due(const StatusReport *report) {
                                  : report_queue_length(report->queue) > 0;
 }
 
-/* Something may wait to be sent, or to be written. */
+/* Lines may be pending to be sent or written. */
 static void wake_report(StatusReport *report) {
         uint64_t now = now_boottime_usec();
         uint64_t wait = report->not_before > now ? report->not_before - now : 0;
@@ -112,7 +112,7 @@ static void record_report_event(StatusReport *report) {
                 report->config.userdata);
 }
 
-/* NULL: it has not failed. Only a transition is recorded. */
+/* NULL: no failure. Only a transition is recorded. */
 static void set_report_error(StatusReport *report, const char *text) {
         bool was_failed = report->error != NULL, is_first = report->since == 0;
 
@@ -171,7 +171,7 @@ static void put_report_line(StatusReport *report, const char *name, const char *
                 report->is_changed = true;
 }
 
-/* It is part of a request that is sent for another reason, if it has changed. */
+/* If it has changed, it is part of a request that is sent for another reason. */
 static void add_node_line(StatusReport *report) {
         cleanup_free char *json = report->config.print_node(report->config.userdata);
         cleanup_free char *line = json ? report_line_of_node(json) : NULL;
@@ -239,7 +239,7 @@ static void end_report_request(StatusReport *report, int r, const Error *error) 
         wake_report(report);
 }
 
-/* It may have appeared before it was watched: it is tried once more. */
+/* The directory may have appeared before it was watched, so it is tried once more. */
 static void notice_missing_directory(StatusReport *report) {
         bool is_watched = report->is_watched;
 
@@ -350,7 +350,7 @@ void status_report_pod(StatusReport *report, const Pod *pod, bool is_gone) {
         wake_report(report);
 }
 
-/* 1: there may be more. */
+/* 1: there may be more events. */
 static int add_next_event(StatusReport *report) {
         cleanup_free char *json = NULL, *key = NULL, *uid = NULL;
         int r = event_store_next(report->config.events, report->last_event, &report->last_event,
