@@ -16,7 +16,7 @@ struct SandboxExec {
         char id[EXEC_ID_SIZE];
         sandbox_exec_done_t done;
         void *userdata;
-        SandboxExec **list; /* which contains it; NULL: the sandbox was freed */
+        SandboxExec **list; /* the list that contains it; NULL: the sandbox was freed */
         SandboxExec *next;
 };
 
@@ -26,7 +26,8 @@ SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, voi
 
         if (!exec)
                 return NULL;
-        /* With the process ID: the result of an earlier agent's request must not match. */
+        /* The ID includes the process ID, because the result of an earlier agent's request must not
+         * match. */
         (void) snprintf(exec->id, sizeof(exec->id), "exec-%d-%" PRIu64, (int) getpid(), ++serial);
         exec->done = done;
         exec->userdata = userdata;

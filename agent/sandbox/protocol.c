@@ -6,8 +6,8 @@
 
 #include <limits.h>
 
-/* Tables describe both directions: the place of each member in the struct, and the types of message
- * that have it. One reader and one writer walk them. */
+/* Tables describe both directions: each member's offset in the struct, and the message types that
+ * have it. One reader and one writer walk them. */
 
 typedef enum MessageFieldKind {
         KIND_STRING,   /* const char *; required when read */
@@ -201,7 +201,7 @@ static json_t *json_from_string_list(const StringList *list) {
         return array;
 }
 
-/* NULL if a string cannot be written (or without memory); '*ret_absent' if there is nothing to
+/* NULL if a string cannot be written (or out of memory); '*ret_absent' if there is nothing to
  * write. */
 static json_t *message_field_to_json(const void *value, MessageFieldKind kind, bool *ret_absent) {
         const char *string;

@@ -23,7 +23,7 @@
 
 /* The agent creates the socket, not the shim: requests queue in it while the shim starts, and a
  * second shim for the same pod fails at bind(2). The end of the connection is the only sign that
- * the shim is gone, whether it is our child or was started by an earlier agent. */
+ * the shim is gone, whether it is this agent's child or was started by an earlier one. */
 
 #define RECONNECT_USEC USEC_PER_SEC
 
@@ -32,7 +32,7 @@ enum {
         PACKETS_PER_TURN = 32,
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
-        PROTOCOL_WITH_NOTES = 2, /* and with delayed stops, and programs in containers */
+        PROTOCOL_WITH_NOTES = 2, /* also delayed stops, and programs in containers */
         PROTOCOL_WITH_NETWORK =
                 3, /* protocol version since which a shim sends its network namespace */
         PROTOCOL_WITH_ATTACH = 4,
@@ -46,21 +46,22 @@ struct Sandbox {
         char *uid;
         int fd;
         sd_event_source *io;
-        sd_event_source *reconnect_timer; /* while it cannot connect again for lack of resources */
+        sd_event_source *reconnect_timer; /* while it cannot reconnect because resources are
+                                           * short */
         pid_t pid;
-        bool has_greeted; /* of the shim, from its greeting */
+        bool has_greeted; /* PID of the shim, from its greeting */
         unsigned version; /* protocol version of the shim */
         int network_fd;   /* network namespace of the pod, or -EBADF */
         PacketQueue queue;
-        SandboxExec *execs; /* whose results are awaited */
+        SandboxExec *execs; /* programs whose results are awaited */
         CountedContainers counted;
-        bool is_usage_asked; /* and the answer is not complete yet */
+        bool is_usage_asked; /* and the answer is still incomplete */
         sandbox_event_t on_event;
         void *userdata;
         bool *freed; /* set when a callback frees the sandbox */
 };
 
-/* Addresses the socket through the descriptor of its directory: run directories may be longer than
+/* Addresses the socket using its directory's descriptor, because run directories may be longer than
  * socket addresses. */
 typedef struct ShimSocketAddress {
         int dir_fd;
@@ -111,7 +112,7 @@ static int bind_shim_socket(const ShimSocketAddress *socket_address) {
 
         if (fd < 0)
                 return fd;
-        /* Creates the file with the mode of the socket: other users can connect at no time. */
+        /* Creates the file with the socket's mode, so that other users can never connect. */
         if (fchmod(fd, 0600) < 0 ||
             bind(fd, (const struct sockaddr *) &socket_address->address,
                  sizeof(socket_address->address)) < 0 ||
@@ -349,8 +350,8 @@ static void report_shim_lost(Sandbox *sandbox) {
         sandbox->on_event(sandbox, &event, sandbox->userdata);
 }
 
-/* If resources are short it is not known whether the shim still runs. Its containers would be
- * killed if it were reported as lost. */
+/* If resources are short, it is unknown whether the shim still runs. Reporting it as lost would
+ * kill its containers. */
 static void reconnect_to_shim(Sandbox *sandbox) {
         int r;
 
@@ -366,8 +367,9 @@ static int on_reconnect_timer(sd_event_source *source, uint64_t usec, void *user
 }
 
 /* The connection has ended (-ECONNRESET), or an event on it was lost. A shim that still runs has
- * closed it because we were slow or a second agent connected; on a new one it reports its complete
- * state again. A shim that is exiting may still accept a connection, but sends no greeting. */
+ * closed it because this agent was slow or a second agent connected; on a new one it reports its
+ * complete state again. A shim that is exiting may still accept a connection, but sends no
+ * greeting. */
 static void reconnect_or_report_lost(Sandbox *sandbox, int reason) {
         bool may_live = sandbox->has_greeted || reason != -ECONNRESET;
 
@@ -501,7 +503,7 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox
         return send_exec_request(sandbox, &request, done, userdata, ret);
 }
 
-/* Sent at once or not at all, as the descriptor cannot be queued. */
+/* Sent immediately or not at all, because the descriptor cannot be queued. */
 static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
         cleanup_free char *data = NULL;
         size_t length;
@@ -602,7 +604,7 @@ pid_t sandbox_pid(const Sandbox *sandbox) {
         return sandbox->pid;
 }
 
-/* For a shim that does not send its namespace: open it, as far as we are permitted to. */
+/* For a shim that does not send its namespace: opens it, as far as permitted. */
 static int open_network_of_pid(const Sandbox *sandbox) {
         struct stat mine, its;
         char path[64];

@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* If systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
- * confined while containers are not. The shim runs next to the slices of pods, not in one: a pod's
- * limits are the pod's own. */
+/* If systemd is PID 1, the shim is its child and inherits nothing from the agent. So the agent can
+ * be confined while containers are not. The shim runs next to the pods' slices, not in one of them,
+ * because a pod's limits apply only to the pod. */
 #define SHIM_SLICE "mainstay.slice"
 
 static const char shim_slice[] = SHIM_SLICE;
@@ -73,7 +73,7 @@ static int reap_shim_on_exit(sd_event *event, pid_t pid, Error *reterr) {
         sd_event_source *source = NULL;
         int r = sd_event_add_child(event, &source, pid, WEXITED, on_shim_reaped, NULL);
 
-        if (r < 0) { /* it has done nothing yet, and would stay a zombie when it has exited */
+        if (r < 0) { /* the shim has done nothing yet, and would stay a zombie after it exits */
                 (void) kill(pid, SIGKILL);
                 while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                         ;

@@ -16,11 +16,11 @@
 #include <systemd/sd-bus.h>
 
 /* Raises logind's InhibitDelayMaxSec, for graceful node shutdown. By default logind delays a
- * shutdown for at most five seconds. Like the kubelet, we raise that limit only if our
+ * shutdown for at most five seconds. Like the kubelet, the agent raises that limit only if its
  * configuration needs more. The drop-in is in /run, so that the administrator's setting is in force
  * again after a reboot. */
 
-/* Writes the drop-in and makes logind read it, which takes effect some milliseconds later. 0 or
+/* Writes the drop-in and makes logind read it, which takes some milliseconds to take effect. 0 or
  * -errno. */
 static int inhibit_delay_max_raise(SystemdClient *systemd, const char *conf_dir, uint64_t usec,
                                    Error *reterr) {
@@ -43,9 +43,9 @@ static int inhibit_delay_max_raise(SystemdClient *systemd, const char *conf_dir,
         return systemd_client_kill_unit(systemd, "systemd-logind.service", SIGHUP, reterr);
 }
 
-/* When the bus connection ends (upgrade, crash), the bus is looked up again, and so is logind. A
- * bus that never existed is not looked up again, so that a machine without one never wakes for it.
- * The lock is a descriptor: it outlives the bus and a restart of logind. */
+/* When the bus connection ends (upgrade, crash), the agent reconnects to the bus and to logind. If
+ * the bus never existed, it does not try again, so that a machine without a bus never wakes up for
+ * it. The lock is a descriptor: it outlives the bus and a restart of logind. */
 
 #define NO_TIME_LIMIT        UINT64_MAX
 #define RETRY_USEC           (5 * USEC_PER_SEC)
@@ -53,7 +53,7 @@ static int inhibit_delay_max_raise(SystemdClient *systemd, const char *conf_dir,
 #define DELAY_MAX_CHECK_USEC (500 * USEC_PER_MSEC)
 
 enum {
-        DELAY_MAX_CHECKS_MAX = 10 /* of InhibitDelayMaxSec, after it was raised */
+        DELAY_MAX_CHECKS_MAX = 10 /* number of reads of InhibitDelayMaxSec after it was raised */
 };
 
 static const char logind_destination[] = "org.freedesktop.login1";
@@ -124,8 +124,8 @@ static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
 
 /* ---- the inhibitor lock ---- */
 
-/* Neither is there a logind later, nor another answer. Otherwise it may have been about to start,
- * or to end. */
+/* There will be no logind later, and no other answer. With other errors logind may have been about
+ * to start or exit. */
 static bool is_final_error(const sd_bus_error *error) {
         return sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
                                       SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_UNKNOWN_METHOD,
@@ -178,7 +178,7 @@ static int on_prepare_for_shutdown(sd_bus_message *message, void *userdata,
         return 0;
 }
 
-/* Reads the state that was missed while we were not connected. */
+/* Reads the state that was missed while the agent was not connected. */
 static int on_preparing_for_shutdown_reply(sd_bus_message *reply, void *userdata,
                                            sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
@@ -225,7 +225,7 @@ static int raise_and_recheck_delay_max(ShutdownInhibitor *inhibitor) {
                                           on_delay_max_check_timer, inhibitor);
 }
 
-/* If the limit stays too low, the pods that remain are stopped with the service. */
+/* If the limit stays too low, the remaining pods are stopped with the service. */
 static int on_inhibit_delay_max_reply(sd_bus_message *reply, void *userdata,
                                       sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
@@ -279,7 +279,7 @@ static int open_logind_bus(ShutdownInhibitor *inhibitor) {
 
         if (r < 0)
                 return r;
-        /* logind may be activated by this call, while the machine is busy. */
+        /* This call may activate logind, while the machine is busy. */
         r = sd_bus_set_method_call_timeout(inhibitor->bus, NO_TIME_LIMIT);
         if (r < 0)
                 return r;

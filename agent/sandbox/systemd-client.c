@@ -10,9 +10,9 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 
-/* PID 1 may answer late, and a late answer does not mean that the request failed. So calls are
- * without timeout, and only its socket shows whether a shim runs: while a start is under way PID 1
- * (or the message in its queue) holds the socket open, and when the start fails, it is closed. */
+/* PID 1 may answer late, and a late answer does not mean that the request failed. So calls have no
+ * timeout, and only its socket shows whether a shim runs: while it is being started, PID 1 (or the
+ * message in its queue) keeps the socket open; if the start fails, the socket is closed. */
 
 #define NO_TIME_LIMIT UINT64_MAX
 #define STATE_USEC    (3 * USEC_PER_SEC)
@@ -25,20 +25,20 @@ static const char systemd_interface[] = "org.freedesktop.systemd1.Manager";
 struct SystemdClient {
         sd_event *event;
         sd_bus *bus;
-        struct SystemdCall *calls; /* without an answer yet */
+        struct SystemdCall *calls; /* calls without an answer yet */
         void (*on_system_state)(bool is_stopping, void *userdata);
         void *state_userdata;
 };
 
-/* A call under way, with the data to try it in a second way. */
+/* A pending call, with the data for a second attempt by other means. */
 typedef struct SystemdCall {
         struct SystemdCall *next;
         SystemdClient *systemd;
-        char *name; /* of the unit */
+        char *name; /* name of the unit */
         const char *refusal;
         SliceProperty properties[SLICE_PROPERTIES_MAX];
         size_t n_properties;
-        bool is_obsolete; /* the unit is to be stopped by now: there is no second way */
+        bool is_obsolete; /* the unit should have been stopped by now: no second attempt */
 } SystemdCall;
 
 bool systemd_is_init(void) {
@@ -124,7 +124,7 @@ static void systemd_call_free(void *userdata) {
         free(call);
 }
 
-/* Owns the call, also on failure. */
+/* Takes over the call, even on failure. */
 static int send_systemd_call_consume(sd_bus_message *message,
                                      sd_bus_message_handler_t on_systemd_call_reply,
                                      SystemdCall *call) {
@@ -253,10 +253,10 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
         return 0;
 }
 
-/* The shim is the parent of containers, which expect the environment that they would have below a
- * daemon without sandboxing. At shutdown it is stopped after us: units that start before us are
- * stopped after us. Only the agent requires it, so 'systemctl isolate' must not stop it, as it
- * stops no scope of a container. It and the runtime have values of Secrets for containers. */
+/* The shim is the parent of containers, which expect the same environment as below a daemon without
+ * sandboxing. At shutdown it is stopped after the agent, because units that start before the agent
+ * are stopped after it. Only the agent requires it, so 'systemctl isolate' must not stop it, as
+ * with the scopes of containers. The shim and the runtime have Secret values for containers. */
 static int append_service_properties(sd_bus_message *message, const TransientService *service) {
         int r = sd_bus_message_append(
                 message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)",
@@ -387,8 +387,8 @@ static int on_set_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_erro
         return 0;
 }
 
-/* Without default dependencies, as the kubelet creates them. systemd 252 adds them to a slice all
- * the same, which is why a container's scope orders itself to be stopped after us. */
+/* Without default dependencies, like the kubelet's slices. systemd 252 adds them to a slice anyway,
+ * so a container's scope makes sure that it is stopped after the agent. */
 static int append_slice_properties(sd_bus_message *message, const SliceProperty *properties,
                                    size_t n) {
         int r = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",
