@@ -33,8 +33,9 @@ static void limit_opener(void) {
                 (void) setrlimit(RLIMIT_AS, &memory);
 }
 
-/* Nothing of the request has been read. From here on there are standard input, output and error,
- * and memory. The user is root, so that no other user can send it a signal, without a capability.
+/* Nothing of the request has been read. From here on the process has only standard input, output
+ * and error, and memory. It runs as root without capabilities, so that no other user can send it a
+ * signal.
  */
 static int confine_opener(void) {
         int r;

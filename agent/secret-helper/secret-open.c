@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The unread part of a request. */
+/* The unread rest of a request. */
 typedef struct Cursor {
         const uint8_t *at;
         size_t left;
 } Cursor;
 
-/* NULL: the request is shorter. */
+/* NULL: the request is too short. */
 static const void *take_bytes(Cursor *cursor, size_t length) {
         const uint8_t *start = cursor->at;
 
