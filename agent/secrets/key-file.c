@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The file: recipients of the keys, a line each; then "sealed" and a credential of systemd, or
- * "clear"; its content has the keys, a line each, as age-keygen prints them. */
+/* The file: the keys' recipients, one per line; then "sealed" and a systemd credential, or "clear";
+ * the content consists of the keys, one per line, as age-keygen prints them. */
 
 #include "agent/secrets/key-file.h"
 
@@ -72,15 +72,15 @@ struct KeyFile {
         KeyFileConfig config;
         char *directory;
         KeyFileState state;
-        KeyList keys; /* if it is open */
+        KeyList keys; /* if the file is open */
         AgeKey recipients[KEYS_MAX];
         size_t n_recipients;
-        char *sealed;          /* the credential; NULL: it is stored unencrypted */
+        char *sealed;          /* the credential; NULL: stored unencrypted */
         KeyFileAction pending; /* once it is open; N_KEY_FILE_ACTIONS: none */
-        KeyList next;          /* is being written */
+        KeyList next;          /* keys that are being written */
         Child *child;
         ForkedTask *write;
-        char *error;        /* why it is unusable, or the last change failed */
+        char *error;        /* why it is unusable, or why the last change failed */
         uint64_t failed_at; /* boot time */
 };
 
@@ -313,8 +313,8 @@ static int make_next_keys(KeyFile *file, KeyFileAction action) {
         return age_identity_make(&next->keys[0]);
 }
 
-/* Nothing must be done for the first action if there is an identity, or for the last one without an
- * old one. */
+/* The first action needs no change if there is an identity, nor the last one if there is no old
+ * identity. */
 static void change_open_file(KeyFile *file, KeyFileAction action) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -411,7 +411,7 @@ static int parse_key_file(KeyFile *file, char *text) {
         return r;
 }
 
-/* A damaged file is set aside: what was encrypted for it cannot be opened any more. */
+/* A damaged file is set aside: Secrets that were encrypted for it can no longer be decrypted. */
 static int load_key_file(KeyFile *file) {
         const KeyFileRole *role = file->config.role;
         cleanup_close int fd = open(file->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -24,10 +24,10 @@ enum {
 };
 
 typedef enum SecretState {
-        SECRET_WAITING, /* for its turn, or for the identities of the node */
+        SECRET_WAITING, /* for its turn, or for the node's identities */
         SECRET_OPENING,
         SECRET_OPEN,
-        SECRET_OPENABLE, /* only checked: the values were forgotten */
+        SECRET_OPENABLE, /* only checked: the values were erased */
         SECRET_FAILED,
         N_SECRET_STATES,
 } SecretState;
@@ -42,21 +42,22 @@ struct OpenedSecret {
         OpenedSecret *next;
         SecretOpener *opener;
         SecretState state;
-        DataObject *object; /* a copy; its values are replaced by those in clear */
-        Child *child;       /* for a credential */
-        size_t value;       /* the credential that is being opened */
+        DataObject *object; /* a copy; its values are replaced by decrypted ones */
+        Child *child;       /* decrypts a credential */
+        size_t value;       /* index of the credential that is being decrypted */
         bool is_check;      /* no pod needs it */
-        bool is_alone; /* an opening of several Secrets has failed, maybe because of this one */
+        bool is_alone; /* decrypting several Secrets together has failed, possibly because of this
+                        * one */
         Error error;
         uint64_t failed_at; /* boot time */
 };
 
 typedef struct BatchEntry {
-        OpenedSecret *secret; /* NULL: manifests do not have it any more */
+        OpenedSecret *secret; /* NULL: the manifests no longer contain it */
         size_t n_values;
 } BatchEntry;
 
-/* The values of age of these Secrets are opened by one process. */
+/* One process decrypts the age values of these Secrets. */
 typedef struct SecretBatch SecretBatch;
 struct SecretBatch {
         SecretBatch *next;
@@ -65,7 +66,7 @@ struct SecretBatch {
         BatchEntry *entries;
         size_t n_entries;
         size_t n_values;
-        Buffer values; /* of the request */
+        Buffer values; /* values in the request */
 };
 
 struct SecretOpener {
@@ -73,7 +74,7 @@ struct SecretOpener {
         OpenedSecret *secrets;
         SecretBatch *batches;
         size_t n_children;
-        sd_event_source *turn_source; /* starts what waits, and reports what has ended */
+        sd_event_source *turn_source; /* starts pending work and reports results */
         bool has_ended;               /* since the last report */
 };
 
@@ -157,7 +158,7 @@ static void forget_opened_values(DataObject *object) {
         }
 }
 
-/* The message is kept for each pod that needs the Secret; the same one is reported once. */
+/* The message is kept for each pod that needs the Secret; the same message is reported once. */
 static void fail_secret(OpenedSecret *secret, int r, Error *error) {
         cleanup_free char *label = data_object_label(secret->object);
         bool is_known;
@@ -238,7 +239,7 @@ typedef struct OpenedValues {
         const char *at, *end;
 } OpenedValues;
 
-/* 0 with the next value, or -EKEYREJECTED with the message of the helper; -EBADMSG: there is none.
+/* 0 with the next value, or -EKEYREJECTED with the helper's message; -EBADMSG: none is left.
  */
 static int take_opened_value(OpenedValues *from, const char **ret, size_t *ret_length,
                              Error *reterr) {
@@ -263,8 +264,8 @@ static int take_opened_value(OpenedValues *from, const char **ret, size_t *ret_l
         return error_setf(reterr, EKEYREJECTED, "%s", message);
 }
 
-/* The Secret is NULL, or gets its values. -EKEYREJECTED with a message if one cannot be opened;
- * -EBADMSG: the output ends before. */
+/* The Secret is NULL, or gets its values. -EKEYREJECTED with a message if one cannot be decrypted;
+ * -EBADMSG: the output ends early. */
 static int take_secret(OpenedValues *from, const BatchEntry *entry, Error *reterr) {
         OpenedSecret *secret = entry->secret;
         size_t place = 0;
@@ -292,7 +293,7 @@ static int take_secret(OpenedValues *from, const BatchEntry *entry, Error *reter
         return result;
 }
 
-/* The process has crashed or was killed: the others of a batch do not suffer from one of them. */
+/* The process has crashed or was killed: one Secret of a batch must not affect the others. */
 static void end_failed_batch(SecretBatch *batch, size_t first, const Error *error) {
         for (size_t i = first; i < batch->n_entries; i++) {
                 OpenedSecret *secret = batch->entries[i].secret;
@@ -418,7 +419,7 @@ static int collect_waiting_secrets(SecretOpener *opener, SecretBatch *batch) {
         return 0;
 }
 
-/* One process for all that wait. */
+/* Starts one process for all waiting Secrets. */
 static int start_batch(SecretOpener *opener, const AgeKey *keys, size_t n, Error *reterr) {
         cleanup_with(secret_batch_freep) SecretBatch *batch = calloc(1, sizeof(*batch));
         int r;
@@ -509,7 +510,7 @@ static int start_credential(OpenedSecret *secret, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "%s", value->key) : 0;
 }
 
-/* The Secret has no values of age. */
+/* The Secret has no age values. */
 static void open_credentials(OpenedSecret *secret) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -554,8 +555,8 @@ static bool is_in_progress(const OpenedSecret *secret) {
         return secret->state == SECRET_WAITING || secret->state == SECRET_OPENING;
 }
 
-/* The Secret with this content, which is opened or checked from now on if it was not before. A
- * check has kept nothing that a pod could use. */
+/* The Secret with this content. If it is new, its decryption or check starts now. A check has kept
+ * nothing that a pod could use. */
 static int get_secret(SecretOpener *opener, const DataObject *object, bool is_check,
                       OpenedSecret **ret) {
         OpenedSecret *secret = find_secret(opener, object);
@@ -596,7 +597,7 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
                 return r;
         if (secret->state == SECRET_FAILED && now_boottime_usec() - secret->failed_at >= RETRY_USEC)
                 set_waiting(secret);
-        if (secret->error.message) /* also while it is tried again */
+        if (secret->error.message) /* also while it is retried */
                 return explain_unopened(secret, reterr);
         if (secret->state != SECRET_OPEN)
                 return error_setf(reterr, EAGAIN, "is being decrypted");
