@@ -16,7 +16,7 @@ enum {
         PACKETS_PER_TURN = 16,
 };
 
-/* No more can arrive. */
+/* No more requests can arrive. */
 static void drop_unread_requests(int fd) {
         char byte;
 
@@ -26,9 +26,9 @@ static void drop_unread_requests(int fd) {
 
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
-        /* A task may hold a copy of the descriptor; the agent must see the end of the connection
-         * now. If requests are unread, it would see a reset instead of the events before it, and
-         * take a shim whose greeting it misses for one that exits. */
+        /* A task may have a copy of the descriptor, but the agent must notice the end of the
+         * connection now. If requests were unread, it would get a reset instead of the preceding
+         * events, and mistake a shim whose greeting it misses for one that exits. */
         if (connection->peer.fd >= 0) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
                 drop_unread_requests(connection->peer.fd);
@@ -38,8 +38,8 @@ static void close_agent_peer(AgentConnection *connection) {
 }
 
 /* Closes the connection when memory is out, so that the agent connects again and repeats unfinished
- * requests. The next agent, which is the same one, waits: else both would be busy with one another
- * until there is memory. */
+ * requests. The next connection, from the same agent, has to wait: otherwise both processes would
+ * reconnect in a loop until there is memory. */
 static void agent_connection_interrupt(AgentConnection *connection, const char *what) {
         log_warning("%s: %s; the agent connects again", what, strerror(ENOMEM));
         close_agent_peer(connection);
@@ -54,7 +54,7 @@ void agent_connection_continue(AgentConnection *connection, uint64_t now_awake) 
         (void) epoll_source_change(connection->epoll_fd, &connection->listener, EPOLLIN);
 }
 
-/* Writes the queue as far as the socket accepts it. */
+/* Writes as much of the queue as the socket accepts. */
 static void flush_packet_queue(AgentConnection *connection) {
         while (connection->queue.first) {
                 const QueuedPacket *packet = connection->queue.first;
@@ -63,7 +63,7 @@ static void flush_packet_queue(AgentConnection *connection) {
                          MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
                         if (errno == EINTR)
                                 continue;
-                        /* A closed peer is noticed when we read: it may have left requests. */
+                        /* A closed peer is noticed when reading: it may have left requests. */
                         break;
                 }
                 packet_queue_pop(&connection->queue);
@@ -137,13 +137,13 @@ static void handle_request_packet(AgentConnection *connection, const char *data,
                 agent_connection_interrupt(connection, "Cannot read a request of the agent");
                 return;
         }
-        if (r != -ENOTSUP) /* the agent gets an error event; there is nothing to repair here */
+        if (r != -ENOTSUP) /* the agent gets an error event; the shim cannot repair it */
                 log_warning("Dropped request: %s", error_message(&error, r));
         agent_connection_send(connection, &(ShimEvent){ .type = SHIM_EVENT_ERROR,
                                                         .message = error_message(&error, r) });
 }
 
-/* Reads one packet. 1; 0 when none is waiting, or the connection was closed by us; -errno when the
+/* Reads one packet. 1; 0 if none is pending, or this side has closed the connection; -errno if the
  * peer has closed it. */
 static int receive_request_packet(AgentConnection *connection) {
         int fd = connection->peer.fd;

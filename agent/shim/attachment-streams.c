@@ -8,11 +8,12 @@
 #include <sys/ioctl.h>
 
 enum {
-        PIPE_SIZE = 1024 * 1024,     /* of each stream of each client */
-        PIPE_RESUME = PIPE_SIZE / 4, /* after skipping, output continues when less is in the pipe */
+        PIPE_SIZE = 1024 * 1024,     /* size of each stream's pipe, for each client */
+        PIPE_RESUME = PIPE_SIZE / 4, /* after skipping, output continues when the pipe contains
+                                      * less */
 };
 
-/* The size is a request: without it the client is only slower sooner. */
+/* The size is only a request: without it a slow client is affected sooner. */
 static int open_attachment_pipe(int *ret_read_fd, int *ret_write_fd) {
         int pipes[2];
 
@@ -62,7 +63,7 @@ int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session)
 void attachment_ends_close(AttachmentEnds *ends, AttachmentNotice notice) {
         uint64_t value = notice;
 
-        /* Before the pipes end, so that the session has the reason. */
+        /* Before the pipes end, so that the session knows the reason. */
         if (ends->notice_fd >= 0)
                 (void) !write(ends->notice_fd, &value, sizeof(value));
         close_fd(ends->output_fd);

@@ -8,7 +8,8 @@
 #include <inttypes.h>
 
 enum {
-        EARLY_MAX = 64 * 1024, /* of each stream: the capacity of a pipe, regardless of its size */
+        EARLY_MAX = 64 * 1024, /* limit for each stream: the capacity of a pipe, regardless of its
+                                * size */
 };
 
 struct Attachment {
@@ -16,7 +17,7 @@ struct Attachment {
         int epoll_fd;
         AttachmentOptions options;
         EpollSource resume; /* in the loop while output is skipped */
-        uint64_t skipped;   /* bytes since the pipe was full */
+        uint64_t skipped;   /* number of bytes since the pipe was full */
 };
 
 static void attachment_free(Attachment *attachment) {
@@ -40,7 +41,7 @@ static void drop_early_output(Attachments *attachments) {
                 buffer_done(&attachments->early[i]);
 }
 
-/* A beginning with a gap would mislead the client: it gets all of it, or nothing. */
+/* A beginning with a gap would mislead the client, so it gets all of it or nothing. */
 static void keep_early_output(Attachments *attachments, bool is_error, const char *data,
                               size_t length) {
         if (buffer_append(&attachments->early[is_error], data, length, EARLY_MAX) < 0)
@@ -105,13 +106,13 @@ static size_t write_to_pipe(int fd, const char *data, size_t length) {
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        break; /* full; or the session is ending, and will be removed */
+                        break; /* full; or the session is ending and will be removed */
                 done += (size_t) n;
         }
         return done;
 }
 
-/* Reports how much was skipped, once the pipe accepts more. */
+/* Reports how much was skipped when the pipe accepts more. */
 static bool resume_terminal_output(Attachment *attachment) {
         char note[80];
         int n;
@@ -122,7 +123,7 @@ static bool resume_terminal_output(Attachment *attachment) {
                 return false;
         n = snprintf(note, sizeof(note), "\r\n[%" PRIu64 " bytes were not read in time]\r\n",
                      attachment->skipped);
-        /* Short enough for a pipe to take it as a whole or not at all. */
+        /* Short enough to be written to a pipe completely or not at all. */
         if (write(attachment->options.output_fd, note, (size_t) n) != n)
                 return false;
         epoll_source_remove(attachment->epoll_fd, &attachment->resume);
@@ -130,7 +131,7 @@ static bool resume_terminal_output(Attachment *attachment) {
         return true;
 }
 
-/* The client reads again; there may be no more output to report the skipped part with. */
+/* The client reads again; there may be no further output with which the gap could be reported. */
 static void on_attachment_read(EpollSource *source, uint32_t events) {
         Attachment *attachment = container_of(source, Attachment, resume);
         uint64_t n;

@@ -38,7 +38,7 @@ static void unlink_and_free(AttemptList *list, Attempt *attempt) {
                 }
 }
 
-/* Nothing remains but the record. */
+/* Only the record is left. */
 static bool is_past_attempt(const Attempt *attempt) {
         return !attempt->deleting && (attempt->deleted || attempt->state == ATTEMPT_FAILED);
 }
@@ -59,7 +59,7 @@ static void append_attempt(AttemptList *list, Attempt *attempt) {
         *end = attempt;
 }
 
-/* Past attempts of that container name, and the oldest of them. */
+/* The number of past attempts of that container name, and the oldest one. */
 static size_t count_past_attempts(const AttemptList *list, const char *name, Attempt **ret_oldest) {
         size_t n = 0;
 

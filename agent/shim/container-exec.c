@@ -18,21 +18,22 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* How long a program's end waits for its output. */
+/* How long a program that has ended waits for its output. */
 #define CAPTURED_USEC_MAX (30 * USEC_PER_SEC)
 
 enum {
         ERROR_MAX = 4 * 1024,
         CONTAINER_OUTPUT_MAX =
-                COPIER_CAPTURE_MAX, /* as much as the kubelet takes of a probe's output */
+                COPIER_CAPTURE_MAX, /* as much as the kubelet reads of a probe's output */
         PROGRAMS_MAX = 256,
 };
 
-/* A pipe that a program writes into. In a container, the copier reads it. */
+/* A pipe that a program writes to. If the program runs in a container, the copier reads the
+ * pipe. */
 typedef struct ProgramPipe {
         Capture capture; /* outside of containers */
         int read_fd;     /* in a container: kept for another copier */
-        int write_fd;    /* the program's end, ours until it has started */
+        int write_fd;    /* the program's end, kept until the program has started */
 } ProgramPipe;
 
 #define PROGRAM_PIPE_NULL \
@@ -44,25 +45,24 @@ struct Program {
         char *id;
         char **argv;
         char **environment;
-        char *interface; /* of the dummy interface; NULL: none is requested */
+        char *interface; /* name of the dummy interface; NULL: none is requested */
         char *address;
         int input_fd; /* a memfd, or -EBADF for /dev/null */
         bool in_host;
         bool keeps_router_advertisements;
         bool has_started;
         uint64_t timeout_usec;
-        char *container; /* its PID namespace; NULL: in the shim. The members below are used only
-                          * with a
-                            container */
+        char *container; /* log of the runtime */
         char *pid_file;
-        char *log;         /* of the runtime */
-        pid_t pid;         /* set once the runtime has left it to us */
-        uint64_t deadline; /* awake time; USEC_INFINITY: none, or it was killed */
+        char *log;         /* set once the runtime has handed the program over */
+        pid_t pid;         /* awake time; USEC_INFINITY: none, or it was killed */
+        uint64_t deadline; /* it has ended, and its output is still in the copier */
         bool timed_out;
         unsigned capture_id;
-        bool is_ending; /* it has ended, and the copier has its output */
-        int status;     /* the same: of waitpid(2) */
-        char *message;  /* the same: why it was not run, or NULL */
+        bool is_ending; /* likewise: its status from waitpid(2) */
+        int status;     /* likewise: why it was not run, or NULL */
+        char *message;  /* A packet has room for less than is captured if many bytes must be
+                         * escaped. */
         ProgramPipe output;
         ProgramPipe error;
 };
@@ -149,7 +149,7 @@ static void program_unlink(Program *program) {
                 }
 }
 
-/* A packet takes less than we keep if many bytes must be escaped. */
+/* Reports the program's end and frees it. */
 static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
@@ -164,7 +164,8 @@ static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
 
 static void start_next_program(Shim *shim);
 
-/* Reports the end and frees the program. */
+/* 'message': why it was not run, or NULL. Its output is in the pipes. If a child keeps them open,
+ * it is not waited for. */
 static void report_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
         ShimEvent event = {
@@ -184,8 +185,7 @@ static void report_program(Program *program, const char *message, int status) {
         start_next_program(shim);
 }
 
-/* 'message': why it was not run, or NULL. Its output is in the pipes. A child that holds them open
- * is not waited for. */
+/* 'text' has 'length' bytes and a NUL; it comes from the copier. */
 static void finish_program(Program *program, const char *message, int status) {
         if (program->capture_id > 0) {
                 program->is_ending = true;
@@ -230,8 +230,7 @@ static void on_program_task_done(const TaskResult *result, void *userdata) {
 
 /* ---- in a container ---- */
 
-/* It leads a separate session, so its children are killed with it, unless they have left the
- * session. */
+/* The killed runtime may have started the program before. */
 static void kill_container_program(Program *program) {
         program->timed_out = true;
         program->deadline = USEC_INFINITY;
@@ -361,7 +360,7 @@ static int exec_program_main(void *userdata, Error *reterr) {
         if (program->interface)
                 r = dummy_interface_create(program->interface, program->address,
                                            program->environment, reterr);
-        if (r <= 0) /* with no interface to replace, nothing is run */
+        if (r <= 0) /* if there is no interface to replace, nothing is run */
                 return r;
         if (program->input_fd >= 0 && dup2(program->input_fd, STDIN_FILENO) < 0)
                 return -errno;
@@ -401,7 +400,7 @@ static void start_program(Program *program) {
                 r = open_program_pipe(program, &program->error, ERROR_MAX);
         if (r >= 0)
                 r = task_start(&program->shim->tasks, &spec);
-        /* The task has its own. Ours would keep the pipes from ending. */
+        /* The task has its own copy. This one would keep the pipes open. */
         program->output.write_fd = close_fd(program->output.write_fd);
         program->error.write_fd = close_fd(program->error.write_fd);
         program->input_fd = close_fd(program->input_fd);
@@ -455,7 +454,7 @@ static int set_dummy_interface(Program *program, const ShimRequest *request) {
         return program->interface && program->address ? 0 : -ENOMEM;
 }
 
-/* A container that has ended, or does not run yet, cannot run a program. */
+/* A program cannot run in a container that has ended or does not run yet. */
 static bool container_runs(const Shim *shim, const char *id) {
         const Attempt *attempt = attempt_find(&shim->attempts, id);
 

@@ -6,21 +6,21 @@
 
 #include <sys/stat.h>
 
-/* Lines are gathered in a buffer and written with one write(2), so that a reader never sees half a
- * line: the copy costs a tenth of the kernel's time for as many vectors. All lines of a chunk
- * carry the time when the chunk was read. */
+/* Lines are collected in a buffer and written with one write(2), so that a reader never sees a
+ * partial line: copying costs a tenth of the kernel's time for the same number of vectors. All
+ * lines of a chunk have the time when the chunk was read. */
 
 enum {
         HEAD_SIZE = sizeof("2026-01-02T03:04:05.123456789Z stdout F "),
         LOST_NOTICE_SIZE = HEAD_SIZE + 160,
-        BATCH_SIZE = 64 * 1024, /* more than the longest line */
+        BATCH_SIZE = 64 * 1024, /* longer than the longest line */
 };
 
 struct ContainerLog {
         LogOpener opener;
-        int fd; /* -EBADF when it could not be opened; retried at the next write */
+        int fd; /* -EBADF if it could not be opened; retried at the next write */
         LogLimits limits;
-        JournalLog *journal; /* NULL: lines are written to the file only */
+        JournalLog *journal; /* NULL: lines are written only to the file */
         uint64_t size;
         uint64_t lost_bytes;
         int lost_errno;
@@ -28,7 +28,7 @@ struct ContainerLog {
                            or -errno */
 };
 
-/* Whole lines to be written to the file. */
+/* Complete lines to be written to the file. */
 typedef struct LogLineBatch {
         ContainerLog *log;
         const char *stream;
@@ -40,7 +40,7 @@ typedef struct LogLineBatch {
         char part[HEAD_SIZE];
 } LogLineBatch;
 
-/* The only batch that there is at a time. On the stack, each page of it would be touched. */
+/* There is only one batch at a time. On the stack, each of its pages would be touched. */
 static char batch_lines[BATCH_SIZE];
 
 static int take_log_file(ContainerLog *log, int fd_consume) {
@@ -94,7 +94,7 @@ static void count_lost_log_bytes(ContainerLog *log, size_t bytes, int r) {
         log->lost_errno = -r;
 }
 
-/* Writes whole lines or none: a partly written tail is truncated. */
+/* Writes all lines or none: a partly written tail is truncated. */
 static int write_log_lines(ContainerLog *log, const char *lines, size_t bytes) {
         ssize_t written;
 
@@ -113,7 +113,7 @@ static int write_log_lines(ContainerLog *log, const char *lines, size_t bytes) {
 }
 
 /* Records in the log itself how much of it is missing. Best effort: if this fails, the next line
- * fails too, and this is called again. */
+ * fails, too, and this is called again. */
 static void write_lost_bytes_notice(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
         char line[LOST_NOTICE_SIZE];
@@ -149,8 +149,8 @@ static void flush_log_batch(LogLineBatch *batch) {
         batch->bytes = batch->text_bytes = 0;
 }
 
-/* Rotates when the batch with this line does not fit into the file. A line longer than the limit
- * gets a separate file. */
+/* Rotates the file if the batch with this line does not fit. A line longer than the limit gets a
+ * separate file. */
 static void make_room_in_log(LogLineBatch *batch, size_t line_bytes) {
         ContainerLog *log = batch->log;
 
@@ -183,7 +183,7 @@ static void send_line_to_journal(JournalLog *journal, bool full, const LogStream
                                   });
 }
 
-/* One line: the carried-over part, then 'text'. */
+/* Adds one line: the carried-over part, then 'text'. */
 static void add_log_line(LogLineBatch *batch, bool full, LogStreamBuffer *stream, const char *text,
                          size_t length) {
         make_room_in_log(batch, batch->head_length + stream->carry.length + length + 1);

@@ -13,17 +13,17 @@
 enum {
         LAST_LINE_MAX = 4 * 1024,
         HOLD_CHUNK = 64 * 1024,
-        HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer waits for the runtime call to end */
+        HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer blocks until the runtime call ends */
 };
 
 typedef struct OutputPipe {
         EpollSource source; /* in the loop before the commit */
         ContainerOutput *output;
-        int held_fd; /* a memfd, made when bytes arrive before the commit */
+        int held_fd; /* a memfd, created when bytes arrive before the commit */
         off_t held;
 } OutputPipe;
 
-/* One session that is attached. */
+/* An attached session. */
 typedef struct AttachedClient {
         struct AttachedClient *next;
         unsigned id;
@@ -41,7 +41,7 @@ struct ContainerOutput {
         bool is_committed;
         bool is_draining; /* COPIER_DRAINED is expected */
         bool keeps_early;
-        Terminal *terminal; /* that the runtime hands over; NULL: without one */
+        Terminal *terminal; /* handed over by the runtime; NULL: no terminal */
         int terminal_fd;
         OutputPipe pipes[2];
         int input_fd;
@@ -60,8 +60,9 @@ static int open_output_log(ContainerOutput *output, const char *path, Error *ret
         return 0;
 }
 
-/* Moves bytes out of the pipe that are not to be copied yet, without reading them. When the limit
- * is reached they stay there; a runtime that writes so much is ended by the deadline of its call.
+/* Moves bytes out of the pipe that must not be copied yet, without reading them. When the limit is
+ * reached, bytes stay in the pipe; a runtime that writes so much is ended by the deadline of its
+ * call.
  */
 static void hold_output(OutputPipe *pipe) {
         ssize_t n = -1;
@@ -153,7 +154,7 @@ static void send_output_limits(const ContainerOutput *output) {
         copier_send(output->copier, &message, NULL, 0);
 }
 
-/* Only the copier keeps the log, and the output from before the commit. */
+/* Only the copier has the log, and the output from before the commit. */
 static void send_output(ContainerOutput *output) {
         const char *fields = strna(output->journal_fields);
         CopierMessage message = COPIER_MESSAGE(COPIER_ADD, output->id);
@@ -211,7 +212,7 @@ void container_output_commit(ContainerOutput *output) {
         if (output->terminal) {
                 terminal_receive_master(output->terminal);
                 output->terminal = terminal_free(output->terminal);
-                /* They carried only the runtime's messages, and nothing else writes into them. */
+                /* They contained only the runtime's messages, and nothing else writes to them. */
                 close_output_pipes(output);
         }
         for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++)
@@ -307,7 +308,7 @@ int container_output_attach(ContainerOutput *output, const ContainerAttach *atta
 }
 
 void container_output_attached(ContainerOutput *output, const ContainerAttach *attach) {
-        /* Now the session alone can write: the container's input ends with it. */
+        /* From now on only the session can write: the container's input ends with it. */
         if (attach->has_input && attach->is_input_once)
                 output->input_fd = close_fd(output->input_fd);
 }
@@ -339,7 +340,7 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
 int container_output_open_input(ContainerOutput *output) {
         int pipes[2], r;
 
-        /* The process of a session does not wait for the container. */
+        /* The session's process does not wait for the container. */
         r = pipe_open(PIPE_WRITE_END, pipes);
         if (r < 0)
                 return r;

@@ -27,7 +27,8 @@
  * Work that takes time is a job: the strings that its task needs, and the ID of the attempt, whose
  * record may be dropped in the meantime. */
 
-/* How long the end of a container waits for its log: on a disk that hangs, it is reported before.
+/* How long a container's end waits for its log: if a disk hangs, the end is reported before the log
+ * is complete.
  */
 #define DRAIN_USEC_MAX (30 * USEC_PER_SEC)
 
@@ -37,8 +38,8 @@ typedef struct ContainerJob {
         char *bundle;
         char *cgroup; /* of the container, or NULL */
         char **directories;
-        char *terminal; /* socket at which it is handed over, or NULL */
-        int target_fd;  /* the PID namespace of its target; or -EBADF */
+        char *terminal; /* socket over which it is handed over, or NULL */
+        int target_fd;  /* PID namespace of its target; or -EBADF */
         int input_fd;   /* the descriptors are -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
@@ -61,8 +62,8 @@ static ContainerJob *container_job_free(ContainerJob *job) {
 }
 DEFINE_CLEANUP(ContainerJob *, container_job_free)
 
-/* The cgroup of a file in it: /sys/fs/cgroup/<path>/<file>; on v1 with a controller in between.
- * NULL for any other path. */
+/* Returns the cgroup for a file in it: /sys/fs/cgroup/<path>/<file>; on v1 with a controller in
+ * between. NULL for any other path. */
 static char *cgroup_of_file(const char *file) {
         static const char root[] = "/sys/fs/cgroup/";
         const char *end = file ? strrchr(file, '/') : NULL, *begin;
@@ -79,7 +80,8 @@ char *container_cgroup(const Attempt *attempt) {
         return cgroup_of_file(attempt->events_file);
 }
 
-/* Killing a cgroup that holds the processes of a second attempt would end that one too. */
+/* If a second attempt has processes in the cgroup, killing the cgroup would end that attempt,
+ * too. */
 static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
         for (const Attempt *other = list->first; other; other = other->next)
                 if (other != attempt && !other->deleted &&
@@ -105,14 +107,14 @@ static int container_job_new(Shim *shim, const Attempt *attempt, ContainerJob **
         return 0;
 }
 
-/* Starts a task that owns the job from now on. A job that cannot be started is reported to 'done'
- * as failed, so that both cases are handled in one place. */
+/* Starts a task, which takes over the job. A job that cannot be started is reported to 'done' as
+ * failed, so that both cases are handled in one place. */
 static void container_job_start(ContainerJob *job, task_main_t main, task_done_t done,
                                 uint64_t deadline) {
         TaskSpec spec = { .main = main, .done = done, .userdata = job, .deadline = deadline };
         int r = task_start(&job->shim->tasks, &spec);
 
-        /* The task has its own. Ours would keep the pipes from ending. */
+        /* The task has its own copy. This one would keep the pipes open. */
         job->target_fd = close_fd(job->target_fd);
         job->input_fd = close_fd(job->input_fd);
         job->stdout_fd = close_fd(job->stdout_fd);
@@ -139,13 +141,15 @@ static void send_container_error(Shim *shim, const char *id, const char *why) {
 
 /* --- undoing a failed start --------------------------------------------------------------- */
 
-/* In a task: removes everything of an attempt but its log and the files of its bundle. */
+/* In a task: removes everything that belongs to an attempt except its log and its bundle's
+ * files. */
 static int undo_start_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
-        /* A runtime that was interrupted may have left processes and cgroups unknown to it. */
+        /* An interrupted runtime may have left processes and cgroups that it does not know
+         * about. */
         q = job->cgroup ? shim_remove_cgroup(job->cgroup) : 0;
         if (q < 0 && r >= 0)
                 r = error_setf(reterr, -q, "the cgroup %s remains", job->cgroup);
@@ -185,7 +189,7 @@ static void fail_container_start(Shim *shim, Attempt *attempt, bool runtime_fail
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* In a task: the mounts, then the runtime in our place. */
+/* In a task: sets up the mounts, then becomes the runtime. */
 static int run_container_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
@@ -242,7 +246,7 @@ static bool shares_pid_namespace(pid_t pid) {
         struct stat ours, theirs;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
-        /* A process that has ended already shows no namespaces; looking for its remains is
+        /* A process that has already ended has no namespaces; looking for its remains is
          * harmless. */
         return stat("/proc/self/ns/pid", &ours) < 0 || stat(path, &theirs) < 0 ||
                ours.st_ino == theirs.st_ino;
