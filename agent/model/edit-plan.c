@@ -333,7 +333,7 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
         if (!container || !streq(schema->name, "ResourceList"))
                 return effect;
         /* An API server does not allow the change: the record was written by an older agent that
-         * lacks the field. */
+         * does not have the field. */
         if (field->type == FIELD_REST && pod_is_of_api(walk->running))
                 return EDIT_IN_PLACE;
         for (size_t i = 0; i < container->resize_policy.n; i++) {
@@ -576,7 +576,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 if (value)
                         r = set_copied_string(&item->value, value);
         }
-        /* A DaemonSet's desired pod lacks it: it is set when the pod starts. */
+        /* A DaemonSet's desired pod does not have it: it is set when the pod starts. */
         if (r >= 0 && seen)
                 r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);

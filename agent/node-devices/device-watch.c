@@ -220,7 +220,7 @@ static int watch_udev(DeviceWatch *watch) {
 
 /* ---- events of the kernel ---- */
 
-/* "add@/devices/…", then "KEY=value" items, each ending with a NUL. NULL: the event lacks the
+/* "add@/devices/…", then "KEY=value" items, each ending with a NUL. NULL: the event has no such
  * key. */
 static const char *value_in_event(const char *event, size_t length, const char *key) {
         size_t key_length = strlen(key);
