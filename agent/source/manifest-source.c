@@ -2,8 +2,8 @@
 
 /* The helper leaves new manifests in "next", verified and synced. If it can be used, "next" and
  * "current" are exchanged at once: after a crash or a power cut, "current" is the old or the new
- * content, and whole. The timer runs only while no helper does, and wakes the agent for nothing
- * else. */
+ * content, and whole. The timer runs only while no helper runs, and wakes the agent only for
+ * requests. */
 
 #include "agent/source/manifest-source.h"
 
@@ -33,7 +33,7 @@
 enum {
         ANSWER_BYTES_MAX = 16 * 1024,
         IN_USE_BYTES_MAX = 256 * 1024,
-        ACCURACY_PARTS = 20, /* of the interval */
+        ACCURACY_PARTS = 20, /* fractions of the interval */
         RANDOM_STEPS = 1000
 };
 
@@ -47,25 +47,26 @@ struct ManifestSource {
         ClockWatch *clock_watch;
         Child *child;
         bool is_clock_set;  /* since the child was started */
-        char *error;        /* why it has failed; NULL: it has not */
+        char *error;        /* why it has failed; NULL: it has not failed */
         SourceInUse in_use; /* the content of "current" */
         SourceInUse other;  /* the content of "next" */
         SourceRollback rollback;
         bool is_on_trial;
         char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
         StickWatch *stick_watch; /* else NULL */
-        bool is_absent;          /* no stick is mounted: nothing is fetched until one appears */
-        bool is_preparing;       /* images of "next" are being fetched, and the source is not
+        bool is_absent;          /* no USB stick is mounted: nothing is fetched until one appears */
+        bool is_preparing;       /* images for "next" are being fetched, and the source is not
                                   * contacted */
-        bool is_pending;         /* "next" can be used when what it needs is here */
-        char *progress;          /* of what is fetched, for the status */
+        bool is_pending;         /* "next" can be used when everything that it needs is on this
+                                  * node */
+        char *progress;          /* progress of the fetch, for the status */
         uint64_t since;          /* realtime; of the last transition */
         uint64_t succeeded;      /* realtime */
 };
 
 /* ---- status ---- */
 
-/* Fetched data is more important than an earlier failure. */
+/* Fetched data is more relevant than an earlier failure. */
 static const char *find_source_message(ManifestSource *source) {
         cleanup_free char *progress = NULL;
 
@@ -98,7 +99,7 @@ static void replace_source_text(char **text, const char *by) {
         *text = copy;
 }
 
-/* NULL: it has not failed. */
+/* NULL: no failure. */
 static void set_source_error(ManifestSource *source, const char *text) {
         bool is_first = source->since == 0, has_failed = source->error != NULL;
         NodeSourceStatus status;
@@ -132,7 +133,7 @@ int manifest_source_open_current(const ManifestSource *source) {
         return open_source_manifests(source, "current/manifests");
 }
 
-/* The record of the helper. Without it, less is shown. */
+/* The helper's record. Without it, the status has fewer details. */
 static void read_source_state(int fd, const char *path, SourceInUse *ret) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -175,7 +176,7 @@ static int check_rolled_back(ManifestSource *source, Error *reterr) {
         return error_setf(reterr, EBADMSG, "%s", source->rollback.reason);
 }
 
-/* They are whole, and all that they need is here. */
+/* They are complete, and everything that they need is on this node. */
 static int use_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory) : 0;
@@ -192,7 +193,7 @@ static int use_new_manifests(ManifestSource *source, Error *reterr) {
         return 0;
 }
 
-/* 0; or -errno, and they are refused. */
+/* 0; or -errno, and the manifests are refused. */
 static int check_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
@@ -201,7 +202,7 @@ static int check_new_manifests(ManifestSource *source, Error *reterr) {
         return r < 0 ? r : source->config.check(fd, reterr, source->config.userdata);
 }
 
-/* 1: all that they need is here; 0: it is being fetched; or -errno. */
+/* 1: everything that they need is on this node; 0: it is being fetched; or -errno. */
 static int prepare_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory) : 0;
@@ -213,7 +214,7 @@ static int prepare_new_manifests(ManifestSource *source, Error *reterr) {
         return r;
 }
 
-/* 1: they are in use; 0: what they need is being fetched; or -errno. */
+/* 1: they are in use; 0: they need something that is being fetched; or -errno. */
 static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         int r = check_new_manifests(source, reterr);
 
@@ -229,7 +230,7 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         return r < 0 ? r : 1;
 }
 
-/* If a response has not changed, "next" may contain it, and not be in use yet. */
+/* If a response has not changed, "next" may contain it without being in use yet. */
 static void take_source_answer(ManifestSource *source, const ChildResult *result) {
         cleanup_error Error error = ERROR_NULL;
         SourceAnswer answer = { 0 };
@@ -262,7 +263,7 @@ static void schedule_source(ManifestSource *source, uint64_t usec) {
                 (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
 }
 
-/* In microseconds; 0: a request may be sent now. A node that has nothing yet does not wait. */
+/* In microseconds; 0: a request may be sent now. A node without manifests does not wait. */
 static uint64_t wait_for_window(const ManifestSource *source) {
         time_t now = (time_t) (now_realtime_usec() / USEC_PER_SEC);
         DayWindow window;
@@ -331,7 +332,7 @@ static void ask_source(ManifestSource *source) {
 }
 
 /* A request that failed because of the time is repeated immediately if the clock was set in the
- * meantime. A stick that is removed is noticed when it is inserted. */
+ * meantime. If a USB stick is removed, that is noticed when it is inserted again. */
 static void schedule_next_question(ManifestSource *source) {
         bool is_due = source->error && source->is_clock_set;
 
@@ -354,7 +355,7 @@ static void on_stick_changed(void *userdata) {
                 (void) arm_source_timer(source, 0);
 }
 
-/* The stick may have been mounted before it was watched: it is read once more. */
+/* The USB stick may have been mounted before it was watched, so it is read once more. */
 static void notice_absence(ManifestSource *source, bool is_absent) {
         bool was_absent = source->is_absent;
 
@@ -394,8 +395,8 @@ static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata
         return 0;
 }
 
-/* A certificate or an index that failed for the time may be good now, and the window of hours has
- * moved. */
+/* A certificate or an index that failed because of the time may be valid now, and the time window
+ * has moved. */
 static void on_source_clock_set(void *userdata) {
         ManifestSource *source = userdata;
 
@@ -484,7 +485,7 @@ int manifest_source_roll_back(ManifestSource *source, const char *reason) {
         return is_usable ? r : 0;
 }
 
-/* An agent that died has noted a rollback, and not made it. */
+/* An agent that died has recorded a rollback, but not performed it. */
 static int finish_rollback(ManifestSource *source) {
         int r = 0;
 

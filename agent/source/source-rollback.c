@@ -51,8 +51,8 @@ int source_rollback_store(int dir_fd, const char *sha256, const char *reason) {
         return r;
 }
 
-/* Only an earlier index of the same fleet is the previous one: an index that is offered in the
- * meantime is not. */
+/* Only an earlier index of the same fleet counts as the previous one, not an index that was offered
+ * in the meantime. */
 static bool is_one_before(const SourceInUse *in_use, const SourceInUse *before) {
         return before->is_there && before->fleet && streq_ptr(before->fleet, in_use->fleet) &&
                before->number > 0 && before->number < in_use->number;
