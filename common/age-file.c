@@ -41,12 +41,12 @@ typedef struct AgeStanza {
 } AgeStanza;
 
 typedef struct AgeHeader {
-        AgeStanza *stanzas; /* those for X25519 */
+        AgeStanza *stanzas; /* stanzas for X25519 */
         size_t n_stanzas;
         const char *text;
-        size_t mac_length; /* of the text that the MAC is of */
+        size_t mac_length; /* length of the text that the MAC covers */
         uint8_t mac[MAC_SIZE];
-        size_t length; /* with the line of the MAC */
+        size_t length; /* including the MAC line */
 } AgeHeader;
 
 static void age_header_done(AgeHeader *header) {
@@ -81,7 +81,7 @@ void age_identity_recipient(const AgeKey *identity, AgeKey *ret) {
         curve25519_mul_g(ret->bytes, identity->bytes);
 }
 
-/* The key that wraps the file's key for one recipient; false for a point of small order. */
+/* The key that wraps the file key for one recipient; false for a point of small order. */
 static bool derive_wrapping_key(const uint8_t *scalar, const uint8_t *point, const uint8_t *share,
                                 const uint8_t *recipient, uint8_t ret[CHACHA_KEY_SIZE]) {
         static const uint8_t zero[AGE_KEY_SIZE];
@@ -126,7 +126,7 @@ static int damaged_header(Error *reterr, const char *cause) {
         return error_setf(reterr, EBADMSG, "is not a file of age that can be read: %s", cause);
 }
 
-/* A line of base64 without padding, which must be the only spelling of exactly 'size' bytes. */
+/* A line of unpadded base64, which must be the canonical encoding of exactly 'size' bytes. */
 static int decode_line(const char *line, size_t length, uint8_t *ret, size_t size) {
         char copy[LINE_COLUMNS + 1], again[LINE_COLUMNS * 2];
         cleanup_free char *data = NULL;
@@ -150,7 +150,7 @@ static int decode_line(const char *line, size_t length, uint8_t *ret, size_t siz
         return 0;
 }
 
-/* The next line, without its newline; NULL: the header ends. */
+/* The next line, without its newline; NULL: the header has ended. */
 static const char *next_header_line(const char **text, const char *end, size_t *ret_length) {
         const char *line = *text, *newline = memchr(line, '\n', (size_t) (end - line));
 
@@ -161,7 +161,7 @@ static const char *next_header_line(const char **text, const char *end, size_t *
         return line;
 }
 
-/* Stanzas for others, such as passwords and plugins, are skipped. */
+/* Stanzas of other types, such as passwords and plugins, are skipped. */
 static int read_stanza(AgeHeader *header, const char *line, size_t length, const char **text,
                        const char *end, Error *reterr) {
         const size_t argument = strlen(X25519_ARGUMENT);
@@ -275,7 +275,7 @@ static int collect_armored_digits(const char *text, const char *end, Buffer *dig
         return damaged_armor(reterr);
 }
 
-/* 1 with the bytes; 0: it is not armored. */
+/* 1 with the bytes; 0: not armored. */
 static int remove_armor(const char *data, size_t length, char **ret, size_t *ret_length,
                         Error *reterr) {
         const char *end = data + length, *text = skip_blank(data, end), *newline;
@@ -297,7 +297,7 @@ static int remove_armor(const char *data, size_t length, char **ret, size_t *ret
         return r == -ENOMEM ? r : r < 0 ? damaged_armor(reterr) : 1;
 }
 
-/* The bytes of the file, in '*ret_copy', which the caller frees, if they were armored. */
+/* The file's bytes; if they were armored, they are in '*ret_copy', which the caller frees. */
 static int open_armor(const void **data, size_t *length, char **ret_copy, Error *reterr) {
         int r;
 
@@ -422,7 +422,7 @@ static int decrypt_with_key(const AgeHeader *header, const uint8_t file_key[FILE
                             (uint8_t *) text, &n, reterr);
         explicit_bzero(key, sizeof(key));
         if (r < 0) {
-                explicit_bzero(text, length + 1); /* chunks before the damaged one */
+                explicit_bzero(text, length + 1); /* the chunks before the damaged one */
                 return r;
         }
         text[n] = '\0';

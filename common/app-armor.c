@@ -11,7 +11,7 @@
 
 const char app_armor_profiles_path[] = "/sys/kernel/security/apparmor/profiles";
 
-/* The mode in the line of that profile, without its parentheses; NULL: it is of another one. */
+/* The mode in that profile's line, without parentheses; NULL: the line is for another profile. */
 static char *find_mode_in_line(char *line, const char *name, size_t name_length) {
         char *mode = line + name_length, *end;
 

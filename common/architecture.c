@@ -10,7 +10,7 @@ static const struct {
         const char *name;
         unsigned variant;
 } machines[] = {
-#if defined(__i386__) || defined(__arm__) /* below a kernel of 64 bits as well */
+#if defined(__i386__) || defined(__arm__) /* also on a 64-bit kernel */
         { "x86_64", "386", 0 },
         { "aarch64", "arm", 7 },
 #else
@@ -26,8 +26,7 @@ static const struct {
         { "loongarch64", "loong64", 0 },
 };
 
-/* N_ELEMENTS(machines) for a machine without an entry; its name in the kernel is in
- * *ret_machine. */
+/* N_ELEMENTS(machines) for a machine without an entry; *ret_machine is its name in the kernel. */
 static size_t this_machine(const char **ret_machine) {
         static struct utsname uts;
         size_t i = 0;

@@ -13,7 +13,7 @@ static int base64_digit_value(char c) {
         return found ? (int) (found - digits) : -EINVAL;
 }
 
-/* The padding of the last group, and then the end. */
+/* The padding of the last group, followed by the end. */
 static bool is_right_end(const char *text, unsigned n_digits, bool may_be_unpadded) {
         unsigned missing = n_digits % 4 == 0 ? 0 : 4 - n_digits % 4;
 
@@ -47,7 +47,8 @@ static int decode_digits(const char *text, bool may_be_unpadded, char **ret_data
                 if (value < 0)
                         return value;
                 bits = bits << 6 | (uint32_t) value;
-                /* Each digit has six bits; from the second of four on they complete a byte. */
+                /* Each digit has six bits; in a group of four, each digit from the second on
+                 * completes a byte. */
                 if (n_digits++ % 4 != 0)
                         data[length++] = (char) (bits >> (6 - 2 * ((n_digits - 1) % 4)));
         }

@@ -51,7 +51,7 @@ static bool is_of_mixed_case(const char *text) {
         return has_lower && has_upper;
 }
 
-/* The value of a digit, or -1. */
+/* A digit's value, or -1. */
 static int digit_value(char c) {
         const char *found;
 
@@ -61,7 +61,7 @@ static int digit_value(char c) {
         return found ? (int) (found - digits) : -1;
 }
 
-/* Bits beyond the last byte must be zero, and fewer than a digit. */
+/* Bits beyond the last byte must be zero, and fewer than one digit has. */
 static int join_digits(const uint8_t *values, size_t n, uint8_t *ret, size_t size) {
         uint32_t bits = 0;
         unsigned n_bits = 0;

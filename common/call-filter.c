@@ -29,12 +29,12 @@
 #error "the name of this architecture in seccomp_data is not known"
 #endif
 
-/* A call whose one argument is checked. */
+/* A call with one checked argument. */
 typedef struct CheckedCall {
         unsigned number;
         unsigned argument;
-        bool is_mask;    /* none of the bits of values[0], else one of the values */
-        bool is_pointer; /* the upper half counts, too; the kernel ignores that of an int */
+        bool is_mask;    /* none of the bits of values[0]; otherwise one of the values */
+        bool is_pointer; /* the upper half is also checked; for an int the kernel ignores it */
         unsigned n_values;
         unsigned values[8];
 } CheckedCall;
@@ -55,7 +55,7 @@ static const unsigned allowed_calls[] = {
         SYS_brk, SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom, SYS_exit, SYS_exit_group, SYS_rt_sigreturn,
         SYS_restart_syscall, SYS_getpid, SYS_ppoll, SYS_futex,
 #ifdef SYS_newfstatat
-        /* Opens nothing. glibc's fstat() of some architectures. */
+        /* Opens nothing; glibc's fstat() on some architectures. */
         SYS_newfstatat,
 #endif
 #ifdef SYS_epoll_wait
@@ -97,7 +97,7 @@ static const CheckedCall checked_calls[] = {
 #ifdef SYS_mmap2
         { SYS_mmap2, 2, true, false, 1, { HAS_SANITIZER ? 0 : PROT_EXEC } },
 #endif
-        /* Without an address: it would name a socket that is not connected. */
+        /* Without an address, which would name a socket that is not connected. */
         { SYS_sendto, 4, false, true, 1, { 0 } },
         { SYS_recvfrom, 4, false, true, 1, { 0 } },
 #ifdef SYS_send
@@ -125,13 +125,13 @@ static void add_return(FilterProgram *program, uint32_t action) {
         add_code(program, (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action));
 }
 
-/* Jumps over the next 'skipped' instructions unless the loaded word is 'value'. */
+/* Skips the next 'skipped' instructions unless the loaded word is 'value'. */
 static void skip_unless_equal(FilterProgram *program, uint32_t value, unsigned char skipped) {
         add_code(program,
                  (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skipped));
 }
 
-/* The words of an argument: BPF has 32 bits. */
+/* The words of an argument, because BPF has 32-bit words. */
 static size_t argument_offset(unsigned argument, bool upper) {
         bool is_second = upper == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
@@ -142,8 +142,8 @@ static size_t argument_offset(unsigned argument, bool upper) {
 static void add_checked_call(FilterProgram *program, const CheckedCall *call) {
         unsigned n = call->n_values;
 
-        /* The number is loaded. 3 instructions check the upper half, 1 + 2 n the lower one; the
-         * last one refuses. */
+        /* The call number is loaded. 3 instructions check the upper half, 1 + 2 n the lower one;
+         * the last one refuses. */
         skip_unless_equal(program, call->number,
                           (unsigned char) ((call->is_pointer ? 3 : 0) + 1 + 2 * n + 1));
         if (call->is_pointer) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its time_t is the one of the distribution's libraries: common/CMakeLists.txt. */
+/* This file's time_t is the one of the distribution's libraries: see common/CMakeLists.txt. */
 
 #include "common/certificate-time.h"
 
@@ -22,7 +22,7 @@ typedef struct DerBytes {
         size_t n;
 } DerBytes;
 
-/* Takes the element at the front, which must have this tag. */
+/* Takes the first element, which must have this tag. */
 static bool take_element(DerBytes *in, unsigned tag, DerBytes *ret) {
         size_t length, head = 2;
 
@@ -44,7 +44,7 @@ static bool take_element(DerBytes *in, unsigned tag, DerBytes *ret) {
         return true;
 }
 
-/* RFC 5280, 4.1.2.5: "YYMMDDHHMMSSZ", of 1950 to 2049, or "YYYYMMDDHHMMSSZ". */
+/* RFC 5280, 4.1.2.5: "YYMMDDHHMMSSZ" for 1950 to 2049, or "YYYYMMDDHHMMSSZ". */
 static bool take_time(DerBytes *in, int64_t *ret) {
         const char *format = "%Y%m%d%H%M%SZ";
         char text[sizeof("20500102030405Z")] = "";
@@ -98,7 +98,7 @@ int certificate_read_times(gnutls_x509_crt_t certificate, CertificateTimes *ret)
         return 0;
 }
 
-/* -1 is the year 9999. The constant of GnuTLS for it is 2106, or 1969 with a time_t of 32 bits. */
+/* -1 is the year 9999. GnuTLS's constant for it is 2106, or 1969 with a 32-bit time_t. */
 static time_t library_time(int64_t seconds) {
         bool fits = sizeof(time_t) > sizeof(int32_t) ? seconds < CERTIFICATE_NEVER_EXPIRES
                                                      : seconds <= INT32_MAX;

@@ -17,9 +17,9 @@ enum {
 /* Version 1 expresses "no limit" by the largest number of pages. */
 #define LIMIT_MAX (UINT64_C(1) << 62)
 
-/* The files that have several of the numbers. */
+/* The files that contain several of the numbers. */
 typedef struct CgroupTexts {
-        char *cpu;    /* of version 2: cpu.stat; of version 1: only the usage */
+        char *cpu;    /* version 2: cpu.stat; version 1: only the usage */
         char *memory; /* memory.stat */
 } CgroupTexts;
 
@@ -28,7 +28,7 @@ static void cgroup_texts_done(CgroupTexts *texts) {
         free(texts->memory);
 }
 
-/* The text after a key at the start of a line; NULL: there is none. */
+/* The text after a key at the start of a line; NULL: none. */
 static const char *find_cgroup_stat_key(const char *text, const char *key) {
         size_t length = strlen(key);
 
@@ -93,7 +93,7 @@ static int read_inactive_files(const char *path, char **ret_text, uint64_t *ret)
                                            ret);
 }
 
-/* '*ret_text' is that of memory.stat. */
+/* '*ret_text' is the content of memory.stat. */
 static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
                              uint64_t *ret_inactive) {
         cleanup_free char *text = NULL;
@@ -103,8 +103,8 @@ static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
         if (!is_v1 && streq(path, "/")) {
                 MachineMemory machine;
 
-                /* The kernel does not have these numbers for the root of version 2: the first one
-                 * always, the other one without the memory controller. */
+                /* The kernel does not have these numbers for version 2's root: always the first
+                 * one, the other one without the memory controller. */
                 r = machine_memory_usage(&machine);
                 if (r < 0)
                         return r;
@@ -136,7 +136,8 @@ static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec)
         return 0;
 }
 
-/* '*ret_memory' is that of memory_bytes. The caller frees the texts, also after a failure. */
+/* '*ret_memory' is the content of memory_bytes. The caller frees the texts, even after a
+ * failure. */
 static int read_cgroup_usage(const char *path, CgroupTexts *ret_texts, uint64_t *ret_memory,
                              CgroupUsage *ret) {
         CgroupUsage usage = { .taken_at = now_realtime_usec() };
@@ -169,7 +170,7 @@ static uint64_t find_cgroup_number(const char *text, const char *key) {
         return parse_cgroup_number(text, key, &number) < 0 ? 0 : number;
 }
 
-/* 0 for "max" and for "-1", too. */
+/* 0 also for "max" and "-1". */
 static uint64_t read_cgroup_number(const char *path, const char *controller, const char *file) {
         cleanup_free char *text = NULL;
 
@@ -213,7 +214,7 @@ static void find_cpu_statistics(const char *text, CgroupStatistics *s) {
         s->cpu_throttled_nsec = find_cgroup_number(text, "throttled_usec ") * 1000;
 }
 
-/* With version 1 the keys that count the cgroups below as well have a prefix. */
+/* With version 1, keys that include the cgroups below have a prefix. */
 static void find_memory_statistics(const char *text, bool is_v1, CgroupStatistics *s) {
         s->rss_bytes = find_cgroup_number(text, is_v1 ? "total_rss " : "anon ");
         s->cache_bytes = find_cgroup_number(text, is_v1 ? "total_cache " : "file ");

@@ -34,8 +34,8 @@ char *cgroup_file(const char *path, const char *controller, const char *file) {
         return text_format("%s/%s%s/%s", root_path, controller, path, file);
 }
 
-/* Lists the mounted hierarchies: one on v2; on v1 each directory below /sys/fs/cgroup. Links that
- * name one of two controllers of a hierarchy are not counted. */
+/* Lists the mounted hierarchies: one on v2; on v1 each directory below /sys/fs/cgroup. Links for
+ * one of a hierarchy's two controllers are not counted. */
 static int list_hierarchies(char ***ret) {
         cleanup_strv char **list = NULL;
         cleanup_closedir DIR *dir = NULL;
@@ -63,7 +63,8 @@ static int list_hierarchies(char ***ret) {
         return 0;
 }
 
-/* Whether a name is in a list that ends with a colon, a line or the text: "cpu,cpuacct:/group". */
+/* Whether a name is in a list that ends with a colon, a newline or the end of the text:
+ * "cpu,cpuacct:/group". */
 static bool list_has_name(const char *list, char separator, const char *name) {
         const char ends[] = { separator, ':', '\n', '\0' };
         size_t length = strlen(name);
@@ -109,13 +110,13 @@ static void enable_controllers(const char *directory) {
                                                    "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
-        /* One at a time: a kernel that does not have one of them would refuse all. */
+        /* One at a time, because a kernel without one of them would refuse all. */
         for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }
 
-/* Others may pass, regardless of our umask: users of a pod's user namespace resolve their cgroup
- * from the top. */
+/* Other users may traverse it, regardless of the umask: users in a pod's user namespace resolve
+ * their cgroup from the top. */
 static int make_cgroup_directory(const char *directory, Error *reterr) {
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
@@ -142,7 +143,7 @@ static int create_cgroup_v2(const char *path, Error *reterr) {
         return make_cgroup_directory(directory, reterr);
 }
 
-/* Most nodes have no hugetlb hierarchy, and cpuacct is usually that of cpu. Each of the others is
+/* Most nodes have no hugetlb hierarchy, and cpuacct usually shares cpu's. Each of the others is
  * required, and a missing one is an error. */
 static bool has_hierarchy(const char *controller) {
         bool is_optional = streq(controller, "hugetlb") || streq(controller, "cpuacct");
@@ -175,7 +176,7 @@ int cgroup_create(const char *path, Error *reterr) {
 
 /* ---- the own cgroup ---- */
 
-/* The path in the line of that controller; "": in that of version 2. NULL: there is none. */
+/* The path in that controller's line; "": in version 2's line. NULL: none. */
 static char *find_membership(const char *text, const char *controller) {
         while (*text) {
                 size_t length = strcspn(text, "\n");
@@ -197,7 +198,7 @@ int cgroup_membership_parse(const char *text, int version, char **ret) {
         cleanup_free char *other = find_membership(text, version == 1 ? "cpuacct" : "");
 
         if (!group || !other || group[0] != '/' || strstr(group, "/.."))
-                return -ENOENT; /* or it is outside of our cgroup namespace */
+                return -ENOENT; /* or it is outside of this cgroup namespace */
         if (!streq(group, other))
                 return -EXDEV;
         *ret = TAKE_PTR(group);
@@ -217,8 +218,8 @@ int cgroup_of_self(char **ret) {
 
 /* ---- values ---- */
 
-/* The file of version 1 that limits memory and swap together, if the kernel has it and it has a
- * value; or NULL. */
+/* The file of version 1 that limits memory and swap together, if the kernel has it and a value is
+ * given; or NULL. */
 static char *limit_with_swap(const char *path, const char *file) {
         cleanup_free char *name = NULL, *text = NULL;
         cleanup_close int fd = -EBADF;
@@ -233,7 +234,7 @@ static char *limit_with_swap(const char *path, const char *file) {
         return TAKE_PTR(name);
 }
 
-/* The memory limit must never exceed the limit of memory and swap: when growing, that one is
+/* The memory limit must never exceed the limit of memory and swap: when growing, the latter is
  * written first, when shrinking last. */
 static int write_limit_with_swap(const char *name, const char *with_swap, const char *value) {
         int r = write_value_at(AT_FDCWD, with_swap, value);
@@ -283,8 +284,8 @@ int cgroup_enter(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error;
- * unreadable cgroups below do not prevent the visit of others. */
+/* Calls 'visit' for the cgroup and all cgroups below, the deepest first. Returns the first error;
+ * unreadable cgroups do not prevent visits to others. */
 static int walk_groups(int parent_fd, const char *name,
                        int (*visit)(int parent_fd, const char *name)) {
         cleanup_closedir DIR *dir = NULL;
@@ -338,7 +339,8 @@ static int kill_one_group(int parent_fd, const char *name) {
                 return errno == ENOENT ? 0 : -errno;
         if (write_value_at(fd, "cgroup.kill", "1") >= 0) /* v2, kernel 5.14 */
                 return 0;
-        (void) write_value_at(fd, "freezer.state", "THAWED"); /* v1: the frozen do not even die */
+        (void) write_value_at(fd, "freezer.state", "THAWED"); /* v1: frozen processes do not even
+                                                               * die */
         procs_fd = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
         if (procs_fd < 0)
                 return errno == ENOENT ? 0 : -errno;
@@ -348,7 +350,7 @@ static int kill_one_group(int parent_fd, const char *name) {
         for (char *line = procs; *line;) {
                 long pid = strtol(line, &line, 10);
 
-                /* 0 is a process of a different PID namespace, without a number here. */
+                /* 0 is a process in another PID namespace, which has no PID here. */
                 if (pid > 0)
                         (void) kill((pid_t) pid, SIGKILL);
                 while (*line == '\n')
@@ -378,7 +380,7 @@ int cgroup_kill(const char *path) {
         int r = 0;
 
         FAIL_AT("cgroup.kill");
-        /* A process may fork while we read the list; killed ones need a moment to exit. */
+        /* A process may fork while the list is read; killed processes need a moment to exit. */
         for (unsigned i = 0; i < 200; i++) {
                 static const struct timespec moment = { .tv_nsec = 5000000L };
 

@@ -49,7 +49,7 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
         return 0;
 }
 
-/* Reads the version that was synced last, and gives it its name back. 0, -EBADMSG or -ENOMEM. */
+/* Reads the version that was last synced, and restores its name. 0, -EBADMSG or -ENOMEM. */
 static int restore_synced_at(int dir_fd, const char *name, size_t max_bytes, char **ret_text) {
         int r;
         cleanup_free char *synced = text_format("%s" CHECKSUMMED_SYNCED_SUFFIX, name);

@@ -59,7 +59,7 @@ static void pass_child_output_lines(Child *child) {
                 buffer_drop(output, output->length);
 }
 
-/* Keeps the end: the last line has the reason. */
+/* Keeps the end, because the last line has the reason. */
 static void append_child_error(Child *child, const char *data, size_t length) {
         size_t excess;
 
@@ -77,7 +77,7 @@ static void append_child_error(Child *child, const char *data, size_t length) {
         child->error[child->error_length] = '\0';
 }
 
-/* Reads the available bytes, up to a limit that leaves other sources their turn. False at the end
+/* Reads the available data up to a limit, so that other sources have their turn. False at the end
  * of the stream. */
 static bool read_child_pipe(Child *child, int fd) {
         for (unsigned i = 0; i < CHUNKS_PER_TURN; i++) {
@@ -123,7 +123,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
         };
 
         child->reaped = true;
-        /* Its output is in the pipes. A grandchild that holds them open is not waited for. */
+        /* Its output is in the pipes. If a grandchild keeps them open, it is not waited for. */
         (void) read_child_pipe(child, child->output_fd);
         (void) read_child_pipe(child, child->error_fd);
         result.output = strna(child->output.data);
@@ -138,7 +138,7 @@ static int on_child_timeout(sd_event_source *source, uint64_t usec, void *userda
         Child *child = userdata;
 
         child->timed_out = true;
-        (void) kill(child->pid, SIGKILL); /* not reaped yet, so the PID is still its own */
+        (void) kill(child->pid, SIGKILL); /* not reaped yet, so the PID is still valid */
         return 0;
 }
 
@@ -189,7 +189,7 @@ static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error
 }
 
 /* While a process is traced, its exit is reported before it can be waited for. sd-event would check
- * it only that once; switching the source off for a moment changes that. */
+ * it only once; disabling the source for a moment makes it check again. */
 int child_source_rearm(sd_event_source *source) {
         int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
 

@@ -13,7 +13,7 @@
 
 enum {
         STEP_SEC = 60,
-        /* If two services set the clock in turns. */
+        /* Applies if two services set the clock in turns. */
         REPORTS_INTERVAL_SEC = 10,
         REPORTS_MAX = 3,
 };
@@ -35,7 +35,7 @@ static uint64_t read_clock_offset(void) {
         return now_realtime_usec() - now_boottime_usec();
 }
 
-/* To the end of time: only the event that the clock was set is of interest. */
+/* Set to the end of time, because only the event that the clock was set matters. */
 static int arm_clock_timer(int fd) {
         static const struct itimerspec never = {
                 .it_value.tv_sec = (time_t) (sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX)

@@ -42,7 +42,7 @@ AwakeSince awake_since_start(const SteadyClock *clock) {
         return (AwakeSince){ .usec = steady_now_usec(clock), .slept = slept_usec() };
 }
 
-/* The two clocks are read one after the other: a sleep takes more than a second. */
+/* The two clocks are read one after the other, but a suspension takes more than a second. */
 uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock) {
         if (slept_usec() > awake->slept + USEC_PER_SEC)
                 *awake = awake_since_start(clock);
@@ -157,7 +157,7 @@ int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec) {
         int64_t offset_sec = 0, seconds;
         uint64_t usec;
 
-        if (!p || tm.tm_sec > 60) /* strptime takes 61, which no clock shows */
+        if (!p || tm.tm_sec > 60) /* strptime accepts 61, which no clock shows */
                 return -EINVAL;
         usec = parse_second_fraction(&p);
         if (*p == '+' || *p == '-') {

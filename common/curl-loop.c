@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 enum {
-        DRAIN_ROUNDS_MAX = 64, /* in one turn; other sources of the loop come in between */
+        DRAIN_ROUNDS_MAX = 64, /* in one turn; other sources of the loop run in between */
 };
 
 /* libcurl closes some sockets before it reports that it is done with them. The loop watches a
@@ -20,7 +20,7 @@ struct CurlSocket {
         CurlLoop *loop;
         curl_socket_t fd; /* libcurl's */
         sd_event_source *source;
-        bool may_have_data; /* that libcurl has read, and not given yet */
+        bool may_have_data; /* data that libcurl has read, but not delivered yet */
 };
 
 struct CurlLoop {
@@ -57,9 +57,9 @@ static CurlSocket *find_undrained_socket(const CurlLoop *loop) {
         return NULL;
 }
 
-/* libcurl 7.88 passes at most two pieces of CURLOPT_BUFFERSIZE of an HTTP/2 stream, and keeps the
+/* libcurl 7.88 delivers at most two CURLOPT_BUFFERSIZE chunks of an HTTP/2 stream, and keeps the
  * rest until more arrives on the connection, which may be much later. So libcurl is called as if
- * the socket is readable until it gives nothing more. */
+ * the socket were readable until it delivers nothing more. */
 static void drain_curl_sockets(CurlLoop *loop) {
         CurlSocket *watched;
         int running;
@@ -177,7 +177,7 @@ static int curl_socket_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
         return 0;
 }
 
-/* The number may be that of a different socket by now. */
+/* The number may belong to a different socket by now. */
 static bool is_same_socket(const CurlSocket *watched) {
         struct stat ours, theirs;
 
@@ -206,7 +206,7 @@ static int curl_socket_changed(CURL *easy, curl_socket_t fd, int what, void *use
         return add_curl_socket_source(watched, events) < 0 ? -1 : 0;
 }
 
-/* libcurl must not be called from here. A timeout of 0 is not left to the timer, which would be one
+/* libcurl must not be called from here. A timeout of 0 does not use the timer, which would be one
  * more wake-up. */
 static int curl_timer_changed(CURLM *multi, long timeout_msec, void *userdata) {
         CurlLoop *loop = userdata;

@@ -41,8 +41,8 @@ long curl_transfer_status(const CurlTransfer *transfer) {
 
 /* ---- why it failed ---- */
 
-/* Removes the differences between two equal failures: the duration, and the name of a file of
- * authorities, which is that of a descriptor. */
+/* Removes the differences between two equal failures: the duration, and the name of a CA file,
+ * which refers to a descriptor. */
 static void trim_curl_error(char *text) {
         static const char *const units[] = { " milliseconds", " ms" };
         char *file = strstr(text, " CAfile: "), *after = strstr(text, " after "), *end;
@@ -98,8 +98,8 @@ static const char *explain_curl_result(CurlTransfer *transfer) {
         return transfer->error;
 }
 
-/* The result of the verification is a bit mask of GnuTLS, whose failures have the second bit, or a
- * number of OpenSSL; NULL: the time is not the cause, or not the only one. */
+/* The result of the verification is a bit mask from GnuTLS, whose failures have the second bit, or
+ * an OpenSSL number; NULL: the time is not the cause, or not the only one. */
 static const char *describe_certificate_time(long result) {
         enum {
                 GNUTLS_INVALID = 1 << 1,
@@ -180,7 +180,7 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls) {
         curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
         if (tls->authority_fd >= 0 || tls->is_unverified)
                 curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        /* Else each connection of a probe would read all authorities of the system. */
+        /* Otherwise each connection of a probe would read all of the system's CA certificates. */
         if (tls->is_unverified)
                 curl->easy_setopt(easy, CURLOPT_CAINFO, NULL);
         set_curl_file(easy, CURLOPT_CAINFO, tls->authority_fd);
@@ -188,14 +188,14 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls) {
         set_curl_file(easy, CURLOPT_SSLKEY, tls->key_fd);
 }
 
-/* NULL leaves libcurl's default. */
+/* NULL keeps libcurl's default. */
 static int set_curl_text(CURL *easy, CURLoption option, const char *text) {
         if (!text)
                 return 0;
         return curl_library(NULL)->easy_setopt(easy, option, text) == CURLE_OK ? 0 : -ENOMEM;
 }
 
-/* An empty proxy keeps libcurl from reading the environment. */
+/* An empty proxy prevents libcurl from reading the environment. */
 static int set_curl_texts(CURL *easy, const CurlTransferSpec *spec) {
         const struct {
                 CURLoption option;
@@ -224,7 +224,7 @@ static void set_curl_numbers(CURL *easy, const CurlTransferSpec *spec) {
         const CurlLibrary *curl = curl_library(NULL);
 
         curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        /* Names are resolved by a thread; nothing waits for its end. */
+        /* A thread resolves names; nothing waits for its end. */
         curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
         curl->easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);

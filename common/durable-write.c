@@ -50,7 +50,7 @@ static int write_temporary_synced(int dir_fd, const DurableFile *file, const cha
 static int durable_write_run(int dir_fd, const void *userdata) {
         const DurableWriteJob *work = userdata;
 
-        /* A child of an agent that was killed may still be at it. */
+        /* The child of an agent that was killed may still be writing. */
         while (flock(dir_fd, LOCK_EX) < 0)
                 if (errno != EINTR)
                         return -errno;

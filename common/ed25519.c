@@ -81,7 +81,7 @@ size_t ed25519_signatures_parse(const char *data, size_t length,
         return n;
 }
 
-/* GnuTLS takes data that it only reads as not constant. */
+/* GnuTLS declares data that it only reads as not const. */
 static gnutls_datum_t datum_of(const void *data, size_t length) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) data, (unsigned) length };
 }

@@ -13,11 +13,11 @@
 enum {
         SALT_SIZE = 32,
         OVERHEAD = SALT_SIZE + CHACHA_TAG_SIZE,
-        BASE64_GROUP = 3, /* bytes, of which there are */
+        BASE64_GROUP = 3, /* bytes in a group */
         BASE64_DIGITS = 4
 };
 
-/* The key of one text is used once, so that its nonce need not differ. */
+/* Each text has its own key, so the nonce need not differ. */
 static const uint8_t nonce[CHACHA_NONCE_SIZE];
 
 bool is_encrypted_text(const char *text) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs and for tests. LeakSanitizer recognizes allocations of the dynamic linker by the
- * caller. So that it sees this caller, the functions must jump to the sanitizer's, as they do
+/* For programs and tests. LeakSanitizer recognizes allocations of the dynamic linker by their
+ * caller. So that it sees this caller, the functions must tail-call the sanitizer's, as they do
  * with optimization; otherwise it reads all debug information at each exit. */
 
 #include "common/failpoint.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions that the program defines under these names are also called by its libraries, including
- * libc. It may be called before a sanitizer is ready, so that it is not instrumented. */
+/* If the program defines functions with these names, its libraries, including libc, call them, too.
+ * They may be called before a sanitizer is ready, so they are not instrumented. */
 #ifdef __SANITIZE_ADDRESS__
 #define REAL(name) __interceptor_##name
 #define PLAIN      __attribute__((no_sanitize("address", "undefined")))
@@ -69,7 +69,7 @@ PLAIN void *realloc(void *old, size_t size) {
         return allocation_fails() ? NULL : REAL(realloc)(old, size);
 }
 
-/* The sanitizer's own would not come by malloc(). */
+/* The sanitizer's own version would not call malloc(). */
 PLAIN void *reallocarray(void *old, size_t n, size_t size) {
         size_t total;
 
@@ -99,7 +99,7 @@ PLAIN char *strndup(const char *text, size_t n) {
         return memcpy(copy, text, length);
 }
 
-/* libc's own writes one byte too many if the text has 100 characters and cannot be moved. */
+/* libc's version writes one byte too many if the text has 100 characters and cannot be moved. */
 #undef vasprintf
 PLAIN int vasprintf(char **ret, const char *format, va_list arguments) {
         va_list again;

@@ -18,8 +18,7 @@ enum {
         LINES_MAX = 64,
 };
 
-/* Shared by all processes that have the variable, also by those that may not open files any
- * more. */
+/* Shared by all processes with the variable, including those that may no longer open files. */
 typedef struct FailpointFile {
         char text[TEXT_SIZE];
         uint32_t hits[LINES_MAX];

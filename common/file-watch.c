@@ -17,7 +17,7 @@ enum {
 typedef struct WatchedDirectory {
         FileWatch *watch;
         char *path;
-        char **names; /* of the files in it */
+        char **names; /* watched files in it */
         sd_event_source *inotify_source;
 } WatchedDirectory;
 
@@ -25,7 +25,7 @@ struct FileWatch {
         sd_event *event;
         void (*on_changed)(void *userdata);
         void *userdata;
-        sd_event_source *due; /* ten events cause one check */
+        sd_event_source *due; /* several events cause one check */
         WatchedDirectory directories[DIRECTORIES_MAX];
         size_t n;
 };
@@ -37,7 +37,7 @@ static int on_file_watch_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A new file is still to be written; a link or a directory is complete at once. */
+/* A new file is still to be written; a new link or directory is already complete. */
 static bool is_complete_file_event(const WatchedDirectory *directory,
                                    const struct inotify_event *event) {
         cleanup_free char *path = NULL;
@@ -50,7 +50,7 @@ static bool is_complete_file_event(const WatchedDirectory *directory,
                st.st_nlink > 1;
 }
 
-/* A mounted directory may exchange its files through a link of a different name. */
+/* A mounted directory may replace its files through a link with another name. */
 static int on_file_watch_event(sd_event_source *source, const struct inotify_event *event,
                                void *userdata) {
         WatchedDirectory *directory = userdata;
@@ -85,7 +85,7 @@ static int add_watched_directory(FileWatch *watch, const char *path, WatchedDire
         return 0;
 }
 
-/* One watch for each directory, however many files are in it. */
+/* One watch per directory, regardless of the number of its files. */
 static int add_watched_file(FileWatch *watch, const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         cleanup_free char *parent =

@@ -19,7 +19,7 @@ static int open_resolving(int dir_fd, const char *path, int flags, mode_t mode, 
         };
         long fd;
 
-        /* EAGAIN: a rename somewhere raced with "..". The kernel requires a retry. */
+        /* EAGAIN: a concurrent rename raced with "..". The kernel requires a retry. */
         for (unsigned i = 0; i < 32; i++) {
                 fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
                 if (fd >= 0)
@@ -78,8 +78,8 @@ DIR *opendir_no_symlinks(const char *path) {
         return dir;
 }
 
-/* With the mode regardless of the umask: a chmod() afterwards could change a file that was put in
- * its place. */
+/* Sets the mode regardless of the umask: a later chmod() could change a file that was put in its
+ * place. */
 static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
         mode_t mask = umask(0);
         int r = mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
@@ -88,7 +88,7 @@ static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
         return r;
 }
 
-/* The same for a new file. A descriptor for writing. */
+/* Likewise for a new file. Returns a descriptor for writing. */
 static int create_exactly(int dir_fd, const char *name, mode_t mode) {
         mode_t mask = umask(0);
         int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -98,7 +98,7 @@ static int create_exactly(int dir_fd, const char *name, mode_t mode) {
         return r;
 }
 
-/* One step down. 'name' is neither "." nor "..". */
+/* One component. 'name' is neither "." nor "..". */
 static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
         int fd, why;
@@ -140,8 +140,8 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
         return TAKE_FD(at);
 }
 
-/* Opens the deepest directory on the way to 'path' that exists. '*ret_rest' is the rest after it,
- * within 'path'. */
+/* Opens the deepest existing directory on the way to 'path'. '*ret_rest' is the remaining part of
+ * 'path'. */
 static int open_deepest_directory(const char *path, const char **ret_rest) {
         cleanup_free char *prefix = strdup(path);
         char *slash;
@@ -186,7 +186,7 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
         const char *slash;
         int r;
 
-        /* Usually the whole path exists, and else most of it. */
+        /* Usually the whole path exists, or most of it. */
         r = mkdir_if_missing(dir_fd, path, mode);
         slash = strrchr(path, '/');
         if (r != -ENOENT || !slash || slash == path)
@@ -213,7 +213,7 @@ int open_directory_at(int dir_fd, const char *path, mode_t mode) {
 
 int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length) {
         cleanup_buffer Buffer content = { 0 };
-        size_t room = 0; /* with that of the NUL */
+        size_t room = 0; /* including the NUL */
 
         for (;;) {
                 ssize_t n;
@@ -327,7 +327,7 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
         temporary = text_format("%s.tmp", name);
         if (!temporary)
                 return -ENOMEM;
-        /* One writer per file: an existing temporary file is from a dead process. */
+        /* Each file has one writer: an existing temporary file was left by a dead process. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return -errno;
@@ -409,14 +409,14 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
         fd = open_resolving(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                             RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (fd < 0)
-                return fd == -ENOTDIR ? r : fd; /* a file that is immutable */
+                return fd == -ENOTDIR ? r : fd; /* an immutable file */
         r = depth == 0 ? remove_below_top(removal, fd) : remove_below(removal, fd, depth + 1);
         if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && r >= 0)
                 r = -errno;
         return r;
 }
 
-/* Removes all entries. The descriptor stays the caller's: fdopendir() gets a duplicate. */
+/* Removes all entries. The caller keeps the descriptor: fdopendir() gets a duplicate. */
 static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int result = 0, copy;
@@ -430,7 +430,7 @@ static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
                 close_fd(copy);
                 return r;
         }
-        rewinddir(dir); /* the duplicate has the position of an earlier round */
+        rewinddir(dir); /* the duplicate shares the position of an earlier round */
         for (;;) {
                 struct dirent *entry;
                 int r;
@@ -487,7 +487,7 @@ char *path_join(const char *a, const char *b) {
         return text_format("%s/%s", a, b);
 }
 
-/* Takes the last component away, if there is one. */
+/* Removes the last component, if there is one. */
 static char *remove_last_component(char *start, char *end) {
         while (end > start && *--end != '/')
                 ;

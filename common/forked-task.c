@@ -27,7 +27,7 @@ static int on_forked_task_exit(sd_event_source *source, const siginfo_t *si, voi
         ForkedTask *forked = userdata;
         int r = si->si_code == CLD_EXITED ? -si->si_status : -EIO;
 
-        if (!forked) /* dropped: freed by the loop */
+        if (!forked) /* dropped: the loop frees it */
                 return sd_event_source_set_floating(source, false);
         forked->end = sd_event_source_disable_unref(forked->end);
         forked->done(r, forked->userdata);
@@ -42,7 +42,7 @@ static int watch_forked_task(sd_event *event, pid_t pid, ForkedTask *forked) {
                 r = child_source_rearm(forked->end);
         if (r < 0) {
                 forked->end = sd_event_source_disable_unref(forked->end);
-                (void) kill(pid, SIGKILL); /* the loop does not wait for its work */
+                (void) kill(pid, SIGKILL); /* the loop does not wait for its result */
                 while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                         ;
         }

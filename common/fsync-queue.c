@@ -26,7 +26,7 @@ struct FsyncQueue {
         char **removed;              /* when the child has ended */
         sd_event_source *due_source; /* at the end of the turn */
         ForkedTask *child;
-        int last_error; /* -errno that was logged */
+        int last_error; /* the last -errno that was logged */
 };
 
 /* ---- the child: must not call functions that a thread could hold a lock of ---- */
@@ -44,7 +44,7 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
 }
 
 /* Synced under its second name, so that a file that a rename puts there in the meantime is not
- * taken for it. */
+ * confused with it. */
 static int keep_synced_at(int dir_fd, const char *name) {
         char synced[NAME_MAX + 1], linked[NAME_MAX + 1];
         int r;
@@ -60,7 +60,7 @@ static int keep_synced_at(int dir_fd, const char *name) {
         r = fsync_path_at(dir_fd, linked, 0);
         if (r >= 0 && renameat(dir_fd, linked, dir_fd, synced) < 0)
                 r = -errno;
-        /* rename(2) changes nothing if both names are of the same file. */
+        /* rename(2) changes nothing if both names refer to the same file. */
         (void) unlinkat(dir_fd, linked, 0);
         return r;
 }
@@ -77,7 +77,7 @@ static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const cha
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        /* The child of an agent that was killed may still be there. */
+        /* The child of an agent that was killed may still be running. */
         if (sync->kept && flock(fd, LOCK_EX) < 0)
                 return -errno;
         for (const char *const *name = sync->names; *name; name++) {

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 enum {
-        HEADER_SIZE = 5, /* of a message: a flag, and the length */
+        HEADER_SIZE = 5, /* a message header: a flag and the length */
         READ_SIZE = 16 * 1024,
         HEADER_LIST_MAX = 16 * 1024,
         PATH_MAX_LENGTH = 256,
-        OUTBOUND_ACKS_MAX = 64, /* answers to a peer that does not read them */
+        OUTBOUND_ACKS_MAX = 64, /* unsent answers to a peer that does not read them */
         OUTPUT_MAX = 1024 * 1024,
         READS_MAX = 16, /* in one turn of the loop */
         USEC_PER_SECOND = 1000000,
@@ -29,27 +29,27 @@ enum {
 
 struct GrpcCall {
         GrpcConnection *connection;
-        GrpcCall *next; /* of the connection */
+        GrpcCall *next; /* the connection's next call */
         int32_t stream;
-        GrpcCallHandlers handlers; /* of a client */
-        void *userdata;            /* of the answerer */
-        bool is_stream;            /* the answer has any number of messages */
-        bool is_owned;             /* the owner has a pointer to it */
+        GrpcCallHandlers handlers; /* for a client */
+        void *userdata;            /* userdata for the answerer */
+        bool is_stream;            /* the answer may have any number of messages */
+        bool is_owned;             /* the owner has a pointer to the call */
         bool has_status;           /* the peer's answer has a status: */
         GrpcCode code;
         char *text;
         unsigned http_status;
-        bool is_grpc;        /* the content type */
+        bool is_grpc;        /* the content type is gRPC's */
         bool is_post;        /* the method */
-        bool is_compressed;  /* a flag of a message, which nobody asked for */
-        bool is_too_large;   /* a message, or the path */
-        char *path;          /* of a request */
+        bool is_compressed;  /* a message's flag is set, although compression was not requested */
+        bool is_too_large;   /* a message or the path is too large */
+        char *path;          /* path of a request */
         uint64_t deadline;   /* UINT64_MAX: none */
         unsigned n_messages; /* received */
         Buffer input;        /* the message that is being received, with its header */
         Buffer output;       /* data to send, and how much of it was sent: */
         size_t sent;
-        bool has_trailers; /* a server's answer ends with them */
+        bool has_trailers; /* a server's answer ends with trailers */
 };
 
 struct GrpcConnection {
@@ -60,8 +60,8 @@ struct GrpcConnection {
         GrpcServerHandlers handlers;
         GrpcCall *calls;
         size_t n_calls;
-        Buffer output; /* what the socket has not taken */
-        uint64_t now;  /* of the running turn */
+        Buffer output; /* data that the socket has not accepted */
+        uint64_t now;  /* time of the current turn */
 };
 
 static const struct {
@@ -130,7 +130,7 @@ static void call_free(GrpcCall *call) {
         free(call);
 }
 
-/* Tells the owner, and frees it. */
+/* Notifies the owner and frees the call. */
 static void call_end(GrpcCall *call, GrpcCode code, const char *text) {
         GrpcConnection *connection = call->connection;
         const GrpcCallHandlers handlers = call->handlers;
@@ -185,13 +185,13 @@ static int frame_message(Buffer *buffer, const void *message, size_t length) {
         return r;
 }
 
-/* Whether the message that is being received is whole. */
+/* Whether the message that is being received is complete. */
 static bool has_message(const GrpcCall *call) {
         return call->input.length >= HEADER_SIZE &&
                call->input.length == HEADER_SIZE + (size_t) message_length(call->input.data);
 }
 
-/* The state of a client. The handler may cancel the call. */
+/* Called in a client's state. The handler may cancel the call. */
 static void deliver_message(GrpcCall *call) {
         const GrpcCallHandlers handlers = call->handlers;
         Buffer message = call->input;
@@ -204,7 +204,7 @@ static void deliver_message(GrpcCall *call) {
         buffer_done(&message);
 }
 
-/* The length of a message is checked before there is memory for it. */
+/* A message's length is checked before memory is allocated for it. */
 static int check_message_header(GrpcCall *call) {
         if (call->input.length != HEADER_SIZE)
                 return 0;
@@ -213,7 +213,7 @@ static int check_message_header(GrpcCall *call) {
         return call->is_compressed || call->is_too_large ? -EFBIG : 0;
 }
 
-/* How many of the bytes belong to the message that is being received; they are added to it. -errno.
+/* How many bytes belong to the current message; they are appended to it. -errno.
  */
 static ssize_t extend_message(GrpcCall *call, const uint8_t *data, size_t length) {
         size_t wanted = HEADER_SIZE, n;
@@ -236,7 +236,7 @@ static void take_data(const GrpcConnection *connection, int32_t stream, const ui
 
                 if (!call || call->is_compressed || call->is_too_large)
                         return;
-                if (has_message(call)) { /* a request has one */
+                if (has_message(call)) { /* a request has a single message */
                         call->n_messages = 1;
                         return;
                 }
@@ -270,7 +270,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call);
 }
 
-/* "100m": at most eight digits and a unit. UINT64_MAX: none, or not valid. */
+/* "100m": at most eight digits and a unit. UINT64_MAX: none, or invalid. */
 static uint64_t parse_timeout(const char *text) {
         static const struct {
                 char unit;
@@ -306,7 +306,7 @@ static int hex_value(char c) {
                                              : -1;
 }
 
-/* Decodes "%0A" of a status message, in place; what would be NUL becomes a blank. */
+/* Decodes "%0A" in a status message in place; a NUL would become a blank. */
 static void percent_decode(char *text) {
         char *to = text;
 
@@ -448,7 +448,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (call->is_too_large && !connection->is_server)
                 call_reset(call, NGHTTP2_CANCEL);
         if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-                /* It is refused before all of it has come. */
+                /* It is refused before it has arrived completely. */
                 if (connection->is_server && (call->is_too_large || call->is_compressed))
                         dispatch_request(connection, call);
                 return 0;
@@ -552,7 +552,8 @@ static void send_http_error(GrpcCall *call, const char *status, GrpcCode code, c
                                                        headers, N_ELEMENTS(headers), NULL));
 }
 
-/* Bytes that a header cannot have, and the percent sign, as "%0A". NULL: out of memory. */
+/* Encodes bytes that are invalid in a header, and the percent sign, as "%0A". NULL: out of
+ * memory. */
 static char *percent_encode(const char *text) {
         size_t length = MIN(strlen(text), (size_t) GRPC_ERROR_TEXT_MAX), n = 0;
         char *encoded = malloc(3 * length + 1);
@@ -752,7 +753,7 @@ short grpc_connection_events(const GrpcConnection *connection) {
 
         if (connection->is_over)
                 return 0;
-        /* A peer that does not read its answers is not read either. */
+        /* If a peer does not read its answers, nothing is read from it. */
         if (nghttp2_session_want_read(connection->session) &&
             connection->output.length < OUTPUT_MAX)
                 events |= POLLIN;

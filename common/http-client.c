@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 enum {
-        PROXIED_BYTES_MAX = 64 * 1024, /* of the whole connection */
+        PROXIED_BYTES_MAX = 64 * 1024, /* for the whole connection */
         ADDRESSES_MAX = 8,
         IDLE_HANDLES_MAX = 16, /* kept for later requests */
         TRAILER_MAX = 1024,
@@ -34,13 +34,13 @@ struct HttpClientRequest {
         CURL *easy;
         CurlTransfer transfer;
         SocketProxy *proxy; /* between libcurl and a server with HTTP/2 or TLS */
-        unsigned n_opened;  /* addresses of the server's name, and the number of unusable ones */
+        unsigned n_opened;  /* number of addresses of the server's name, and of unusable ones */
         unsigned n_failed;
-        int refusal; /* of the last of those, as -errno */
+        int refusal; /* error of the last unusable one, as -errno */
         Buffer body;
         size_t body_max;
         bool is_connection;
-        bool is_cut; /* the response was larger than the limit */
+        bool is_cut; /* the response exceeded the limit */
         char *grpc_status;
         char *grpc_message;
         http_client_done_t done;
@@ -141,7 +141,7 @@ static int on_http_client_body(const char *data, size_t length, void *userdata) 
         return r >= 0 && request->is_cut ? -ECANCELED : r;
 }
 
-/* "<name>: <value>" of a header or a trailer; the value replaces '*ret'. */
+/* "<name>: <value>" from a header or a trailer; the value replaces '*ret'. */
 static void copy_header_value(const char *line, size_t length, const char *name, char **ret) {
         size_t n = strlen(name);
 
@@ -198,10 +198,9 @@ HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
         return request ? http_client_request_free(request) : NULL;
 }
 
-/* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
- * or a handshake in pieces of one byte. Therefore it reads through a proxy. The proxy listens,
- * because libcurl 7.88 connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is
- * connected. */
+/* libcurl does not return while the server sends data, even if that is only empty HTTP/2 frames, or
+ * a handshake in single bytes. Therefore it reads through a proxy. The proxy listens, because
+ * libcurl 7.88 connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is connected. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;
@@ -281,7 +280,7 @@ int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_
         return 0;
 }
 
-/* The host of a URL: its start and its length. */
+/* A URL's host: its start and its length. */
 static const char *url_host_of(const char *url, size_t *ret_length) {
         const char *host = strstr(url, "://"), *at;
         size_t length;

@@ -15,7 +15,7 @@ enum {
 #define LIBRARY        "library/"
 #define DIGEST_PREFIX  "sha256:"
 
-/* The parts of a text, each in its own piece of one copy. */
+/* A text's parts, all within one copy. */
 typedef struct ReferenceParts {
         char *domain; /* NULL: the default */
         char *path;

@@ -15,7 +15,7 @@ enum {
         LOOKUPS_MAX = 100000, /* a few hops through 256 layers take 10,000 */
 };
 
-/* 0, -EINVAL if it is not a number, -ERANGE if it cannot be an ID. */
+/* 0, -EINVAL if it is not a number, -ERANGE if it is out of range for an ID. */
 static int parse_user_or_group_id(const char *text, uint32_t *ret) {
         uint64_t value = 0;
 
@@ -186,7 +186,7 @@ int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser
         return r < 0 ? r : image_user_find(user, passwd, group, ret, reterr);
 }
 
-/* All layers must be there: the user could be another one without one of them. */
+/* All layers must be present: without one of them the user could be another one. */
 int image_user_find_in_directories(const char *user, char *const *layers, ImageUser *ret,
                                    Error *reterr) {
         cleanup_with(layer_directories_done) LayerDirectories directories = { 0 };

@@ -34,12 +34,13 @@ int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_
                 r = journal->fd < 0 ? connect_journal_socket(journal) : 0;
                 if (r < 0)
                         return r;
-                /* Not sendmsg(2), which could name another receiver: the shim's copier may not
+                /* Not sendmsg(2), which could address another receiver: the shim's copier may not
                  * call it. */
                 if (writev(journal->fd, parts, (int) n_parts) >= 0)
                         return 0;
                 r = -errno;
-                if (r == -ECONNREFUSED || r == -ENOTCONN) /* a new journal may listen by now */
+                if (r == -ECONNREFUSED || r == -ENOTCONN) /* a new journal may be listening by
+                                                           * now */
                         journal->fd = close_fd(journal->fd);
                 else if (r != -EINTR)
                         return r;

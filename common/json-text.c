@@ -17,7 +17,7 @@ static void *allocate_for_jansson(size_t size) {
         return memory;
 }
 
-/* Before anything is allocated that jansson frees. */
+/* Before jansson allocates anything. */
 __attribute__((constructor)) static void count_failures_of_jansson(void) {
         json_set_alloc_funcs(allocate_for_jansson, free);
 }
@@ -74,12 +74,12 @@ int json_copy_text(const json_t *object, const char *key, char **ret) {
 
 #ifdef MAINSTAY_FAILPOINTS
 
-/* If the buffer of a token cannot grow, jansson (2.14 to 2.15) omits the content that it was to
- * hold, including the closing quotation mark, and reads on beyond the buffer: lex_save() does not
- * check the result of strbuffer_append_byte(), and lex_scan_string() looks for the mark. So a text
- * is parsed or not as a whole under a failpoint. Elsewhere such an allocation fails only if
- * RLIMIT_AS is set: the kernel does not refuse some more bytes of the heap. The linker puts these
- * in place of jansson's.
+/* If a token's buffer cannot grow, jansson (2.14 to 2.15) omits its content, including the closing
+ * quotation mark, and reads beyond the buffer: lex_save() ignores the result of
+ * strbuffer_append_byte(), and lex_scan_string() looks for the mark. So a failpoint makes parsing
+ * of a text fail as a whole. Elsewhere such an allocation fails only if RLIMIT_AS is set: the
+ * kernel does not refuse a few more bytes of heap. The linker substitutes these functions for
+ * jansson's.
  */
 json_t *__real_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
 json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);

@@ -31,13 +31,13 @@ bool directory_is_opaque(int fd) {
         return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
 }
 
-/* A component in a layer is one look-up: paths through many links, or through many directories,
- * take thousands of them in each of many layers. */
+/* A component in a layer costs one look-up: paths through many links or directories take thousands
+ * of them in each of many layers. */
 static bool may_look_up(const LayerView *view, int64_t n) {
         return !view->lookups || atomic_fetch_sub(view->lookups, n) > 0;
 }
 
-/* 1: it is here. 0: search the layer below. -ENOENT: this layer hides the ones below. */
+/* 1: found. 0: search the layer below. -ENOENT: this layer hides the ones below. */
 static int find_in_layer(const LayerView *view, size_t i, const char *path, struct stat *ret) {
         int layer_fd = view->layers[i];
         cleanup_close int fd = -EBADF;
@@ -64,7 +64,7 @@ static int find_in_layer(const LayerView *view, size_t i, const char *path, stru
                 p += n + (p[n] == '/');
                 if (*p == '\0')
                         break;
-                /* Not even if a layer above has a directory here: it merges with none. */
+                /* Not even if a layer above has a directory here: nothing is merged with a file. */
                 if (!S_ISDIR(st.st_mode))
                         return -ENOENT;
                 next = open_without_symlinks(dir_fd, component, O_RDONLY | O_DIRECTORY);
@@ -132,7 +132,7 @@ int layer_view_open(const LayerView *view, const char *path, int flags) {
         return r < 0 ? r : open_without_symlinks(view->layers[r], path, flags);
 }
 
-/* The kernel walks through 32 components, in 64 bytes, in the time of one look-up. */
+/* The kernel walks 32 components, in 64 bytes, in the time of one look-up. */
 int layer_view_open_in(const LayerView *view, size_t i, const char *path, int flags) {
         if (!may_look_up(view, 1 + (int64_t) strlen(path) / 64))
                 return -ELOOP;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Limits the handshakes of libcurl (tls-limits.h), which creates its sessions out of reach: the
- * program exports this function, so that the loader finds it before that of libgnutls. libcurl with
- * OpenSSL does not call it; OpenSSL has limits. All TLS sessions of these programs are libcurl's.
+/* Limits libcurl's handshakes (tls-limits.h): libcurl's sessions are not accessible, so the program
+ * exports this function, which the loader finds before the one in libgnutls. libcurl with OpenSSL
+ * does not call it; OpenSSL has limits. All TLS sessions of these programs are libcurl's.
  */
 
 #include "common/macros.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Queries the kernel by sock_diag(7), which walks listening sockets only: /proc/net/tcp would have
+/* Queries the kernel using sock_diag(7), which walks only listening sockets: /proc/net/tcp contains
  * all connections. */
 
 #include "common/listening-port.h"

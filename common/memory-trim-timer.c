@@ -12,7 +12,7 @@ enum {
         ACCURACY_USEC = 100000,
 };
 
-static sd_event_source *trim_timer; /* of the process, as is the heap */
+static sd_event_source *trim_timer; /* of the process, like the heap */
 static uint64_t latest_usec;        /* boottime; while it is armed */
 
 static int on_memory_trim_timer(sd_event_source *timer, uint64_t usec, void *userdata) {

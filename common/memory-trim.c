@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 enum {
-        STACK_BYTES = 112 * 1024, /* less than the kernel lets the stack of a program have */
-        FRAME_BYTES = 1024,       /* more than the calls from here need */
+        STACK_BYTES = 112 * 1024, /* less than a program's stack limit */
+        FRAME_BYTES = 1024,       /* more than calls from here need */
 };
 
 static void trim_stack(uintptr_t frame) {
@@ -19,7 +19,7 @@ static void trim_stack(uintptr_t frame) {
         (void) madvise((void *) (end - STACK_BYTES), STACK_BYTES, MADV_DONTNEED);
 }
 
-/* Read-only pages are as in the file, so nothing is lost. */
+/* Read-only pages equal the file, so nothing is lost. */
 static void trim_loaded_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
         uintptr_t page = (uintptr_t) getpagesize();
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;

@@ -19,7 +19,7 @@ struct MountWatch {
         void (*on_changed)(void *userdata);
         void *userdata;
         char *path;
-        char *lines; /* of the mounts that matter */
+        char *lines; /* lines of the relevant mounts */
         int fd;
         sd_event_source *source;
 };
@@ -82,7 +82,7 @@ static int read_mounts(MountWatch *watch, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Pods mount a lot, and elsewhere. An unreadable table counts as changed. */
+/* Pods mount a lot, but elsewhere. An unreadable table counts as changed. */
 static int on_mounts_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         MountWatch *watch = userdata;
         cleanup_free char *lines = NULL;

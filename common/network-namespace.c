@@ -15,8 +15,8 @@ enum {
         INTERFACE_TABLE_MAX = 256 * 1024
 };
 
-/* A descriptor of the namespace to return to; -EBADF: 'namespace_fd' is negative, and nothing is to
- * do; another -errno. */
+/* A descriptor of the namespace to return to; -EBADF: 'namespace_fd' is negative, and nothing needs
+ * to be done; another -errno. */
 static int enter_network_namespace(int namespace_fd) {
         cleanup_close int home = -EBADF;
 
@@ -31,13 +31,13 @@ static int enter_network_namespace(int namespace_fd) {
 static void leave_network_namespace(int home) {
         if (home < 0 || setns(home, CLONE_NEWNET) >= 0)
                 return;
-        /* Nothing would be right from now on; the next process starts with the correct
-         * namespace. */
+        /* Everything from here on would use the wrong namespace; the next process starts in the
+         * correct one. */
         log_error("Cannot return to the network namespace of the node: %s", strerror(errno));
         abort();
 }
 
-/* A socket stays in the namespace that it was made in. */
+/* A socket stays in the namespace in which it was created. */
 static int make_tcp_socket_in(int namespace_fd, int family) {
         cleanup_close int home = enter_network_namespace(namespace_fd);
         int fd;
@@ -87,12 +87,12 @@ int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ip
         if (fd != -ECONNREFUSED)
                 return fd;
         second = connect_by_ipv6(namespace_fd, number);
-        return second >= 0 ? second : fd; /* the first error is the one to report */
+        return second >= 0 ? second : fd; /* the first error is reported */
 }
 
 /* ---- usage of interfaces ---- */
 
-/* The kernel shows it for each process, to everybody. */
+/* The kernel shows it to everybody, for each process. */
 static int open_interface_table(pid_t pid) {
         char path[64] = "/proc/thread-self/net/dev";
         int fd;
@@ -103,8 +103,8 @@ static int open_interface_table(pid_t pid) {
         return fd < 0 ? -errno : fd;
 }
 
-/* " eth0: bytes packets errs drop fifo frame compressed multicast" and the same for sent data, with
- * other names of the last four. */
+/* " eth0: bytes packets errs drop fifo frame compressed multicast", followed by the same for sent
+ * data, with other names for the last four. */
 static bool parse_interface_line(const char *line, NetworkInterfaceUsage *ret) {
         NetworkInterfaceUsage usage = { 0 };
         const char *colon = strchr(line, ':');

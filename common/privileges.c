@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* On older 32-bit architectures the plain names are calls with IDs of 16 bits. */
+/* On older 32-bit architectures the plain names are calls with 16-bit IDs. */
 #ifdef SYS_setresuid32
 #define CALL_SETGROUPS SYS_setgroups32
 #define CALL_SETRESGID SYS_setresgid32
@@ -24,7 +24,7 @@
 
 enum {
         NOBODY = 65534,
-        NO_CORE = 1, /* byte: a program of the core pattern gets one despite a limit of 0 */
+        NO_CORE = 1, /* byte: a core pattern's program gets a core despite a limit of 0 */
 };
 
 int privileges_set_ids(uid_t uid, gid_t gid) {
@@ -53,7 +53,7 @@ int privileges_leave_root(const char *user, Error *reterr) {
                      : 0;
 }
 
-/* A unit without any may not even call capset(2). */
+/* A unit without capabilities may not even call capset(2). */
 int privileges_keep_capabilities(uint64_t keep) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = { 0 };

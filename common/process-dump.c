@@ -16,7 +16,7 @@ enum {
         PROC_STAT_SIZE = 1024,
 };
 
-/* By the beginning of the link in /proc/self/fd; the last one is everything else. */
+/* According to the beginning of the link in /proc/self/fd; the last one is everything else. */
 static const struct {
         const char *prefix;
         const char *name;
@@ -46,7 +46,7 @@ static size_t kind_of_descriptor(int fd) {
 }
 
 /* sd-event does not list its sources. The kernel lists the events that its epoll descriptor waits
- * for; all timers of one clock are one timerfd. */
+ * for; all timers on a clock are one timerfd. */
 static void dump_watched_descriptors(sd_event *event, FILE *out) {
         size_t counts[N_ELEMENTS(descriptor_kinds)] = { 0 }, n = 0;
         cleanup_fclose FILE *info = NULL;

@@ -9,7 +9,7 @@
 
 enum {
         LIMITS_MAX = 16 * 1024,
-        PIDS_SIZE = 1024, /* bytes of a list that are read: PROCESSES_MAX numbers of 7 digits */
+        PIDS_SIZE = 1024, /* bytes of a list that are read: PROCESSES_MAX numbers with 7 digits */
 };
 
 uint64_t open_files_max_parse(const char *text) {
@@ -40,8 +40,8 @@ static uint64_t read_open_files_max(pid_t pid) {
         return open_files_max_parse(text);
 }
 
-/* The link names the target of a descriptor without touching it: a stat(2) of a file may wait for
- * its file system. */
+/* The link names a descriptor's target without touching it: stat(2) on a file may block on its file
+ * system. */
 static bool is_socket_link(int dir_fd, const char *name) {
         static const char prefix[] = "socket:";
         char target[sizeof(prefix)];
@@ -79,10 +79,10 @@ int process_usage_of_cgroup(const char *procs_file, pid_t first, ProcessUsage *r
         for (unsigned i = 0; i < PROCESS_USAGE_PROCESSES_MAX; i++) {
                 long pid = strtol(line, &end, 10);
 
-                if (end == line || *end != '\n') /* the end, or a number that is cut */
+                if (end == line || *end != '\n') /* the end, or a truncated number */
                         break;
                 line = end + 1;
-                if (pid > 0) /* 0 is a process of a different PID namespace */
+                if (pid > 0) /* 0 is a process in another PID namespace */
                         add_process_descriptors((pid_t) pid, &usage);
         }
         usage.open_files_max = read_open_files_max(first);

@@ -138,11 +138,11 @@ int protobuf_read_field(ProtobufBytes *reader, ProtobufWireField *ret, Error *re
 
 /* ---- decoding ---- */
 
-/* The limit of a whole decoding. */
+/* The limit for decoding a whole message. */
 typedef struct ProtobufState {
         size_t n_items;
-        const void *texts; /* the array that was appended to last in the message at hand, */
-        size_t n_texts;    /* and its length: nobody counts it for each item */
+        const void *texts; /* the array in the current message that was appended to last, */
+        size_t n_texts;    /* and its length, so that it is not counted for each item */
         Error *reterr;
 } ProtobufState;
 
@@ -177,7 +177,7 @@ static int decode_text(const ProtobufState *state, const ProtobufBytes *bytes, v
         return 0;
 }
 
-/* Grows the array by itself: strv_append() would walk it for each item. */
+/* Grows the array itself, because strv_append() would walk it for each item. */
 static int decode_texts(ProtobufState *state, const ProtobufBytes *bytes, void *at) {
         char **texts = pointer_in(at), *text = NULL;
         size_t n = state->texts == at ? state->n_texts : strv_length(texts);

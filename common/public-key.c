@@ -13,7 +13,7 @@ struct PublicKey {
         gnutls_sign_algorithm_t algorithm;
 };
 
-/* GnuTLS takes data that it only reads as not constant. */
+/* GnuTLS declares data that it only reads as not const. */
 static gnutls_datum_t key_datum(const void *data, size_t length) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) data, (unsigned) length };
 }
@@ -25,7 +25,7 @@ static bool is_key_on_p256(gnutls_pubkey_t key) {
                curve == GNUTLS_ECC_CURVE_SECP256R1;
 }
 
-/* GNUTLS_SIGN_UNKNOWN: the key is of a kind that is not supported. */
+/* GNUTLS_SIGN_UNKNOWN: the key type is not supported. */
 static gnutls_sign_algorithm_t find_key_algorithm(gnutls_pubkey_t key) {
         int kind = gnutls_pubkey_get_pk_algorithm(key, NULL);
 

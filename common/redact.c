@@ -17,16 +17,16 @@
 
 enum {
         JWT_LENGTH_MIN = 40,
-        NAME_LENGTH_MAX = 64, /* of the rest of a line in which the name of a value is looked for */
+        NAME_LENGTH_MAX = 64, /* bytes of the rest of a line in which a value's name is searched */
 };
 
-/* The rest of a word that starts so is secret. */
+/* The rest of a word with one of these prefixes is secret. */
 static const char *const secret_starts[] = {
         "AGE-SECRET-KEY-1", "AGE-PLUGIN-", "Bearer ", "Basic ", "ghp_",     "github_pat_",
         "glpat-",           "AKIA",        "xoxb-",   "xoxp-",  "sk_live_",
 };
 
-/* The values of names that contain one of these words are secret: "DB_PASSWORD=…". */
+/* The value is secret if its name contains one of these words: "DB_PASSWORD=…". */
 static const char *const secret_names[] = {
         "password",   "passwd",    "passphrase",  "pwd",           "secret",     "token",
         "apikey",     "api_key",   "api-key",     "authorization", "credential", "private_key",
@@ -56,7 +56,7 @@ static size_t word_length(const char *text) {
         return strcspn(text, " \t\r\n\"'`,;<>()[]{}\\");
 }
 
-/* A private key in PEM, with its lines, or with "\n" in a string of JSON. */
+/* A PEM private key with its lines, or with "\n" in a JSON string. */
 static bool redact_private_key(Redaction *redaction) {
         const char *line = redaction->at, *end;
         size_t heading;
@@ -88,7 +88,7 @@ static bool redact_known_start(Redaction *redaction) {
         return false;
 }
 
-/* A token as of a service account: three parts in base64, of which the first is an object. */
+/* A token like a service account's: three base64 parts, the first of which is an object. */
 static bool redact_jwt(Redaction *redaction) {
         size_t length = word_length(redaction->at);
         const char *dot = memchr(redaction->at, '.', length);
@@ -142,7 +142,7 @@ static size_t name_before(const Redaction *redaction, const char *at) {
         return length;
 }
 
-/* "name=value", "name: value", "name": "value", also within a string of JSON. */
+/* "name=value", "name: value", "name": "value", also within a JSON string. */
 static bool redact_named_value(Redaction *redaction) {
         const char *name_end = redaction->at, *value = redaction->at + 1;
         size_t name, length;
@@ -195,7 +195,7 @@ static bool is_one_of(const char *key, const char *const *keys, size_t n) {
         return false;
 }
 
-/* All strings below it. */
+/* Masks all strings below it. */
 static int mask_strings(json_t *json) {
         const char *key;
         json_t *value;
@@ -212,7 +212,7 @@ static int mask_strings(json_t *json) {
         return 0;
 }
 
-/* The member "value" of each item: of variables and headers. */
+/* Masks each item's member "value", for variables and headers. */
 static int mask_values_of_items(json_t *items) {
         size_t i;
         json_t *item;

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 enum {
-        HOST_LENGTH_MAX = 255, /* more than a name that the DNS can hold */
+        HOST_LENGTH_MAX = 255, /* longer than any DNS name */
         PORT_LENGTH_MAX = 5
 };
 
 #define HTTPS_PORT "443"
 
-/* A host and its port while they are normalised. */
+/* A host and its port while they are being normalised. */
 typedef struct RegistryParts {
-        char host[HOST_LENGTH_MAX + 1]; /* an IPv6 address is without its brackets */
+        char host[HOST_LENGTH_MAX + 1]; /* an IPv6 address has no brackets here */
         char port[PORT_LENGTH_MAX + 1]; /* "": none */
         bool is_ipv6;
 } RegistryParts;
@@ -27,7 +27,7 @@ static void lower_host(char *host) {
                 *host = (char) tolower((unsigned char) *host);
 }
 
-/* Splits "host:port" and "[address]:port". The host is in lower case afterwards. False: neither. */
+/* Splits "host:port" and "[address]:port". The host becomes lower case. False: neither form. */
 static bool split_registry_name(const char *text, RegistryParts *parts, const char **ret_port) {
         size_t n;
 
@@ -56,8 +56,8 @@ static int normalise_port(const char *port, RegistryParts *parts, Error *reterr)
         return 0;
 }
 
-/* The C library writes these with a dotted part, which is not in the grammar; they lead to the IPv4
- * address, which has a separate name. */
+/* The C library writes these with a dotted part, which is not in the grammar; they refer to the
+ * IPv4 address, which has a separate name. */
 static bool embeds_ipv4_address(const struct in6_addr *address) {
         static const struct in6_addr zeros;
 
@@ -92,8 +92,8 @@ static bool host_labels_are_valid(const char *p) {
         }
 }
 
-/* Whether libcurl and the C library may take it for an IPv4 address, by its last label: no name of
- * the DNS ends with a number. */
+/* Whether libcurl and the C library may interpret it as an IPv4 address because of its last label:
+ * no DNS name ends with a number. */
 static bool ends_with_number(const char *host) {
         const char *dot = strrchr(host, '.'), *label = dot ? dot + 1 : host;
 

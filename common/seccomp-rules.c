@@ -30,12 +30,12 @@ int seccomp_add_data_calls(scmp_filter_ctx filter) {
                         continue;
                 r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
                                      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-                r = r == -EDOM ? 0 : r; /* it is not one of this machine */
+                r = r == -EDOM ? 0 : r; /* it does not exist on this architecture */
         }
         return r;
 }
 
-/* libseccomp (2.5.4) leaves out the rules that it finds no memory for, and reports success. */
+/* libseccomp (2.5.4) omits rules for which memory is insufficient, and reports success. */
 static int load_whole_filter(scmp_filter_ctx filter) {
         int r;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libselinux is not used: it would read the system's configuration before main() of every shim, and
- * needs a library for regular expressions. A few files and attributes suffice. */
+/* libselinux is not used: it would read the system's configuration before main() in every shim, and
+ * needs a regular expression library. A few files and attributes suffice. */
 
 #include "common/selinux.h"
 
@@ -30,7 +30,7 @@ bool selinux_is_enabled(void) {
         return fd >= 0 && read_stream(fd, LABEL_MAX, &label, NULL) >= 0 && strchr(label, ':');
 }
 
-/* An empty string resets the label. The kernel takes a page of a longer one. */
+/* An empty string resets the label. The kernel accepts at most a page. */
 static int write_own_process_label(const char *path, const char *label) {
         const char *value = label ? label : "";
         size_t size = strlen(value) + 1;
@@ -57,7 +57,8 @@ int selinux_create_as(const char *label) {
         return write_own_process_label("/proc/thread-self/attr/fscreate", label);
 }
 
-/* Attributes cannot be read through an O_PATH descriptor, but through its name in /proc. */
+/* Attributes cannot be read through an O_PATH descriptor, but they can through its name in
+ * /proc. */
 static void name_of_fd(int fd, char ret[64]) {
         (void) snprintf(ret, 64, "/proc/self/fd/%d", fd);
 }

@@ -9,9 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "near" is the client, "far" is the server. Bytes for the server are kept until it takes them, and
- * no more are read in the meantime. Bytes from the server always fit into the near socket, because
- * they are limited. */
+/* "near" is the client, "far" is the server. Data for the server is kept until the server accepts
+ * it, and no more is read in the meantime. Data from the server always fits into the near socket,
+ * because it is limited. */
 
 enum {
         CHUNK = 16 * 1024,
@@ -69,7 +69,7 @@ static void forward_to_client(SocketProxy *relay) {
                 relay->bytes_left -= (size_t) n;
 }
 
-/* Neither is read before both are connected. */
+/* Neither socket is read before both are connected. */
 static void enable_proxy_sources(SocketProxy *relay) {
         int is_on = relay->is_connected && relay->is_accepted ? SD_EVENT_ON : SD_EVENT_OFF;
 
@@ -100,7 +100,7 @@ static bool is_own_process(int fd) {
         return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 && peer.pid == getpid();
 }
 
-/* Every process in our network namespace can connect. */
+/* Every process in this network namespace can connect. */
 static int on_proxy_listener(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         SocketProxy *relay = userdata;
         cleanup_close int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -14,7 +14,7 @@ struct StickWatch {
         FileWatch *files;
 };
 
-/* The path, and each directory on the way to it. */
+/* The path, and each of its parent directories. */
 static int watch_path(StickWatch *watch) {
         cleanup_strv char **paths = NULL;
         cleanup_free char *path = strdup(watch->path);

@@ -12,7 +12,7 @@ enum {
         KEY_ID_SIZE = 16
 };
 
-/* CRED_AES256_GCM_BY_TPM2_ABSENT of systemd: the key is public. */
+/* CRED_AES256_GCM_BY_TPM2_ABSENT in systemd: the key is public. */
 static const uint8_t public_key_id[KEY_ID_SIZE] = {
         0x05, 0x84, 0x69, 0xda, 0xf6, 0xf5, 0x43, 0x24,
         0x80, 0x05, 0x49, 0xda, 0x0f, 0x8e, 0xa2, 0xfb

@@ -7,9 +7,10 @@
 
 enum {
         CHAIN_SIZE_MAX = 16 * KIB,       /* which GnuTLS parses in quadratic time */
-        KEY_EXCHANGE_SIZE_MAX = 4 * KIB, /* a group of 8192 bits, and a signature */
-        RSA_BITS_MAX = 8192,             /* of the modulus, as in Go's crypto/tls */
-        RSA_EXPONENT_MAX = 4,            /* bytes, with the sign: 31 bits, as in Go's crypto/rsa */
+        KEY_EXCHANGE_SIZE_MAX = 4 * KIB, /* an 8192-bit group and a signature */
+        RSA_BITS_MAX = 8192,             /* for the modulus, as in Go's crypto/tls */
+        RSA_EXPONENT_MAX = 4,            /* bytes, including the sign: 31 bits, as in Go's
+                                          * crypto/rsa */
 };
 
 static bool is_rsa_key_too_large(gnutls_x509_crt_t certificate, unsigned bits) {
@@ -39,12 +40,13 @@ int tls_check_key(const gnutls_datum_t *der) {
                  code == GNUTLS_PK_EDDSA_ED448)
                 code = 0;
         else if (code >= 0)
-                code = GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE; /* of any size, as DSA */
+                code = GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE; /* another key type of any size, such
+                                                               * as DSA */
         gnutls_x509_crt_deinit(certificate);
         return code;
 }
 
-/* The first certificate's key is that of the handshake, the others' keys verify the chain. */
+/* The first certificate's key belongs to the handshake, the others' keys verify the chain. */
 static int check_peer_keys(gnutls_session_t session) {
         unsigned n = 0;
         const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);
@@ -69,7 +71,7 @@ int tls_check_peer_message(gnutls_session_t session, unsigned type, unsigned whe
                 return message->size > KEY_EXCHANGE_SIZE_MAX ? GNUTLS_E_HANDSHAKE_TOO_LARGE
                                                              : check_peer_keys(session);
         case GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY:
-        case GNUTLS_HANDSHAKE_SERVER_HELLO_DONE: /* the client encrypts with the key now */
+        case GNUTLS_HANDSHAKE_SERVER_HELLO_DONE: /* the client now encrypts with the key */
                 return check_peer_keys(session);
         default:
                 return 0;

@@ -18,7 +18,7 @@ size_t utf8_character_length(const void *text, size_t left) {
         for (size_t i = 1; i < n; i++)
                 if ((p[i] & 0xc0) != 0x80)
                         return 0;
-        /* Overlong forms, surrogates, beyond the last plane. */
+        /* Overlong forms, surrogates, values beyond the last plane. */
         if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
             (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
                 return 0;
