@@ -8,7 +8,7 @@ void active_deadline_init(ActiveDeadline *deadline, const PodInstance *pod) {
         (void) steady_stamp_convert(&deadline->start, &deadline->clock, pod->start_time);
 }
 
-/* On the monotonic clock. */
+/* On the steady clock. */
 static uint64_t active_deadline_of(const ActiveDeadline *deadline) {
         const OptionalInt *seconds = &deadline->pod->pod->spec.active_deadline_seconds;
 
