@@ -30,21 +30,32 @@ class Durations:
 
     def __init__(self, suite):
         self.path = os.path.join(directory("durations"), f"{suite}.json")
+        self.known, self.recorded, self.longest = self.read(), {}, {}
+        for name, seconds in self.known.items():
+            file = name.partition("::")[0].rpartition("/")[2]
+            self.longest[file] = max(seconds, self.longest.get(file, 0))
+
+    def read(self):
         try:
             with open(self.path, encoding="utf-8") as file:
-                self.known = json.load(file)
+                return json.load(file)
         except (OSError, ValueError):
-            self.known = {}
+            return {}
 
     def record_duration(self, name, seconds):
-        self.known[name] = round(seconds, 2)
+        self.recorded[name] = round(seconds, 2)
 
     def duration_of(self, name, guess=float("inf")):
         """Without a guess, one that is not known may take long."""
         return self.known.get(name, guess)
 
+    def longest_of(self, file):
+        """How long the longest test of a file of pytest's took; 0 if none is known."""
+        return self.longest.get(file, 0)
+
     def sort(self, names):
         return sorted(names, key=self.duration_of, reverse=True)
 
     def save(self):
-        write(self.path, json.dumps(self.known, indent=0, sort_keys=True))
+        """Another part of the suite may have ended meanwhile."""
+        write(self.path, json.dumps({**self.read(), **self.recorded}, indent=0, sort_keys=True))

@@ -50,8 +50,9 @@ def group(item):
 
 
 def duration_of(item):
-    """In seconds; a guess for one that has not been timed yet."""
-    return durations.duration_of(item.nodeid, SLOW_SECONDS if item.get_closest_marker("slow") else 1)
+    """In seconds. One that has not been timed yet may take as long as the longest one of its file: if it started last, all
+    others would wait for it."""
+    return durations.duration_of(item.nodeid, max(durations.longest_of(item.path.name), SLOW_SECONDS if item.get_closest_marker("slow") else 1))
 
 
 @pytest.hookimpl(tryfirst=True)
