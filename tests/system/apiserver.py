@@ -145,11 +145,11 @@ class Listener(http.server.ThreadingHTTPServer):
 
 class ApiServer:
     """'requests' are all requests, in order; 'misbehave()' adds a Fault; the functions create, get, patch, delete do
-    the same as kubectl. 'directory' gets the certificates."""
+    the same as kubectl. 'directory' gets the certificates, and has those that are named in 'issued'."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, issued=()):
         self.directory = directory
-        self.authority = Authority(directory)
+        self.authority = Authority(directory, issued=issued)
         self.api = Api(self.authority)
         self.store = self.api.store
         self.requests, self.faults, self.tokens = [], [], {"admin": ADMIN}
@@ -531,6 +531,6 @@ class Watch:
         self.next_bookmark = time.monotonic() + self.server.bookmark_seconds
 
 
-def make(directory):
+def make(directory, issued=()):
     os.makedirs(directory, exist_ok=True)
-    return ApiServer(directory)
+    return ApiServer(directory, issued)

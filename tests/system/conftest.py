@@ -15,6 +15,7 @@ import puller
 import pytest
 import registry
 import specs
+from api_certs import Authority
 from stick import Stick
 
 sys.dont_write_bytecode = True
@@ -168,11 +169,26 @@ def fixture_node(make_node):
     return make_node()
 
 
+@pytest.fixture(scope="session", name="copy_certificates")
+def fixture_copy_certificates(tmp_path_factory):
+    """Copies an authority, made once, that has issued certificates of the server and of the node; gives their names."""
+    authority = Authority(str(tmp_path_factory.mktemp("certificates")))
+    issued = [os.path.basename(cert).removesuffix(".crt") for cert, _ in (authority.server(), authority.node(harness.NODE_NAME))]
+    config = authority.config
+
+    def copy(directory):
+        shutil.copytree(authority.directory, directory, dirs_exist_ok=True)
+        with open(config, encoding="utf-8") as source, open(os.path.join(directory, os.path.basename(config)), "w", encoding="utf-8") as file:
+            file.write(source.read().replace(authority.directory, directory))
+        return issued
+    return copy
+
+
 @pytest.fixture(name="api")
-def fixture_api():
+def fixture_api(copy_certificates):
     """An API server."""
     directory = tempfile.mkdtemp(prefix="mainstay-api-")
-    server = apiserver.make(directory)
+    server = apiserver.make(directory, copy_certificates(directory))
     yield server
     server.stop()
     shutil.rmtree(directory)

@@ -33,8 +33,8 @@ def answers(port):
         return False
 
 
-def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1"):
-    """A key and a certificate that it has signed itself; gives their paths."""
+def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1", kind=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
+    """A key, of a kind of openssl's, and a certificate that it has signed itself; gives their paths."""
     base = os.path.join(directory, name)
     with open(base + ".cnf", "w", encoding="utf-8") as file:
         file.write(f"[ca]\ndefault_ca=a\n[a]\nnew_certs_dir={directory}\ndatabase={base}.db\nrand_serial=yes\n"
@@ -43,7 +43,7 @@ def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1"):
     open(base + ".db", "w", encoding="utf-8").close()
     year = 2020 if expired else time.gmtime().tm_year
     for words in (
-            ["req", "-new", "-newkey", "rsa:2048", "-nodes", "-keyout", base + ".key", "-out", base + ".csr",
+            ["req", "-new", "-newkey", *kind, "-nodes", "-keyout", base + ".key", "-out", base + ".csr",
              "-subj", "/CN=localhost", "-config", base + ".cnf"],
             ["ca", "-batch", "-selfsign", "-config", base + ".cnf", "-keyfile", base + ".key", "-in", base + ".csr",
              "-out", base + ".crt", "-notext", "-startdate", f"{year}0101000000Z", "-enddate", f"{year + 1}0101000000Z"]):

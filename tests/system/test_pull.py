@@ -358,7 +358,7 @@ def test_a_response_that_is_not_http_is_refused(puller, serve):
 # R6: TLS
 
 def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_path):
-    cert, key = certificate(tmp_path)
+    cert, key = certificate(tmp_path, kind=("rsa:2048",))
     registry = serve(tls=tls_server(cert, key))
     expect_refused(puller, puller.pull(registry), "is not trusted", f"certs.d/{registry.host}/ca.crt")
     puller.trust(registry.host, cert)
@@ -377,7 +377,7 @@ def test_authorities_of_the_distribution_stay_trusted_in_addition_to_those_of_ce
 @pytest.mark.parametrize("fault", ["expired", "wrong-host", "wrong-authority", "old-tls"])
 def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path, fault):
     alt = "DNS:other.example.com" if fault == "wrong-host" else "IP:127.0.0.1"
-    cert, key = certificate(tmp_path, expired=fault == "expired", alt=alt)
+    cert, key = certificate(tmp_path, expired=fault == "expired", alt=alt, kind=("rsa:2048",))
     settings = {}
     if fault == "old-tls":
         settings = {"minimum_version": ssl.TLSVersion.TLSv1, "maximum_version": ssl.TLSVersion.TLSv1_1}
