@@ -227,6 +227,15 @@ class Node:
         assert status == 200, body
         return json.loads(body).get("items") or []
 
+    def node_object(self):
+        """The Node. Without a process of the command line, it may be looked at again and again."""
+        status, body = self.get("/node")
+        assert status == 200, body
+        return json.loads(body)
+
+    def node_condition(self, kind):
+        return next(one for one in self.node_object()["status"]["conditions"] if one["type"] == kind)
+
     def pod(self, name, namespace="default"):
         for pod in self.pods():
             metadata = pod["metadata"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine's clock is set while the agent runs: delays are unaffected."""
 
-import json
 import math
 import os
 import shutil
@@ -99,8 +98,7 @@ def fixture_make_clocked(archive, library):
 
 
 def source_condition(node):
-    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
-    return next(one for one in found if one["type"] == "mainstay.io/SourceFailed")
+    return node.node_condition("mainstay.io/SourceFailed")
 
 
 @pytest.fixture(name="site")

@@ -30,12 +30,8 @@ def fixture_stopped(make_node):
     return make_node(start=False, config={"mainstay": {"nodeLabels": {"stays": "file", "goes": "file", "changes": "file"}}})
 
 
-def node_object(node):
-    return json.loads(node.cli("get", "nodes", "-o", "json").stdout)["items"][0]
-
-
 def labels(node):
-    return {key: value for key, value in node_object(node)["metadata"]["labels"].items() if "/" not in key}
+    return {key: value for key, value in node.node_object()["metadata"]["labels"].items() if "/" not in key}
 
 
 def wait_labels(node, **expected):
@@ -50,7 +46,7 @@ def test_dropins_apply_in_lexical_order_with_directories_among_them(stopped):
     write_dropin(stopped, "99-other.yaml", "maxPods: 99\n")
     write_dropin(stopped, "99-backup.conf~", "maxPods: 98\n")
     stopped.start()
-    assert node_object(stopped)["status"]["capacity"]["pods"] == "25"
+    assert stopped.node_object()["status"]["capacity"]["pods"] == "25"
     assert labels(stopped)["last"] == "20"
     skipped, = (line for line in stopped.said().splitlines() if "99-other.yaml" in line)
     assert "99-backup.conf~" in skipped and "because their names do not end with .conf" in skipped
@@ -63,7 +59,7 @@ def test_a_dropin_is_a_merge_patch(stopped):
                                                 "registerWithTaints": [{"key": "c", "effect": "NoExecute"}]}), head="")
     stopped.start()
     assert labels(stopped) == {"stays": "file", "changes": "dropin", "added": "dropin"}
-    assert [taint["key"] for taint in node_object(stopped)["spec"]["taints"]] == ["c"], "a list is replaced"
+    assert [taint["key"] for taint in stopped.node_object()["spec"]["taints"]] == ["c"], "a list is replaced"
 
 
 BROKEN = {
@@ -149,7 +145,7 @@ def test_other_settings_of_a_dropin_take_effect_at_a_restart(stopped):
     write_dropin(stopped, "10.conf", "maxPods: 7\n")
     world.wait(lambda: "take effect when the agent restarts" in stopped.said(), "it is reported")
     stopped.restart()
-    assert node_object(stopped)["status"]["capacity"]["pods"] == "7"
+    assert stopped.node_object()["status"]["capacity"]["pods"] == "7"
 
 
 def test_the_option_names_another_directory_that_must_exist(stopped, tmp_path):
@@ -158,7 +154,7 @@ def test_the_option_names_another_directory_that_must_exist(stopped, tmp_path):
     plain = stopped.command()
     stopped.command = lambda: [*plain, "--config-dir", str(tmp_path) + "/"]
     stopped.start()
-    assert node_object(stopped)["status"]["capacity"]["pods"] == "9"
+    assert stopped.node_object()["status"]["capacity"]["pods"] == "9"
     stopped.stop()
     said = subprocess.run([*plain, "--config-dir", "/nonexistent"], env=stopped.environment(), capture_output=True, text=True,
                           check=False, timeout=world.DEADLINE)

@@ -2,7 +2,6 @@
 """Device plugins of the kubelet, spoken to by the reference implementation of gRPC: registration, devices of pods, restarts of
 plugin, agent and mainstay-plugins, and the pod resources."""
 
-import json
 import os
 import signal
 import socket
@@ -37,9 +36,7 @@ def make_plugin(node):
 
 def counts(node, resource=GPU):
     """Capacity and allocatable of the node, or None."""
-    result = node.cli("get", "nodes", "-o", "json")
-    items = json.loads(result.stdout)
-    status = (items["items"][0] if "items" in items else items)["status"]
+    status = node.node_object()["status"]
     if resource not in status["capacity"]:
         return None
     return status["capacity"][resource], status["allocatable"][resource]

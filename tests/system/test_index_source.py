@@ -66,8 +66,7 @@ def fixture_make_sourced(make_node, make_clocked_node, keys):
 
 
 def condition(node):
-    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
-    return next(one for one in found if one["type"] == "mainstay.io/SourceFailed")
+    return node.node_condition("mainstay.io/SourceFailed")
 
 
 def wait_failed(node, words):

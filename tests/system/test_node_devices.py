@@ -2,7 +2,6 @@
 """Devices of the node without a plugin: loop devices that come and go while containers have them."""
 
 import fcntl
-import json
 import os
 import stat
 import subprocess
@@ -83,8 +82,7 @@ def container(name="main", n=1, resource=DISK, **fields):
 
 
 def counts(node, resource=DISK):
-    items = json.loads(node.cli("get", "nodes", "-o", "json").stdout)
-    status = (items["items"][0] if "items" in items else items)["status"]
+    status = node.node_object()["status"]
     return status["capacity"].get(resource), status["allocatable"].get(resource)
 
 

@@ -2,7 +2,6 @@
 """Node-pressure eviction: which pod is evicted, its status, and which pods start again. The thresholds are
 compared with a cgroup or a file system of the test's own, so other load on the machine does not matter."""
 
-import json
 import os
 import re
 import subprocess
@@ -53,8 +52,7 @@ def wait_evicted(node, name):
 
 
 def node_conditions(node):
-    answer = json.loads(node.cli("get", "nodes", "-o", "json").stdout)
-    (one,) = answer.get("items", [answer])
+    one = node.node_object()
     return {entry["type"]: entry["status"] for entry in one["status"]["conditions"]}, one
 
 

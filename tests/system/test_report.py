@@ -102,8 +102,7 @@ def fixture_make_reporting(make_node):
 
 
 def condition(node):
-    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
-    return next(one for one in found if one["type"] == "mainstay.io/ReportFailed")
+    return node.node_condition("mainstay.io/ReportFailed")
 
 
 def wait_failed(node, words):
@@ -273,7 +272,7 @@ def report_of(node, stick):
 
 
 def node_name(node):
-    return json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["metadata"]["name"]
+    return node.node_object()["metadata"]["name"]
 
 
 def of_pod(lines, name, kind="Pod"):

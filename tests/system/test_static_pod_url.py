@@ -42,8 +42,7 @@ def pod_text(name="fetched", **metadata):
 
 
 def condition(node):
-    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
-    return next(one for one in found if one["type"] == "mainstay.io/StaticPodURLFailed")
+    return node.node_condition("mainstay.io/StaticPodURLFailed")
 
 
 def wait_answer(server, after):

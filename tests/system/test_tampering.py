@@ -75,12 +75,21 @@ class Stage:
     def status(self):
         return self.node.cli("source", "status").stdout
 
-    def is_refused(self, words):
-        status = self.status()
-        return ("SourceFailed" in status or "SourceRefused" in status) and all(word in status for word in words)
+    def condition(self):
+        """The row of 'source status', as the Node has it."""
+        return self.node.node_condition("mainstay.io/SourceFailed")
+
+    def wait_refused(self, words, kind):
+        def is_refused(text):
+            return ("SourceFailed" in text or "SourceRefused" in text) and all(word in text for word in words)
+        for text in (lambda: self.condition()["reason"] + self.condition()["message"]), self.status:
+            wait(lambda look=text: is_refused(look()), lambda: f"{kind}: the status says {words}: {self.status()}\n{self.node.said()[-3000:]}")
+
+    def is_in_use(self, number):
+        return f"index {number} of" in self.condition()["message"]
 
     def wait_in_use(self, number):
-        wait(lambda: f"index {number} of" in self.status(), lambda: f"index {number} is in use: {self.status()}\n{self.node.said()[-3000:]}")
+        wait(lambda: self.is_in_use(number), lambda: f"index {number} is in use: {self.status()}\n{self.node.said()[-3000:]}")
 
     def assert_nothing_changed(self, kind):
         assert sorted(pod["metadata"]["name"] for pod in self.node.pods()) == ["app-node1"] and self.node.init("app") == self.init, kind
@@ -526,7 +535,7 @@ def fixture_stage():
 def test_tampering_changes_nothing_and_is_named(stage, kind):
     *words, = KINDS[kind](stage)
     blobs = words.pop() if isinstance(words[-1], Runnable) else None
-    wait(lambda: stage.is_refused(words), lambda: f"{kind}: the status says {words}: {stage.status()}\n{stage.node.said()[-3000:]}")
+    stage.wait_refused(words, kind)
     stage.assert_nothing_changed(kind)
     if blobs:
         stage.assert_no_image(blobs, kind)
@@ -561,7 +570,7 @@ def test_blob_that_changes_between_two_reads_is_the_signed_one_or_none():
         number = stage.index.write({"app.yaml": app(script=SCRIPT + " # changing")}, images=[entry])["number"]
         for _ in range(4):
             said = stage.node.said().count("Cannot fetch image")
-            wait(lambda said=said: f"index {number} of" in stage.status() or stage.node.said().count("Cannot fetch image") > said, "used, or refused")
+            wait(lambda said=said: stage.is_in_use(number) or stage.node.said().count("Cannot fetch image") > said, "used, or refused")
     finally:
         ends.set()
         thread.join()
