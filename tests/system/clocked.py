@@ -21,6 +21,7 @@ class Clocked(harness.Node):
     """Mixed into a node; its 'library' must be known before it starts."""
 
     library = None
+    passed = 0  # seconds
 
     def environment(self):
         environment = super().environment()
@@ -37,7 +38,9 @@ class Clocked(harness.Node):
         self.write_clock(seconds, 0)
 
     def let_pass(self, seconds):
-        """So much time has passed, by all clocks."""
+        """So much time has passed since the node was made, by all clocks."""
+        assert seconds >= self.passed, f"{self.passed} seconds have passed: timers would wait for the rest"
+        self.passed = seconds
         self.write_clock(seconds, seconds)
         self.get("/readyz")  # a request makes the agent read the clock
 

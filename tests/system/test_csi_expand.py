@@ -172,7 +172,7 @@ def test_failed_expansion_of_a_running_pod_is_an_event_and_tried_again(make):
     event = wait(lambda: events_of(member, "web", "VolumeResizeFailed"), lambda: member.said())[0]
     assert event["message"] == f'NodeExpandVolume.NodeExpandVolume failed for volume "pv-c" : {why}'
     wait_condition(member, f"failed to expand pvc with {why}")
-    member.let_pass(1)
+    member.let_pass(SYNC + 2)  # later than its next attempt
     wait_expanded(member)
     assert driver.count(CALL) == 2 and conditions(member) == ["Unrelated"] and member.init("web") == pid
 
@@ -212,7 +212,7 @@ def test_failure_of_a_size_that_is_no_longer_requested_is_infeasible(make):
     member.api.patch("persistentvolumeclaims", "default", "c", {"spec": {"resources": {"requests": {"storage": "1536Mi"}}}})
     member.let_pass(SYNC)
     wait(lambda: driver.count(CALL) == 1, member.said)
-    wait(lambda: read(member)["status"].get(STATUSES) == {"storage": "NodeResizeInfeasible"} or member.let_pass(2),
+    wait(lambda: read(member)["status"].get(STATUSES) == {"storage": "NodeResizeInfeasible"} or member.let_pass(SYNC + 2),
          lambda: (read(member), member.said()))
 
 
@@ -254,7 +254,7 @@ def test_stage_that_its_controller_has_begun_is_not_changed(make):
     wait(lambda: len(member.api.asked("get", "persistentvolumes")) >= 2, member.said)
     assert driver.count(CALL) == 0
     write_status(member, **{STATUSES: {"storage": "NodeResizePending"}})
-    member.let_pass(SYNC)
+    member.let_pass(2 * SYNC)
     wait_expanded(member)
 
 

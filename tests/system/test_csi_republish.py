@@ -46,7 +46,8 @@ def start(member, name="web", volume=None, **spec):
 
 
 def wait_published(member, driver, times):
-    wait(lambda: driver.count(PUBLISH) == times, lambda: (driver.methods(), member.said()))
+    """Until the answer has arrived: the time until it is published again starts then."""
+    wait(lambda: driver.count(PUBLISH) == times and "mounted" in member.get("/debug/dump")[1], lambda: (driver.methods(), member.said()))
 
 
 def tokens_of(driver, where="context"):
@@ -145,9 +146,12 @@ def test_token_is_renewed_before_it_expires(make):
     member.let_pass(SYNC)
     wait_published(member, driver, 2)
     assert tokens_of(driver) == first
+    requested = len(member.api.asked("create", "serviceaccounts", subresource="token"))
     member.let_pass(820)
-    wait(lambda: tokens_of(driver)["vault"]["token"] != first["vault"]["token"] or not member.let_pass(820 + SYNC),
-         lambda: (driver.calls, member.said()))
+    wait(lambda: len(member.api.asked("create", "serviceaccounts", subresource="token")) > requested, member.said)
+    wait_published(member, driver, 3)
+    member.let_pass(820 + SYNC)
+    wait(lambda: tokens_of(driver)["vault"]["token"] != first["vault"]["token"], lambda: (driver.calls, member.said()))
 
 
 def test_pod_waits_for_its_token(make):

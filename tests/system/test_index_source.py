@@ -638,8 +638,8 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, **DEADLINE)
-    wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
     wait_in_use(node, 2)
+    wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
     # Later it may misbehave in any way.
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
     wait_in_use(node, 3)
@@ -670,6 +670,7 @@ def test_an_index_that_corrects_the_one_that_was_rolled_back_is_followed(make_so
     index.write({**good, "greeter.yaml": greeter(specs.container(script="exec sleep 1000"))})
     wait_in_use(node, 1)
     index.write(good, progressDeadlineSeconds=60)
+    wait_in_use(node, 2)
     wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
     index.write({**good, "greeter.yaml": greeter(specs.failing_container())}, progressDeadlineSeconds=3)
     wait_failed(node, "rolled back index 3: not everything was ready within 3s: ")
