@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The input of the checks: the files of the tree, and C without its comments or strings."""
 
+import functools
 import os
 import re
 
@@ -35,12 +36,14 @@ def _blank(match):
     return re.sub(r"[^\n]", " ", match.group(0))
 
 
+@functools.lru_cache(maxsize=None)
 def without_comments(text):
     """C with comments blanked; line numbers and columns stay."""
     pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
     return pattern.sub(lambda m: m.group(0) if m.group(0)[0] in "\"'" else _blank(m), text)
 
 
+@functools.lru_cache(maxsize=None)
 def without_strings(text):
     """C without comments and with the contents of strings blanked."""
     return re.sub(r'"(?:\\.|[^"\\\n])*"', lambda m: '"' + " " * (len(m.group(0)) - 2) + '"',
