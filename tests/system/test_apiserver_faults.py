@@ -161,7 +161,8 @@ def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [
-    {"status": 500}, {"status": 502}, {"status": 503, "retry_after": 1}, {"status": 504}, {"status": 429, "retry_after": 2},
+    {"status": 500}, pytest.param({"status": 502}, marks=pytest.mark.long), {"status": 503, "retry_after": 1},
+    pytest.param({"status": 504}, marks=pytest.mark.long), {"status": 429, "retry_after": 2},
     {"status": 401}, {"status": 403}, {"status": 404}, {"status": 409}, {"status": 422}, {"reset": True},
     {"status": 500, "after": True}], ids=lambda how: "-".join(str(value) for value in how.values()))
 def test_refusing_server_stops_no_pod(make_member, how):

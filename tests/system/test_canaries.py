@@ -155,6 +155,7 @@ def assert_nowhere(member, canaries, receiver, name):
     assert receiver.lines("Pod") and not [word for word in words if word in json.dumps(receiver.requests).encode()]
 
 
+@pytest.mark.slow
 def test_canaries_are_found_nowhere(member, canaries, receiver, locked):
     fill(member, canaries, locked)
     assert_used(member, canaries)

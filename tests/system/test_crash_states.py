@@ -115,10 +115,12 @@ PARTS = some(range(8), 8)
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.slow
 def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record, part):
     record(run_pods).try_states(6, part, boot(expect_pods))
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.slow
 def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
     record(run_rollback).try_states(3, part, boot(expect_rollback))

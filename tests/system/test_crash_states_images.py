@@ -155,6 +155,7 @@ def wrong_parts(tree, whole):
                     if os.path.basename(path)[:64] not in tree.get("images/index.json", b"").decode())
 
 
+@pytest.mark.slow
 def test_no_state_has_an_incomplete_published_file(recorded):
     end = len(recorded.log.operations)
     whole, count = recorded.tree(end, set(range(end))), 0

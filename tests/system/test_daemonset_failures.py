@@ -249,6 +249,7 @@ def wait_good(node):
          "it counts as good")
 
 
+@pytest.mark.slow
 def test_kills_do_not_prevent_a_rollback(node):
     chance = many.make_random()
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "20"}}}

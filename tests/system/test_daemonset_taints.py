@@ -39,6 +39,7 @@ def time_added(node):
     return document["spec"]["taints"][0]["timeAdded"]
 
 
+@pytest.mark.slow
 def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     node.drop(daemonset_that_tolerates("patient", 30))
     node.drop(specs.daemonset("hasty"))

@@ -275,6 +275,7 @@ def flood(served, figure):
     assert held < figure and grown < 64 * 1024
 
 
+@pytest.mark.slow
 def test_a_thousand_connections_that_say_nothing_keep_no_other_client_out(served):
     flood(served, 1000)
 

@@ -299,6 +299,7 @@ def test_a_hanging_server_does_not_delay_other_probes(node):
     assert not node.status("deaf")["ready"]
 
 
+@pytest.mark.slow
 def test_a_frozen_agent_does_not_restart_containers_when_it_continues(node):
     node.launch(specs.pod("patient", specs.container(
         script=SERVE.format(port=18235),

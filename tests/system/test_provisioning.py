@@ -36,6 +36,7 @@ def files_of_butane():
 
 
 @pytest.mark.parametrize("files", [files_of_cloud_init, files_of_butane])
+@pytest.mark.slow
 def test_a_node_runs_what_an_example_writes(make_node, files):
     """Before the agent starts, as both do it; and once more while it runs."""
     written = files()
@@ -76,6 +77,7 @@ def play(node, directory):
     return int(re.search(r"changed=(\d+)", said.stdout).group(1))
 
 
+@pytest.mark.slow
 def test_the_playbook_provisions_a_node_and_changes_nothing_when_it_runs_twice(node, tmp_path):
     assert shutil.which("ansible-playbook"), "the package ansible-core is installed"
     (tmp_path / "mainstay").symlink_to(harness.program("mainstay"))

@@ -29,6 +29,7 @@ def test_output_that_is_piped_is_validated_like_a_file(name):
 
 
 @pytest.mark.parametrize("name", ["helm-agent-chart.yaml", "kustomize-overlay.yaml"])
+@pytest.mark.slow
 def test_rendered_daemonsets_run(node, name):
     """As printed, but for their images, which no registry has, and what belongs to them."""
     with open(os.path.join(RENDERED, name), encoding="utf-8") as file:

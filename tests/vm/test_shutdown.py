@@ -158,6 +158,7 @@ def test_service_restart_does_not_stop_pods(machine):
     assert machine.ask(f"test -e {NOTES}/list")[0] != 0
 
 
+@pytest.mark.long
 def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
     machine.run(f"rm -f {MANIFESTS}/*.yaml")
     machine.ask("mainstay delete pod slow-machine --now")  # it would take its 600 seconds
