@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions in which each allocation fails, one after the other: they neither crash nor leak, and
- * either report -ENOMEM, or their result is the one that they have with enough memory. */
+/* Functions in which each allocation fails, one after another: they neither crash nor leak, and
+ * either report -ENOMEM, or return the same result as with enough memory. */
 
 #include "common/failpoint.h"
 #include "common/json-text.h"
@@ -14,7 +14,7 @@
  * also if the text cannot be allocated. */
 typedef int (*allocating_function_t)(const char *input, char **ret);
 
-/* 0 and the text, or -ENOMEM if there is none: for the end of such a function. */
+/* 0 and the text, or -ENOMEM if it is NULL: for the end of such a function. */
 static inline int take_allocated_text(char *text, char **ret) {
         *ret = text;
         return text ? 0 : -ENOMEM;
@@ -42,14 +42,14 @@ static inline void expect_result_without_allocation(const char *name, unsigned n
                 report_different_result(name, n, strna(got), strna(expected));
 }
 
-/* An error of jansson: the next text would be refused. */
+/* An error of jansson, which would make the next text fail. */
 static inline void forget_failed_allocations(void) {
         json_t *json = json_null();
 
         free(json_to_text(json, JSON_ENCODE_ANY));
 }
 
-/* Each allocation, or one of 'stride' if there are many. Prints how many failed. */
+/* Each allocation fails once, or one in 'stride' if there are many. Prints how many failed. */
 static inline void expect_survives_failed_allocations(const char *name,
                                                       allocating_function_t function,
                                                       const char *input, unsigned stride) {

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 
 
 def directory(*names):
-    """It is there afterwards."""
+    """The directory exists afterwards."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = os.path.join(base, "mainstay-tests", *names)
     os.makedirs(path, exist_ok=True)
@@ -26,7 +26,7 @@ def write(path, text):
 
 
 class Durations:
-    """How long each test of a suite took last time, so that the longest ones start first."""
+    """How long each test of a suite took last time, so that the longest tests start first."""
 
     def __init__(self, suite):
         self.path = os.path.join(directory("durations"), f"{suite}.json")
@@ -46,7 +46,7 @@ class Durations:
         self.recorded[name] = round(seconds, 2)
 
     def duration_of(self, name, guess=float("inf")):
-        """Without a guess, one that is not known may take long."""
+        """A test without an estimate may take long."""
         return self.known.get(name, guess)
 
     def longest_of(self, file):

@@ -57,8 +57,7 @@ OF_MODULES = {
     "desired": ALL, "shim": ALL, "pause": ALL, "agent": ALL,
 }
 
-# Suites that other files affect, by patterns of their paths; the first that fits counts. Files without a row affect
-# only lint.
+# Suites that other files affect, by path patterns; the first match counts. Files without a row affect only lint.
 OF_PATHS = [
     ("tests/system/test_*.py", {}),  # itself
     ("tests/vm/test_*.py", {}),
@@ -80,7 +79,7 @@ OF_PATHS = [
     ("*CMakeLists.txt", {"unit": ALL, "component": ALL, "fuzz": ALL, "system": ALL, "vm": ALL}),
 ]
 
-# Modules whose work is another with systemd, cgroup v2 or a power cut.
+# Modules that behave differently with systemd, cgroup v2 or after a power cut.
 OF_MACHINES = {"agent", "bundle", "node", "pods", "sandbox", "shim"}
 
 
@@ -114,7 +113,7 @@ class Includes:
         for path in self.headers:
             if path.endswith(".c"):
                 own = path[:-2] + ".h"
-                # A source without its own header implements a part of one in its directory.
+                # A source without a header implements part of another header in its directory.
                 behind = [own] if own in self.headers else [header for header in self.headers[path]
                                                             if not path.startswith("tests/")
                                                             and os.path.dirname(header) == os.path.dirname(path)]
@@ -132,7 +131,7 @@ class Includes:
 
 
 def c_tests(changed):
-    """By suite, the names that programs.py uses."""
+    """The names that programs.py uses, by suite."""
     includes, found = Includes(), {"unit": set(), "component": set(), "fuzz": set()}
     for path in includes.headers:
         match = re.fullmatch(r"tests/(?:(unit)/(.+)/test-|(component)/test-|(fuzz)/fuzz-)(.+)\.c", path)

@@ -36,7 +36,7 @@ def command_of(machine, name):
 
 
 def bare(machine):
-    """The programs alone; all that they write is removed."""
+    """The programs alone; all files that they write are removed."""
     started, running = time.monotonic(), []
     for name in PROGRAMS:
         words = command_of(machine, name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An update of an image of 200 MB with one changed package, by a delta in place of the whole archive: the bytes that a node
-receives, and the time until the new image is synced. Each import writes to a new file system that has the old image."""
+"""An update of a 200 MB image with one changed package, using a delta instead of the whole archive: the bytes that a node
+receives, and the time until the new image is synced. Each import writes to a new file system that contains the old
+image."""
 
 import os
 import random
@@ -16,7 +17,7 @@ SAMPLES = 5
 
 
 def add_files(layout, directory, files, changed, version):
-    """A layer of the files; those of the package have a new version: a head, and a twentieth of the bytes."""
+    """A layer with the files; those of the package have a new version: a new head, and a twentieth of the bytes."""
     dice = random.Random(version)
     tree = os.path.join(directory, "tree")
     for file in files:
@@ -37,13 +38,13 @@ def add_files(layout, directory, files, changed, version):
 
 
 def packaged_bytes(file):
-    """0 of a file that is too large to be one of several."""
+    """0 for a file that is too large to be one of several."""
     size = os.stat(file).st_size
     return size if size < PACKAGE_BYTES // 4 else 0
 
 
 def choose_files():
-    """The image's files, and those of one package among them: neighbours in a directory or a few."""
+    """The image's files, and those of one package among them: neighbours in one or a few directories."""
     files, size = [], 0
     for file in pulling.host_files():
         if size >= MEGABYTES * 1_000_000:

@@ -20,7 +20,7 @@ def read(path):
 
 
 def replace(text, start, end, new):
-    """The text with 'new' in place of the part from 'start' up to 'end', or to the end of the text."""
+    """The text with 'new' in place of the part from 'start' to 'end', or to the end of the text."""
     first = text.index(start)
     last = text.find(end, first)
     return text[:first] + new + (text[last:] if last >= 0 else "")

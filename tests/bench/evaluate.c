@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Prints how many milliseconds the evaluation of 1000 DaemonSets for one node with 200 pods takes
- * (the median of many times), and how many of the sets run there. The sets have the same fields as
- * real ones: node selectors, node affinity with several terms, tolerations, pod affinity. */
+/* Prints how many milliseconds it takes to evaluate 1000 DaemonSets for one node with 200 pods (the
+ * median of many runs), and how many of them run there. The DaemonSets have the same fields as real
+ * ones: node selectors, node affinity with several terms, tolerations, pod affinity. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -56,7 +56,7 @@ static void print_pod(FILE *out, unsigned i) {
                 i, i, i % 7);
 }
 
-/* From the i-th to the one before the end. */
+/* From index i to the one before the end. */
 static ManifestObjects parse_printed_manifests(void (*print)(FILE *, unsigned), unsigned i,
                                                unsigned end) {
         ManifestObjects objects = { 0 };

@@ -19,7 +19,7 @@ TOKEN = "b3nch-t0ken"
 
 
 def reaction(api, pointer, sent, size):
-    """Seconds from the event to the volume's change of its content."""
+    """Seconds from the event until the volume's content changes."""
     before, end = os.readlink(pointer), time.monotonic() + DEADLINE_SECONDS
     api.patch("configmaps", "default", "settings", {"data": {"text": f"{time.monotonic()} ".ljust(size, "x")}})
     while os.readlink(pointer) == before:

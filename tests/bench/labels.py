@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An edit of a label of the node, among many DaemonSets: the time until the pod of the set that now matches runs, and
-until the pod of the set that does not match any more gets SIGTERM."""
+"""An edit of a node label, among many DaemonSets: the time until the pod of the DaemonSet that now matches runs, and
+until the pod of the one that no longer matches gets SIGTERM."""
 
 import os
 import statistics
@@ -22,7 +22,7 @@ def daemonset(node, name):
 
 
 def stage_config(node, role):
-    """Writes the configuration with this label next to the one in use; returns its path."""
+    """Writes the configuration with this label next to the current one; returns its path."""
     path, node.config = node.config, node.config + ".next"
     node.write_config(mainstay={"nodeLabels": {"role": role}})
     path, node.config = node.config, path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of a pod with its own network namespace, over the OCI runtime and the CNI plugins run by hand in a row."""
+"""The start of a pod with a separate network namespace, relative to the OCI runtime and the CNI plugins run one after another by
+hand."""
 
 import contextlib
 import ctypes
@@ -18,7 +19,7 @@ CLONE_NEWNET = 0x40000000
 
 @contextlib.contextmanager
 def network_namespace(pid):
-    """Within it, this process and its children are in the network namespace of that process."""
+    """Within it, this process and its children are in the other process's network namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net", "rb") as home, open(f"/proc/{pid}/ns/net", "rb") as other:
         if libc.setns(other.fileno(), CLONE_NEWNET) != 0:

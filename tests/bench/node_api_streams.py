@@ -41,7 +41,7 @@ class Bench:
         self.node = harness.Node(archive, start=False, config={
             "containerLogMaxSize": "2Gi", "authorization": {"mode": "AlwaysAllow"},
             "authentication": {"x509": {"clientCAFile": self.authority.cert}, "webhook": {"enabled": False}}})
-        # Like /run: the runtime's writes there wait for no disk, neither for the agent nor for a bare run.
+        # Like /run: the runtime's writes there do not wait for a disk, neither for the agent nor for a bare run.
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", self.node.run], check=True)
         self.node.start()
         self.api = Api(self.node)
@@ -62,7 +62,7 @@ class Bench:
         return self.node.pod(name)["metadata"]["name"]
 
     def serve(self, function, *words):
-        """A process that serves one connection after the other; gives its port."""
+        """A process that serves one connection after another; returns its port."""
         listener = socket.create_server(("127.0.0.1", 0))
         process = multiprocessing.get_context("fork").Process(target=function, args=(listener, *words), daemon=True)
         process.start()

@@ -46,7 +46,8 @@ class ProbeServer:
                 "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1}
 
     def lateness(self, names, started, ended):
-        """The lateness of each probe in that period, in seconds, against a grid of one second that starts with the pod's earliest."""
+        """The lateness of each probe in that period, in seconds, relative to a grid of one second that starts with the pod's earliest
+        probe."""
         late = []
         for name in names:
             times = [moment for moment in self.requests.get(name, []) if started <= moment <= ended]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pull of an image of ten layers from a registry on loopback: the time until all layers are synced, over that of other
-tools, in turns with each; the agent's memory meanwhile; and the start of pods meanwhile.
+"""A pull of an image with ten layers from a registry on loopback: the time until all layers are synced, relative to that
+of other tools, in turns with each; meanwhile the agent's memory, and the start of pods.
 
 Each pull writes to a new file system: if files were removed in the last minutes, ext4 examines each of their inodes
 before it allocates one, which takes longer than everything else."""

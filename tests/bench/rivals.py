@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other agents with the same pod, in turns with ours: 'podman kube play', and a kubelet with containerd if
+"""Other agents with the same pod, in turns with Mainstay: 'podman kube play', and a kubelet with containerd if
 MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine does not have a
 kubelet of its own. The goal of each figure is that of the other agent."""
 
@@ -24,7 +24,7 @@ EDIT = 30  # seconds for which a pod must survive a broken edit
 
 
 def manifest(directory, data, name):
-    """The same pod for each agent; ours refuses no field of it."""
+    """The same pod for each agent; Mainstay refuses none of its fields."""
     container = specs.container(script=bare.SCRIPT, env=[{"name": "NAME", "value": name}],
                                 volumeMounts=[specs.mount("bench", "/bench")])
     path = os.path.join(directory, f".{name}.staged")
@@ -50,7 +50,7 @@ def run(*words, **options):
 
 
 def remove_cgroups(name):
-    """The remains of an agent's control groups, in all hierarchies."""
+    """The agent's remaining cgroups, in all hierarchies."""
     for top in glob.glob(f"{world.CGROUP}/{name}") + glob.glob(f"{world.CGROUP}/*/{name}"):
         for directory, _, _ in os.walk(top, topdown=False):
             with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ def remove_cgroups(name):
 
 
 class Agent:
-    """Operations that all of them perform on files in a directory; 'data' is the FIFO."""
+    """Operations that all agents perform on files in a directory; 'data' is the FIFO."""
 
     def __init__(self):
         self.short = type(self).__name__.lower()
@@ -114,14 +114,14 @@ class Mainstay(Agent):
         shutil.rmtree(self.directory)
 
 
-# Its own limits are higher than a machine may allow.
+# The agent's own limits are higher than a machine may allow.
 CONTAINERS_CONF = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 """
 
 
 class Podman(Agent):
-    """It does not watch a directory: 'kube play' takes a file."""
+    """Podman does not watch a directory: 'kube play' takes a file."""
 
     name = documents.PODMAN
     share = 0.5  # of its memory ours may use
@@ -200,12 +200,12 @@ def sum_ticks(pids):
 
 
 def available_kib():
-    """Memory that the machine could still give to programs; caches that can be dropped are included."""
+    """Memory that the machine could still give to programs, including caches that can be dropped."""
     return int(next(line.split()[1] for line in world.read("/proc/meminfo").splitlines() if line.startswith("MemAvailable:")))
 
 
 def measure_idle(agent, count):
-    """With some pods that do nothing: MiB of the agent's processes, ticks, and KiB that the whole machine lost for each."""
+    """With some idle pods: MiB of the agent's processes, ticks, and the KiB of machine memory that each pod costs."""
     names = [f"{agent.short}-many{i}" for i in range(count)]
     free = available_kib()
     for name in names:

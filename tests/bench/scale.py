@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one pod to hundreds: start, steady memory, idle CPU and stop; and with 110 of them the cost of a new agent, a
-list of all pods and an edit without effect. Also how fast the output of a container becomes its log."""
+"""From one pod to hundreds: start, steady memory, idle CPU and stop; and with 110 pods the cost of a new agent, a
+list of all pods and an edit without effect. Also how fast a container's output is written to its log."""
 
 import os
 import re
@@ -104,7 +104,7 @@ class Bench:
         self.figures.add(f"{len(names)} pods: CPU of that, of each pod", statistics.median(cpu) / len(names), 1.0, "ms")
 
     def knows_all(self, count):
-        """The new agent serves, and has heard from all shims."""
+        """The new agent serves requests, and has connected to all shims."""
         try:
             status, text = self.node.get("/metrics")
         except OSError:

@@ -52,7 +52,7 @@ def node_of(nginx, key, archive=None):
 
 
 def end(*nodes):
-    """Without their source, their pods stop."""
+    """Without their source, the pods stop."""
     for node in nodes:
         node.write_config()
         node.restart()
@@ -177,7 +177,7 @@ def measure_stick(arguments, directory, figures):
 
 
 class Releases:
-    """An image of 200 MB, each version of which has changes in one package of 4 MB, as 'source sign' puts them on a stick."""
+    """A 200 MB image, each version of which changes one package of 4 MB, as 'source sign' writes them to a USB stick."""
 
     def __init__(self, build, directory, key):
         self.cli, self.directory, self.key = f"{build}/agent/mainstay", os.path.join(directory, "releases"), key
@@ -189,7 +189,7 @@ class Releases:
     def sign(self, number):
         archive = delta.make_archive(self.directory, "x", self.files, self.package, number)
         self.image_bytes = os.stat(archive).st_size
-        # Its program is missing: it is fetched, and that is all.
+        # Its program is missing: the image is only fetched.
         pod = specs.pod("web", {**specs.container(script=f"# {number}"), "image": IMAGE}, restartPolicy="Never")
         with open(os.path.join(self.directory, "manifests", "web.yaml"), "w", encoding="utf-8") as file:
             file.write(specs.text(pod))
@@ -203,7 +203,7 @@ class Releases:
 
 
 def helper_peak(node):
-    """The most memory that one mainstay-image of the node has had, in MiB; 0 if there is none."""
+    """The peak memory of one mainstay-image process of the node, in MiB; 0 if there is none."""
     peaks = [0]
     for pid in world.pids():
         if os.path.basename((world.cmdline(pid) or [""])[0]) == "mainstay-image" and node.is_ours(pid):
@@ -259,8 +259,8 @@ def add_secret(pod, name, use):
 
 
 def measure_secrets(archive, arguments, figures):
-    """In turns: a pod with a variable or a volume of a Secret in clear, and of an encrypted one, each opened for the first
-    time."""
+    """In turns: a pod with a variable or a volume from an unencrypted Secret, and from an encrypted one, each decrypted
+    for the first time."""
     node = harness.Node(archive)
     try:
         fifo, mine = bare.StartFifo(node.data), recipient(node)

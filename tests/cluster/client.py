@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the API server for tests: one connection that is kept, JSON in and out."""
+"""A client of the API server for tests: one persistent connection, JSON in and out."""
 
 import ctypes
 import http.client
@@ -51,13 +51,13 @@ class Refused(Exception):
 
 
 def enter(net):
-    """The calling thread enters a network namespace, by descriptor."""
+    """The calling thread enters a network namespace, given by a descriptor."""
     if _libc.setns(net, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
 
 
 def connect_inside(net, address, port, timeout):
-    """A connection whose socket belongs to the network namespace that a file names. The thread returns to its own."""
+    """A connection whose socket belongs to the network namespace that a file names. The thread returns to its own namespace."""
     own = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     other = os.open(net, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -96,7 +96,7 @@ class Client:
         self.connection.close()
 
     def do(self, method, path, body=None, content_type="application/json", parse=True):
-        """Gives the answer; without 'parse' its bytes. A kept connection that has ended meanwhile is made again."""
+        """Returns the response; without 'parse' its bytes. If a kept connection has ended in the meantime, it is opened again."""
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         for is_last in (self.connection.sock is None, True):
             try:
@@ -142,7 +142,7 @@ class Client:
         return self.do("POST", path_of(plural, namespace, name, subresource), body)
 
     def delete(self, plural, namespace, name=None, grace=None, propagation=None):
-        """Deletes one, or without a name all of the namespace. One that is not there is deleted."""
+        """Deletes an object, or without a name all objects in the namespace. A missing object counts as deleted."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if grace is not None:
             options["gracePeriodSeconds"] = grace

@@ -13,8 +13,7 @@ import specs
 from client import Refused
 from node import condition, is_ready
 
-# The events that a workload waits for: to be started, and, if it yields this, that the agent of its node has been
-# restarted.
+# The events that a workload waits for: starting, and, if it yields this, that its node's agent was restarted.
 START, RESTARTED = object(), object()
 AGENTS = ("kubelet", "mainstay")  # the components of their events
 KINDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
@@ -23,7 +22,7 @@ PACE = 0.7  # seconds between two workloads: a pod that takes long to start meet
 
 
 class Pods(threading.Thread):
-    """All pods of a namespace that ever were, each as it was last."""
+    """All pods that the namespace has ever had, each in its last state."""
 
     def __init__(self, plane, namespace):
         super().__init__(daemon=True)
@@ -53,7 +52,7 @@ class Pods(threading.Thread):
             self.deleted.add(uid)
 
     def of(self, app):
-        """In the order in which they were made."""
+        """In the order of their creation."""
         pods = [pod for pod in list(self.latest.values()) if pod["metadata"].get("labels", {}).get("app") == app]
         return sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
@@ -140,7 +139,7 @@ def statuses(pod):
 
 
 def all_ready(count):
-    """So many pods are there, all ready."""
+    """This number of pods exists, all ready."""
     return lambda run: len(run.live()) == count and all(
         is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in run.live())
 
@@ -236,17 +235,17 @@ def component(event):
 
 
 def describe_events(run, events):
-    """The set of the events about the pods; if nothing was restarted and nothing is tried again, also the number of
-    those of which there must be exactly one for each occurrence."""
+    """The set of events about the pods; if nothing was restarted or retried, also the number of those that must
+    occur exactly once for each occurrence."""
     pods = {pod["metadata"]["name"] for pod in run.pods()}
     counts = collections.Counter()
     backs_off = any(": waiting CrashLoopBackOff" in fact or ": waiting ImagePullBackOff" in fact for fact in run.facts)
     for event in events:
         about = event["involvedObject"]
-        # A busy agent may miss the waiting state of a container that is between two starts only for a moment.
+        # A busy agent may miss the waiting state of a container between two starts, which lasts only a moment.
         if event["reason"] == "BackOff" and not backs_off:
             continue
-        # A pod that the server's caches do not have yet gets no token at first.
+        # A pod that is not in the server's caches yet gets no token at first.
         if event["reason"] == "FailedMount" and '"kube-api-access-' in event["message"]:
             continue
         if about["kind"] == "Pod" and about["name"] in pods:
@@ -260,7 +259,7 @@ def describe_events(run, events):
 
 
 def describe_node(node):
-    """The Node itself, as if it was a workload."""
+    """The Node itself, as if it were a workload."""
     obj = node.node()
     facts = {f"condition {one['type']} {one['status']} {one['reason']}" for one in obj["status"]["conditions"]}
     facts.update(f"taint {taint['key']}" for taint in obj["spec"].get("taints", []))
@@ -284,7 +283,7 @@ def poll_all(runs):
 
 
 def compare(nodes, workloads, restart):
-    """Gives for each node its facts by workload, and the events. 'restart' restarts the agents of all nodes."""
+    """Returns each node's facts by workload, and the events. 'restart' restarts the agents of all nodes."""
     runs = [Run(node, pods, make) for node, pods in [(node, Pods(node.plane, node.namespace)) for node in nodes]
             for make in workloads]
     for make in workloads:

@@ -325,7 +325,7 @@ def out_of_memory(run):
 
 
 def empty_dir_is_too_large(run):
-    """The kubelet's last status of such a pod depends on a race: now and then it is Succeeded, without a reason."""
+    """The kubelet's last status of such a pod depends on a race: sometimes it is Succeeded, without a reason."""
     run.compares_pods = False
     run.bind(container(script=f"head -c 20000000 /dev/zero >/data/file; {specs.IDLE}", **data()),
              **empty_dir(sizeLimit="10Mi"))
@@ -342,7 +342,7 @@ def eviction(run):
 
 
 def deletion(run):
-    """It takes its time after SIGTERM."""
+    """It takes a while after SIGTERM."""
     run.bind(container(script="trap 'sleep 1; exit 5' TERM; while :; do sleep 0.2; done"), terminationGracePeriodSeconds=20)
     yield all_ready(1)
     yield RESTARTED
@@ -372,7 +372,7 @@ def deletion_before_it_starts(run):
 
 
 def find_workloads():
-    """All of this file; long ones start first."""
+    """All workloads in this file; long ones start first."""
     slow = [empty_dir_is_too_large, job_that_fails, deployment_that_crashes, deadline_of_a_pod, deadline_of_a_stubborn_one,
             job_with_a_deadline, image_is_absent]
     helpers = (data, empty_dir, probe, program, find_workloads)

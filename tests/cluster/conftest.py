@@ -48,7 +48,7 @@ class Shared:
         self.keeper.start()
 
     def keep(self):
-        """On a busy machine the controller manager may lose its Lease, and ends."""
+        """On a busy machine the controller manager may lose its Lease, and exits."""
         while not self.is_over.wait(2):
             self.plane.revive()
 
@@ -70,7 +70,7 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-    """In the process that starts the workers, or that is the only one."""
+    """In the process that starts the workers, or in the only process."""
     config = session.config
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
@@ -94,7 +94,7 @@ def pytest_sessionfinish(session):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """The tests that took longest start first. Tests that stop parts of a control plane have a separate one, on one
-    worker; so have those of a file that share a node."""
+    worker; so do the tests in a file that share a node."""
     seconds = {}
     for item in items:
         marked = item.get_closest_marker("xdist_group")
@@ -157,13 +157,13 @@ def fixture_node(make_node):
 
 @pytest.fixture(name="agnhost_node")
 def fixture_agnhost_node(make_node, shared):
-    """One that has the image of Kubernetes' own tests."""
+    """A node that has the image of Kubernetes' own tests."""
     return make_node(shared["agnhost"])
 
 
 @pytest.fixture(scope="module", name="module_node")
 def fixture_module_node(shared, plane):
-    """One for all tests of a file that take 'trial'; it has the image of Kubernetes' own tests."""
+    """One node for all tests in a file that use 'trial'; it has the image of Kubernetes' own tests."""
     node = ClusterNode(plane, archive=shared["archive"], archives=[shared["agnhost"]])
     yield node
     finish_all([node])
@@ -179,7 +179,7 @@ def fixture_trial(module_node):
 
 @pytest.fixture(name="make_own_node")
 def fixture_make_own_node(shared, own_plane):
-    """Nodes of the control plane that may be stopped; at the end of the test it is complete again."""
+    """Nodes of the control plane that may be stopped; at the end of the test all run again."""
     nodes = []
 
     def make(**options):
@@ -192,7 +192,7 @@ def fixture_make_own_node(shared, own_plane):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The line that tests/run adds up. A test whose teardown fails has failed too."""
+    """The line that tests/run adds up. A test whose teardown fails counts as failed."""
     seconds = {}
     for reports in terminalreporter.stats.values():
         for report in reports:

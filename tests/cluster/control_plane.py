@@ -51,12 +51,12 @@ def programs():
 
 
 def with_parent(*words):
-    """A command that is killed when this process is, however that ends."""
+    """A command that is killed when this process ends, for whatever reason."""
     return ["setpriv", "--pdeathsig", "KILL", *words]
 
 
 def make_namespace():
-    """A network namespace that lasts as long as the process that is given."""
+    """A network namespace that exists as long as the given process."""
     holder = subprocess.Popen(with_parent("unshare", "--net", "sleep", "infinity"), stdin=subprocess.DEVNULL)
     wait(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net") and
          world.cmdline(holder.pid)[:1] == ["sleep"], "a network namespace of the test's own")
@@ -64,8 +64,8 @@ def make_namespace():
 
 
 class ControlPlane:
-    """Starts all programs. One that another process has started is attached to by its directory: everything but start and
-    stop works there as well."""
+    """Starts all programs. A control plane that another process has started is attached to by its directory: everything
+    except start and stop works there as well."""
 
     def __init__(self, directory=None):
         self.bin = programs()
@@ -118,7 +118,7 @@ class ControlPlane:
 
     @contextlib.contextmanager
     def lock(self):
-        """One process at a time: the authority keeps files, and numbers are given out."""
+        """One process at a time, because the CA keeps files, and numbers are assigned."""
         with open(self.path("lock"), "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -133,7 +133,7 @@ class ControlPlane:
         return Client(self.net, ADDRESS, self.authority.cert, self.path(f"{name}.crt"), self.path(f"{name}.key"))
 
     def next_number(self):
-        """For a node: no other one has it, also in other processes."""
+        """Unique for each node, even across processes."""
         with self.lock():
             number = int(world.read(self.path("number")) or "1") + 1
             with open(self.path("number"), "w", encoding="utf-8") as file:
@@ -173,7 +173,7 @@ class ControlPlane:
         }
 
     def start(self, *names):
-        """Starts programs; without names all of them. Gives control back before they are ready."""
+        """Starts programs; without names all of them. Returns before they are ready."""
         for name in names or PROGRAMS:
             if name in self.running:
                 continue
@@ -201,7 +201,7 @@ class ControlPlane:
         self.start(*names)
 
     def revive(self):
-        """Some programs end when they do not reach the one before them; elsewhere a node agent starts them again."""
+        """Some programs exit if they cannot reach the one before them; elsewhere a node agent restarts them."""
         ended = [name for name, process in self.running.items() if process.poll() is not None]
         for name in ended:
             del self.running[name]
@@ -240,7 +240,7 @@ class ControlPlane:
         self.wait_manager()
 
     def wait_manager(self):
-        """The controller manager makes this account in each namespace."""
+        """The controller manager creates this account in each namespace."""
         wait(lambda: self.revive() or self.client.get("serviceaccounts", "default", "default"), "a controller manager that works",
              READY_SECONDS)
 
@@ -250,7 +250,7 @@ class ControlPlane:
     # Contents of etcd
 
     def snapshot(self, name="snapshot"):
-        """A copy of etcd's data. The API server waits meanwhile."""
+        """A copy of etcd's data. The API server waits in the meantime."""
         self.stop("etcd")
         shutil.rmtree(self.path(name), ignore_errors=True)
         shutil.copytree(self.path("etcd"), self.path(name))
@@ -258,7 +258,7 @@ class ControlPlane:
         self.wait_ready()
 
     def restore(self, name="snapshot"):
-        """Everything is as it was then: objects, and the versions that are given out next."""
+        """Restores everything: objects, and the versions that are assigned next."""
         names = list(self.running)
         self.stop()
         shutil.rmtree(self.path("etcd"))
@@ -269,7 +269,7 @@ class ControlPlane:
     # Administration
 
     def inside(self, *words, check=True):
-        """Runs a program in the network namespace; gives its output."""
+        """Runs a program in the network namespace; returns its output."""
         done = subprocess.run(["nsenter", f"--net={self.net}", *words], check=False, text=True, timeout=120,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert not check or done.returncode == 0, f"{words} ended with {done.returncode}: {done.stderr}"
@@ -280,7 +280,7 @@ class ControlPlane:
                            f"--cache-dir={self.path('kubectl-cache')}", *words, check=check)
 
     def link(self, pid, number):
-        """Connects the network namespace of a process as that of a node; gives its address."""
+        """Connects a process's network namespace like a node's; returns its address."""
         address = f"10.77.{number // 250}.{number % 250 + 1}"
         name = f"node{number}"
         self.inside("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
@@ -294,7 +294,7 @@ class ControlPlane:
     # The end
 
     def finish(self):
-        """Stops everything; fails if something is left."""
+        """Stops everything; fails if anything is left."""
         self.remove()
         problems = [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
                      if any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)]

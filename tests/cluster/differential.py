@@ -5,7 +5,7 @@ grouped by field and message.
 
     MAINSTAY_KUBERNETES=DIR tests/cluster/differential.py [--count N] [--seed S] [--keep DIRECTORY]
 
-Intentional disagreements are in expected-differences.txt. Ends with 0 if nothing else does.
+Intentional disagreements are in expected-differences.txt. Exits with 0 if there are no others.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def unexpected(groups):
 
 
 def describe(groups):
-    """The largest group first: the refusal, its frequency, and one example."""
+    """The largest group first: the refusal, its frequency, and an example."""
     lines = []
     for key, found in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         lines.append(f"{len(found):6} only {key}\n         {found[0][0]}: {found[0][1][:300]}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random manifests of pods: valid ones, and most of them changed in a place or two so that they may not be. The same
-seed and number give the same manifest."""
+"""Random manifests of pods: valid ones, most of which are changed in one or two places so that they may be invalid.
+The same seed and number give the same manifest."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ RAW = ["yes", "no", "on", "0777", "0o777", "0x1F", "1e3", "1_000", "12:30:45", "
 
 
 class Raw(str):
-    """Stands in YAML as it is."""
+    """Written to the YAML text unchanged."""
 
 
 class Maker:
@@ -253,7 +253,7 @@ class Maker:
 # Changes
 
 def places(value, path=()):
-    """Every place of a tree except its root and the fields that name the object."""
+    """Every position in a tree except its root and the fields that name the object."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         here = (*path, key)
@@ -269,7 +269,7 @@ def at(tree, path):
 
 
 def strange(rng, old):
-    """Another value; more often than not one of the same type."""
+    """Another value; mostly of the same type."""
     pools = [OTHERS, STRINGS, NUMBERS]
     kind = 2 if isinstance(old, (int, float)) and not isinstance(old, bool) else 1 if isinstance(old, str) else 0
     return copy.deepcopy(rng.choice(pools[kind] if rng.random() < 0.75 else rng.choice(pools)))

@@ -58,8 +58,8 @@ _count = itertools.count(1)
 
 
 class Machine:
-    """The first one has the bridge that others are linked with. 'archives' are all images that it can have: nothing
-    answers beyond the bridge. 'release' has the kubeadm and the kubectl that are installed at first."""
+    """The first machine has the bridge that others are linked to. 'archives' are all images that it can have:
+    nothing answers beyond the bridge. 'release' has the kubeadm and kubectl that are installed initially."""
 
     def __init__(self, name, archives, release, first=None):
         self.name = name
@@ -158,7 +158,7 @@ class Machine:
     # kubeadm
 
     def start_etcd(self):
-        """A path that kubeadm does not use. Gives its URL."""
+        """A path that kubeadm does not use. Returns its URL."""
         url = "http://127.0.0.1:2379"
         self.etcd = subprocess.Popen(
             self.words(self.release.program("etcd"), f"--data-dir={self.path('external-etcd')}", f"--listen-client-urls={url}",
@@ -170,7 +170,7 @@ class Machine:
         return url
 
     def errors_without(self, name, *words):
-        """The checks that fail if one that packaging/kubeadm.yaml ignores is not ignored."""
+        """The checks that fail if a check that packaging/kubeadm.yaml ignores is not ignored."""
         documents = list(yaml.safe_load_all(world.read(self.path("kubeadm.yaml"))))
         for one in documents:
             for part in (one.get("nodeRegistration"), one.get("apply"), one.get("node")):
@@ -184,7 +184,7 @@ class Machine:
         return found
 
     def write_configuration(self, joins_control_plane=False, etcd=None):
-        """The shipped file, with the additions for this machine. 'etcd' is the URL of one that is outside of the
+        """The shipped file, with additions for this machine. 'etcd' is the URL of an etcd outside of the
         cluster."""
         documents = list(yaml.safe_load_all(world.read(CONFIGURATION)))
         endpoint = {"advertiseAddress": self.address, "bindPort": 6443}
@@ -232,7 +232,7 @@ class Machine:
         return self.inside("mainstayd", "--drain", timeout=180)
 
     def processes(self):
-        """Those of pods."""
+        """The processes of pods."""
         return [pid for pid in world.pids_of_root(self.cgroup_root) if world.is_alive(pid)]
 
     def reports(self):
@@ -240,7 +240,7 @@ class Machine:
         return [text for text in texts if text and re.search(r"Sanitizer:|runtime error:", text)]
 
     def finish(self):
-        """By force; returns the reports of the sanitizers."""
+        """Kills them; returns the sanitizers' reports."""
         problems = self.reports()
         pid = world.read(self.path("agent.pid"))
         if pid and world.is_alive(int(pid)):

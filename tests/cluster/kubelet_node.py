@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the cluster that runs the real kubelet and containerd: in separate namespaces of network, mounts and
-processes, so that nothing of it outlives them."""
+"""A node of the cluster that runs the real kubelet and containerd: in separate network, mount and PID
+namespaces, so that nothing outlives them."""
 
 import json
 import os
@@ -23,7 +23,7 @@ INIT = "while :; do sleep 100000 & wait; done"
 
 
 class KubeletNode(ApiNode):
-    """As ClusterNode, for pods of the same words; 'config' are fields of the kubelet's configuration."""
+    """Like ClusterNode, for the same kind of pods; 'config' contains fields of the kubelet's configuration."""
 
     def __init__(self, plane, archives, config=None):
         self.join(plane)
@@ -65,7 +65,7 @@ class KubeletNode(ApiNode):
         return subprocess.run([*self.words(), *words], check=True, text=True, stdout=subprocess.PIPE).stdout
 
     def configure_network(self):
-        """As that of ClusterNode."""
+        """Like that of ClusterNode."""
         os.mkdir(os.path.join(self.directory, "cni"))
         with open(os.path.join(self.directory, "cni", "10-test.conflist"), "w", encoding="utf-8") as file:
             json.dump(network.chain(os.path.join(self.directory, "ipam"), network.PORTMAP, network.FIREWALL), file)
@@ -97,7 +97,7 @@ class KubeletNode(ApiNode):
     # The end
 
     def finish(self):
-        """Fails if something is left that the namespaces do not take with them."""
+        """Fails if anything is left that does not end with the namespaces."""
         try:
             self.delete_all()
         finally:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the cluster: an agent in a network namespace that is linked with that of the control plane, and the actions
-of tests at the API server: in a separate namespace for each test, with pods that only this node runs."""
+"""A node of the cluster: an agent in a network namespace that is linked with the control plane's, and the tests'
+actions at the API server: in a separate namespace for each test, with pods that only this node runs."""
 
 import json
 import os
@@ -18,8 +18,8 @@ WORKLOADS = ("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "r
 
 
 class ApiNode:
-    """A node as the API server has it, and a namespace of the same name for the objects of the test. The subclasses
-    start the agent, and return its log as said()."""
+    """A node as the API server shows it, and a namespace with the same name for the test's objects. The subclasses
+    start the agent, and return its log with said()."""
 
     def join(self, plane):
         self.plane, self.client = plane, plane.client
@@ -44,7 +44,7 @@ class ApiNode:
         return self.condition().get("status") == "True"
 
     def wait_node_ready(self, deadline=60.0):
-        """Also the taint is removed with which a Node starts."""
+        """The initial taint of a Node is also removed."""
         wait(lambda: self.is_node_ready() and not self.node()["spec"].get("taints"),
              lambda: f"a Node that is ready: {self.node()}\n{self.said()[-4000:]}", deadline)
         return self.node()
@@ -86,7 +86,7 @@ class ApiNode:
         return {"spec": {"template": {"spec": fields}}}
 
     def static(self, name, *containers, metadata=None, **fields):
-        """A manifest of the test's namespace."""
+        """A manifest in the test's namespace."""
         return specs.pod(name, *containers, metadata=self.metadata(name, **(metadata or {})), **fields)
 
     # Objects at the server
@@ -101,7 +101,7 @@ class ApiNode:
                 if "deletionTimestamp" not in pod["metadata"]]
 
     def wait_for(self, plural, name, predicate, what, deadline=60.0):
-        """Waits until an object is as it should be; gives it."""
+        """Waits until an object meets the condition; returns it."""
         def look():
             obj = self.read(plural, name)
             return obj if obj and predicate(obj) else None
@@ -145,7 +145,7 @@ class ApiNode:
     # The end
 
     def delete_all(self):
-        """All objects of the test's namespace, as far as they make pods, and then the namespace."""
+        """All objects in the test's namespace that create pods, and then the namespace."""
         for plural in WORKLOADS:
             self.client.delete(plural, self.namespace, propagation="Background")
         for name in self.names_to_delete():
@@ -158,7 +158,7 @@ class ApiNode:
                 if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {})]
 
     def leave(self):
-        """The Node and the namespace go."""
+        """Removes the Node and the namespace."""
         for plural, name in (("namespaces", self.namespace), ("nodes", self.node_name)):
             try:
                 self.client.delete(plural, None, name)
@@ -167,8 +167,8 @@ class ApiNode:
 
 
 class ClusterNode(ApiNode, network.NetworkNode):
-    """The namespace 'namespace' is made with it and removed with it. Pods of 'bind' are bound by name; pods of 'place'
-    and 'template' are placed by the scheduler or a controller, by a label that only this node has."""
+    """The namespace 'namespace' is created and removed with it. Pods of 'bind' are bound by name; pods of 'place' and
+    'template' are placed by the scheduler or a controller, using a label that only this node has."""
 
     def __init__(self, plane, archive=None, archives=(), config=None, start=True, bootstrap=None, **settings):
         self.join(plane)
@@ -197,7 +197,7 @@ class ClusterNode(ApiNode, network.NetworkNode):
         super().write_config(**{**fields, "mainstay": {**self.settings, **fields.get("mainstay", {})}})
 
     def output(self, name, container="main"):
-        """The lines of a container, by the pod's name at the server."""
+        """A container's log lines, by the pod's name in the API server."""
         status, body = self.get(f"/containerLogs/{self.namespace}/{name}/{container}")
         assert status == 200, body
         return body.splitlines()

@@ -11,7 +11,7 @@ from control_plane import Missing, programs
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*COMPONENTS, "etcd", "etcdctl", "kubeadm", "kubectl")
-# Not built here. They run, report that they are ready, and do nothing else.
+# Not built here. They run, report readiness, and do nothing else.
 SCRIPTS = {
     "kube-proxy": "exec sleep infinity",
     "coredns": "agnhost netexec --http-port=8080 --udp-port=-1 & exec agnhost netexec --http-port=8181 --udp-port=-1",
@@ -24,7 +24,7 @@ def minor(version):
 
 
 class Release:
-    """One version, with its programs."""
+    """One version with its programs."""
 
     def __init__(self, directory):
         self.directory = directory

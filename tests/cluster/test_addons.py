@@ -16,7 +16,7 @@ from world import wait
 PROGRAMS = os.environ.get("MAINSTAY_ADDONS")
 PROXY, METRICS, DETECTOR = ("registry.k8s.io/kube-proxy:v1.36.2", "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
                             "registry.k8s.io/node-problem-detector/node-problem-detector:v1.36.0")
-# The published images have iptables; this one has only the program.
+# The published images contain iptables; this one contains only the program.
 TOOLS = [("usr", "/usr", "/usr"), ("lib", "/lib", "/usr/lib"), ("lib64", "/lib64", "/usr/lib64"), ("sbin", "/sbin", "/usr/sbin"),
          ("bin", "/bin", "/usr/bin"), ("etc-alternatives", "/etc/alternatives", "/etc/alternatives")]
 

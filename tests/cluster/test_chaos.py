@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hours with 200 workloads of all kinds, while the control plane's programs and the agent are killed, etcd returns to
-an older state, and a quarter of the workloads is made, edited, scaled and deleted. Nothing is lost and nothing doubled.
+"""Two hours with 200 workloads of all kinds, while the control plane's programs and the agent are killed, etcd is
+restored to an older state, and a quarter of the workloads is created, edited, scaled and deleted. Nothing is lost or
+duplicated.
 
 MAINSTAY_CHAOS_MINUTES sets the duration, MAINSTAY_SEED repeats a run; both are printed at its end."""
 
@@ -125,7 +126,7 @@ class Chaos:
         self.plane.start(name)
 
     def leave_manager_away(self):
-        """For so long that the node places the DaemonSets itself."""
+        """Long enough that the node places the DaemonSets itself."""
         self.plane.stop("kube-controller-manager", kill=True)
         self.counts["kube-controller-manager killed"] += 1
         end = time.monotonic() + self.random.uniform(80, 150)
@@ -166,7 +167,7 @@ class Chaos:
                   if "deletionTimestamp" in pod["metadata"] or not (is_ready(pod) or pod["status"].get("phase") == "Succeeded")]
         here = {reported_name(pod) for pod in node.pods()}
         there = {pod["metadata"]["name"] for pod in pods}
-        # An older state may have pods that completed, and that the node has forgotten since.
+        # An older state may contain pods that have completed, and that the node no longer knows.
         completed = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Succeeded"}
         running = [pod for pod in node.pods() if pod["status"].get("phase") == "Running"]
         if here - there or there - here - completed:

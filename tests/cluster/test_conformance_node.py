@@ -112,7 +112,7 @@ def test_processes_have_the_score_of_their_class(trial, resources, least, most):
     trial.start(specs.container(resources=resources))
     score = int(world.read(f"/proc/{trial.node.init(trial.name)}/oom_score_adj"))
     own = int(world.read("/proc/self/oom_score_adj"))
-    # Without the capability for it a process cannot be protected more than the agent is.
+    # Without the capability a process cannot be protected more than the agent.
     assert least <= score <= most or score == own > most
 
 
@@ -246,7 +246,7 @@ def step(name, data, script="", **more):
 
 
 def idle(name, data, code=0, **more):
-    """One that runs until SIGTERM, and writes then."""
+    """A container that runs until SIGTERM, and then writes."""
     script = (f"trap 'echo {name}-end >> /data/order; exit {code}' TERM; echo {name}-start >> /data/order; sleep 100000 & wait")
     return specs.container(name, script, volumeMounts=[specs.mount(data, "/data")], **more)
 
@@ -502,7 +502,7 @@ def test_resource_metrics_are_those_of_the_kubelet(node):
 
 MIB = 1 << 20
 
-# The bounds of the spec, for a container with a limit of 80 MB that does little; None: it has to be there.
+# The limits in the spec, for a container with a limit of 80 MB that does little; None: the value must exist.
 CADVISOR = {
     "container_blkio_device_usage_total": (0, 10000000), "container_cpu_system_seconds_total": (0, 100),
     "container_cpu_usage_seconds_total": (0, 100), "container_cpu_user_seconds_total": (0, 100),

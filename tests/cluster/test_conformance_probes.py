@@ -18,7 +18,7 @@ LONG = 100000  # seconds: of a period in which nothing happens after the first t
 
 
 def often(handler, **fields):
-    """A busy machine takes longer than a second for a command."""
+    """On a busy machine a command takes longer than a second."""
     return {**handler, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 20, **fields}
 
 
@@ -27,7 +27,7 @@ def http(path, **fields):
 
 
 def bind(trial, place, container, **fields):
-    """The container is called 'main' in every place. A sidecar gets an ordinary container next to it."""
+    """The container is always called 'main'. A sidecar gets an ordinary container next to it."""
     if place == "container":
         trial.bind(container, **fields)
     else:
@@ -153,7 +153,7 @@ def test_container_is_ready_at_once_after_its_startup_probe(trial, place):
 @PLACES
 @pytest.mark.parametrize("probe", ["livenessProbe", "startupProbe"])
 def test_probe_has_a_grace_period_of_its_own(trial, place, probe):
-    """The pod's would outlast the test."""
+    """The pod's own would outlast the test."""
     bind(trial, place, shell("trap '' TERM; while :; do sleep 1; done", **{probe: often(FAIL, terminationGracePeriodSeconds=1)}),
          terminationGracePeriodSeconds=500)
     trial.wait_restarts(1, deadline=60)
@@ -186,7 +186,7 @@ def test_pod_that_terminates_is_not_restarted_by_its_probe(trial, place):
 # Hooks
 
 def get(trial, port, scheme="HTTP"):
-    """Asks the server of the other pod."""
+    """Queries the other pod's server."""
     return {"httpGet": {"path": f"/echo?msg={trial.name}", "host": trial.server, "port": port, "scheme": scheme}}
 
 
