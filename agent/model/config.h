@@ -137,7 +137,7 @@ typedef struct SharedObject {
         char *namespace; /* NULL: of a kind without one */
         char *name;
         ObjectSource from; /* the source of the object */
-        ObjectSource to;   /* the source whose pods see it instead of an own one */
+        ObjectSource to;   /* the source whose pods see it instead of their own */
 
         ObjectKind kind; /* computed by kubelet_config_load() */
 } SharedObject;
