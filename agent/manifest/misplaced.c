@@ -29,13 +29,13 @@ typedef struct Search {
         const char *key;
         char base[DECODE_PATH_SIZE]; /* the object from which the search descends */
         size_t n_up;                 /* number of levels from the key up to it */
-        const char *keys[DEPTH_MAX]; /* from there to the current object */
+        const char *keys[DEPTH_MAX]; /* the keys from there to the current object */
         bool is_list[DEPTH_MAX];
         size_t distance, n_places;
         FieldHome *found;
 } Search;
 
-/* There are several schemas of metadata. */
+/* Metadata has several schemas. */
 static bool is_same_type(const Schema *a, const Schema *b) {
         return streq(a->name, b->name);
 }
@@ -76,7 +76,8 @@ static void add_place(Search *search, size_t n_down) {
         }
 }
 
-/* In another branch than the key's own: the object around it, or one of those parts. */
+/* In a branch that the key itself does not take: its parent object, or one of that object's
+ * parts. */
 static bool is_confused(const Search *search, size_t rank, size_t n_down) {
         bool is_around = search->n_up == 1 && n_down == 0;
 
@@ -107,7 +108,7 @@ static bool is_object(const Field *field) {
                                  field->type == FIELD_LIST);
 }
 
-/* A field of a container is named once, and the overhead is its runtime class's. */
+/* A container's fields have unique names, and the overhead belongs to the runtime class. */
 static bool is_no_home(const char *key) {
         return streq(key, "initContainers") || streq(key, "ephemeralContainers") ||
                streq(key, "overhead");

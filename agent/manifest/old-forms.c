@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-        KEYS_MAX = 16, /* of a volume, that are checked */
+        KEYS_MAX = 16, /* number of a volume's keys that are checked */
 };
 
 /* The new name wins, regardless of the value of the old one. */
@@ -34,7 +34,7 @@ static int take_service_account(const Decoder *d, const YamlNode *spec_node,
         return spec->service_account_name ? 0 : -ENOMEM;
 }
 
-/* Such as hostpath, whose files the container would miss. */
+/* Such as hostpath, whose files the container would lack. */
 static bool has_misspelled_source(const YamlNode *volume) {
         for (size_t i = 0; volume->kind == YAML_NODE_MAPPING && i < MIN(volume->n, KEYS_MAX); i++) {
                 const char *key = yaml_node_key(volume, i)->text;

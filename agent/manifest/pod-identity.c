@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The identity of a static pod: UID, name and annotations. The kubelet hashes the file's path into
- * the UID, so that renaming the file restarts the pod. Here the UID is a hash of node, name and
+/* The identity of a static pod: UID, name and annotations. The kubelet's UID includes a hash of the
+ * file's path, so that renaming the file restarts the pod. Here the UID is a hash of node, name and
  * spec. */
 
 #include "agent/manifest/pod-rules.h"

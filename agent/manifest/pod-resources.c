@@ -16,7 +16,7 @@
 
 typedef struct PodResource {
         const char *name;
-        size_t offset; /* in a ResourceList */
+        size_t offset; /* offset in a ResourceList */
         bool in_milli; /* in thousandths */
         container_amount_t request;
 } PodResource;
@@ -84,7 +84,8 @@ int pod_set_default_resources(PodSpec *spec) {
         return r;
 }
 
-/* Not of init containers, which the API server does not check: the pod's control group limits them.
+/* Init containers are excluded; the API server does not check them either, because the pod's cgroup
+ * limits them.
  */
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;

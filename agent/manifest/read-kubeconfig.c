@@ -22,21 +22,21 @@ enum {
         KUBECONFIG_BYTES_MAX = 1024 * 1024,
 };
 
-/* One of the document's lists, and the content of its items. */
+/* A list in the document, and the content of its items. */
 typedef struct KubeconfigList {
         const char *list; /* "clusters" */
         const char *key;  /* "cluster" */
         const Schema *schema;
 } KubeconfigList;
 
-/* The position of one of its items. */
+/* The position of an item in a list. */
 typedef struct KubeconfigItem {
         const KubeconfigList *list_type;
         size_t index;
         const YamlNode *node; /* in the tree; NULL: absent */
 } KubeconfigItem;
 
-/* The parts of the file, with their places for later messages. */
+/* The parts of the file, and their positions for later messages. */
 typedef struct KubeconfigParts {
         KubeconfigDocument document;
         KubeconfigContext context;
@@ -131,7 +131,7 @@ static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts
                                    &parts->cluster_item);
         if (r < 0 || !parts->context.user)
                 return r;
-        d->hides_values = true; /* tokens and keys */
+        d->hides_values = true; /* it contains tokens and keys */
         r = decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
                                    &parts->user_item);
         d->hides_values = false;
@@ -147,7 +147,7 @@ static int resolve_kubeconfig_path(const char *directory, const char *path, char
         return *ret ? 0 : -ENOMEM;
 }
 
-/* The place and path, "users[0].user.client-key-data: …", at the value. */
+/* The position and the path of the value: "users[0].user.client-key-data: …". */
 static int kubeconfig_error_at(const Decoder *d, const KubeconfigItem *item_position,
                                const char *key, int r) {
         const DecodePath list = { .key = item_position->list_type->list };

@@ -97,7 +97,7 @@ static int64_t age_msec(const struct stat *st) {
         return ((int64_t) now_realtime_usec() * 1000 - changed) / NSEC_PER_MSEC;
 }
 
-/* A clock that was set back must not make a file look young for long. */
+/* If the clock was set back, a file must not look recent for long. */
 static bool is_younger(const struct stat *st, int64_t msec) {
         int64_t age = age_msec(st);
 

@@ -10,7 +10,7 @@
 #include <math.h>
 
 enum {
-        NUMBER_LENGTH_MAX = 400 /* of digits; a longer text is a string */
+        NUMBER_LENGTH_MAX = 400 /* maximum number of digits; a longer text is a string */
 };
 
 #define YAML_TAG_PREFIX "tag:yaml.org,2002:"
@@ -18,7 +18,7 @@ enum {
 /* An integer as it was written. */
 typedef struct Integer {
         bool is_negative;
-        bool is_too_large; /* for 64 bits */
+        bool is_too_large; /* it does not fit into 64 bits */
         uint64_t magnitude;
 } Integer;
 
@@ -213,8 +213,8 @@ bool yaml_node_int(const YamlNode *node, int64_t *ret) {
         return false;
 }
 
-/* The format of a number: the maximum of digits, and the powers of ten that are written without an
- * exponent. */
+/* The format of a number: the maximum number of digits, and the powers of ten that are written
+ * without an exponent. */
 typedef struct FloatForm {
         bool is_single; /* precision of 24 bits */
         int digits_max;

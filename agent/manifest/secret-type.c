@@ -14,7 +14,7 @@ typedef struct SecretType {
         const char *type;
         const char *key;
         const char *other; /* an alternative */
-        bool is_json;      /* the value is a JSON object */
+        bool is_json;      /* the value must be a JSON object */
         bool is_filled;    /* an empty value counts as missing */
 } SecretType;
 

@@ -6,7 +6,7 @@
 enum {
         KEY_LENGTH_MAX = 48, /* longer than any field's name */
         DISTANCE_MAX = 2,
-        PREFIX_LENGTH_MIN = 8, /* "signaturePolicy" of "signaturePolicyFile" */
+        PREFIX_LENGTH_MIN = 8, /* as in "signaturePolicy" for "signaturePolicyFile" */
 };
 
 /* The edit distance: letters to insert, delete, replace or swap with a neighbour. */

@@ -70,7 +70,7 @@ static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < container->resize_policy.n; i++) {
                 const ResizePolicy *policy = &container->resize_policy.items[i];
 
-                if (rules_are_of_api(rules)) /* may have resources that are not known here */
+                if (rules_are_of_api(rules)) /* it may have resources that are unknown here */
                         return 0;
                 if (at->role == ROLE_INIT)
                         return resize_broken(rules, at, i, "",

@@ -46,7 +46,7 @@ static int check_daemonset_version(const Decoder *d, const YamlNode *node,
         const YamlNode *version = yaml_node_get(node, "apiVersion");
         char text[EXCERPT_SIZE];
 
-        /* An item of a list need not repeat it. */
+        /* An item of a list may omit it. */
         if (!version || find_daemonset_version(version->text) < N_ELEMENTS(versions))
                 return 0;
         return decode_error_at(d, version, &path,
@@ -179,7 +179,7 @@ static int check_restart_policy(const Rules *rules, const DaemonSet *set) {
         return rules_at(rules, r, "spec.template.spec.restartPolicy");
 }
 
-/* It would terminate a pod that is meant to keep running. */
+/* A deadline would terminate a pod that is meant to keep running. */
 static int check_deadline(const Rules *rules, const DaemonSet *set) {
         if (!set->spec.template.spec.active_deadline_seconds.is_set)
                 return 0;
@@ -224,8 +224,8 @@ static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const De
         return r;
 }
 
-/* While it is validated as a pod, the template has the name of its set, for rules that depend on
- * it. */
+/* While the template is validated as a pod it has its set's name, because some rules depend on the
+ * name. */
 static int decode_template_defaults(Decoder *d, const YamlNode *node, const DecodePath *path,
                                     DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };
@@ -252,7 +252,7 @@ static int set_string_default(char **text, const char *value) {
         return text_replace(text, value);
 }
 
-/* Set by an API server. */
+/* An API server has set it. */
 static int require_uid(const Decoder *d, const YamlNode *node, const DecodePath *path,
                        const DaemonSet *set) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };

@@ -229,7 +229,7 @@ int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *
         r = fill_object_values(&map_position, object);
         if (r < 0)
                 return r;
-        /* An API server has checked it, and only a confined process parses what users wrote. */
+        /* An API server has checked it, and only a confined process parses content from users. */
         if (kind == OBJECT_SECRET && decoder->mode != DECODE_API)
                 r = check_secret(&map_position, object);
         if (r < 0)

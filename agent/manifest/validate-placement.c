@@ -14,7 +14,7 @@ enum {
         PLACE_SIZE = 256
 };
 
-/* A list of requirements, its path and its operators, for messages. */
+/* A list of requirements with its path and operators, for messages. */
 typedef struct RequirementRules {
         const Rules *rules;
         const char *place; /* "spec.affinity…matchExpressions" */

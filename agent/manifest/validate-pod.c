@@ -139,7 +139,8 @@ static int check_volume(const Rules *rules, size_t i) {
         r = check_volume_sources(rules, volume, i);
         if (r < 0)
                 return r;
-        /* In an API server's pod it is found when the volume is mounted, like by the kubelet. */
+        /* For a pod of an API server the error is found when the volume is mounted, as by the
+         * kubelet. */
         if (volume->empty_dir && !rules_are_of_api(rules))
                 r = check_empty_dir(rules, i);
         if (r < 0)
@@ -259,7 +260,8 @@ static int check_port(const Rules *rules, const ContainerAt *at, size_t j) {
         const ContainerPort *port = &at->container->ports.items[j];
         int r = check_port_names(rules, at, j);
 
-        /* An API server compares the ports of sidecars with no others: the second one fails. */
+        /* An API server does not compare the ports of sidecars with any others: the second
+         * container fails. */
         if (r < 0 || !port->host_port.is_set || rules_are_of_api(rules))
                 return r;
         if (rules->pod->spec.host_network && port->host_port.value != port->container_port.value)

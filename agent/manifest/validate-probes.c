@@ -49,8 +49,8 @@ static ProbePosition make_probe_position(const Rules *rules, const Container *co
         return position;
 }
 
-/* A named port must be one of the container's, or the probe could never connect. An API server
- * accepts it: then the probe errors, and the container is left alone. */
+/* A named port must be a port of the container, or the probe could never connect. An API server
+ * accepts other names: the probe then returns an error, which does not affect the container. */
 static int check_named_port(const ProbePosition *position, const IntOrString *port,
                             const char *field) {
         char text[EXCERPT_SIZE];
@@ -117,7 +117,7 @@ static int check_handler_kinds(const ProbePosition *position, const Handler *han
                         return probe_error(position, kinds[i].field,
                                            "may not specify more than 1 handler type");
         }
-        /* A newer API server has more: the handler fails. */
+        /* A newer API server may support other kinds: the handler fails. */
         return n == 0 && !rules_are_of_api(position->rules)
                        ? probe_error(position, "", "must specify a handler type")
                        : 0;

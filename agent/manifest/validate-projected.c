@@ -12,7 +12,7 @@
 
 typedef struct ProjectedFile {
         const char *path;
-        const char *origin; /* as the field of the source is called */
+        const char *origin; /* the field name of the source */
         size_t source;
         size_t item;
 } ProjectedFile;

@@ -95,7 +95,7 @@ static int check_field_path(const Rules *rules, const FieldReference *reference,
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
-        if (rules_are_of_api(rules)) /* the variable or the volume fails, as in the kubelet */
+        if (rules_are_of_api(rules)) /* the variable or the volume fails, as with the kubelet */
                 return 0;
         if (field->api_version && !streq(field->api_version, "v1")) {
                 (void) snprintf(where, sizeof(where), "%s.fieldRef.apiVersion", path);
@@ -138,7 +138,7 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         const ResourceFieldSelector *resource = reference->resource;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
-        if (rules_are_of_api(rules)) /* the variable or the volume fails, as in the kubelet */
+        if (rules_are_of_api(rules)) /* the variable or the volume fails, as with the kubelet */
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.containerName", path);
         if (reference->is_file && !resource->container_name)
@@ -198,7 +198,7 @@ static int check_env_var_source(const Rules *rules, const EnvVar *variable, cons
                 return reference_error(rules, path,
                                        "may not be specified when `value` is not empty");
         if (n == 0 && rules_are_of_api(rules))
-                return 0; /* a newer one has more */
+                return 0; /* a newer API server has more */
         if (n == 0)
                 return reference_error(rules, path,
                                        "must specify one of: `fieldRef`, `resourceFieldRef`, "

@@ -115,7 +115,7 @@ int check_container_devices(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
-/* The sum of all containers. */
+/* The sum over all containers. */
 static int check_no_devices(const Rules *rules, const ResourceList *list, const char *path) {
         if (list->extended.n == 0)
                 return 0;
@@ -134,9 +134,9 @@ int check_container_storage(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
-/* The sum of all containers: not less than they have by themselves. */
+/* The sum over all containers must not be less than their own requests. */
 static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
-        PodSpec without = rules->pod->spec; /* borrowed, without its own limits */
+        PodSpec without = rules->pod->spec; /* borrowed; a copy without its own limits */
         const Quantity *limit = resource_quantity(&rules->pod->spec.resources.limits, type);
         int r = check_huge_pages(rules, &rules->pod->spec.resources, type, "spec");
 

@@ -36,7 +36,7 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
                          const ProfileRule *rule, const char *context) {
         bool is_local = profile && profile->type == PROFILE_LOCALHOST;
 
-        /* An API server takes an empty path, with which the container fails. */
+        /* An API server accepts an empty path, which makes the container fail. */
         if (is_local && !profile->localhost_profile && !rules_are_of_api(rules))
                 return rules_refuse(rules, rule->missing, "%s.%s.localhostProfile", context,
                                     rule->field);
@@ -46,7 +46,7 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         return 0;
 }
 
-/* Kubernetes compares the text: published manifests contain SYS_ADMIN, and are accepted. */
+/* Kubernetes compares the text: published manifests contain SYS_ADMIN, which it accepts. */
 static bool adds_sys_admin(const Capabilities *capabilities) {
         return capabilities->add && strv_contains(capabilities->add, "CAP_SYS_ADMIN");
 }
@@ -76,7 +76,8 @@ static int check_container_context(const Rules *rules, size_t n) {
         return check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
 }
 
-/* How this sysctl contradicts the rest of the pod, or NULL. An API server has compared them. */
+/* How this sysctl contradicts the rest of the pod, or NULL. An API server has already checked
+ * that. */
 static const char *explain_sysctl_conflict(const Rules *rules, const char *name, size_t i) {
         const PodSpec *spec = &rules->pod->spec;
         const PodSecurityContext *context = &spec->security_context;
@@ -102,7 +103,7 @@ static int check_sysctl(const Rules *rules, size_t i) {
 
         if (problem)
                 return rules_refuse(rules, problem, "spec.securityContext.sysctls[%zu].name", i);
-        /* An API server takes it, and the pod is rejected by the node. */
+        /* An API server accepts it, and the node rejects the pod. */
         if (!rules_are_of_api(rules) && strchr(sysctl->value, '\n'))
                 return rules_refuse(rules, "must be one line",
                                     "spec.securityContext.sysctls[%zu].value", i);
@@ -116,7 +117,7 @@ static int check_priority(const Rules *rules) {
         char text[EXCERPT_SIZE];
         int64_t priority;
 
-        /* The API server's admission sets both, by classes that are not known here. */
+        /* The API server's admission sets both, using classes that are unknown here. */
         if (!spec->priority_class_name || rules_are_of_api(rules))
                 return 0;
         priority = system_priority_class_value(spec->priority_class_name);
@@ -147,7 +148,7 @@ static int check_overhead(const Rules *rules) {
         return rules_refuse(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }
 
-/* A pod of the API server for another system is rejected when it is to start. */
+/* A pod of the API server for another operating system is rejected when it should start. */
 static int check_pod_os(const Rules *rules) {
         const PodOs *os = rules->pod->spec.os;
 
@@ -182,7 +183,7 @@ int check_security(const Rules *rules) {
                 if (r < 0)
                         return r;
         }
-        if (!rules_are_of_api(rules)) { /* an API server has compared them */
+        if (!rules_are_of_api(rules)) { /* an API server has already compared them */
                 r = check_profile_annotations(rules);
                 if (r < 0)
                         return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Warnings about settings that Kubernetes accepts, and ignores or cannot carry out. */
+/* Warnings about settings that Kubernetes accepts, but ignores or cannot apply. */
 
 #include "agent/manifest/pod-rules.h"
 #include "agent/model/containers.h"
@@ -24,10 +24,10 @@ static const struct {
         { "scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName" },
 };
 
-/* Objects of a chart with it are not run with the others by Helm. */
+/* Helm does not run a chart's objects with this annotation together with the others. */
 #define HELM_HOOK "helm.sh/hook"
 
-/* Options of 'podman run', as 'podman kube generate' writes and 'podman kube play' reads them. */
+/* Options of 'podman run', which 'podman kube generate' writes and 'podman kube play' reads. */
 #define PODMAN "io.podman.annotations."
 
 /* If it had no effect, the pod would silently be unprotected. */
@@ -66,7 +66,7 @@ static int warn_of_grace_period(Decoder *d, const YamlNode *spec, const DecodePa
                            "is negative, which is treated as 1");
 }
 
-/* An emptyDir that no container of the pod may write: it stays empty. */
+/* An emptyDir that no container of the pod may write to: it stays empty. */
 static bool is_never_written(const PodSpec *spec, const char *name) {
         const Volume *volume = pod_find_volume(spec, name);
         const Container *container;
@@ -104,8 +104,7 @@ static int find_enclosing_mount(const Container *container, size_t n, const Volu
         return 0;
 }
 
-/* The runtime cannot make a mount point in a volume that is read-only, and in this one there is
- * none. */
+/* The runtime cannot create a mount point in a read-only volume, and this volume has none. */
 static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePath *parent,
                                 const PodSpec *spec, const Container *container, size_t n) {
         const DecodePath item = { .parent = parent, .index = n };
@@ -125,7 +124,8 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
         return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
-/* Device nodes, as far as a manifest says so: not directories, and not what every container has. */
+/* Device nodes, as far as the manifest shows: neither directories nor devices that every container
+ * has. */
 static bool is_device_node(const HostPathVolumeSource *host_path) {
         static const char *const serial[] = { "/dev/tty", "/dev/serial/by-" };
         static const char tuntap[] = "/dev/net/tun"; /* which OCI runtimes permit */
@@ -139,7 +139,7 @@ static bool is_device_node(const HostPathVolumeSource *host_path) {
                !streq(host_path->path, tuntap);
 }
 
-/* A mount does not change the device rules of the container; podman adds one for it. */
+/* A mount does not change the container's device rules; podman adds a rule for the device. */
 static int warn_of_device_node(Decoder *d, const YamlNode *list, const DecodePath *parent,
                                const PodSpec *spec, const Container *container, size_t n) {
         const DecodePath item = { .parent = parent, .index = n };
@@ -204,7 +204,7 @@ static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const Decod
         return r;
 }
 
-/* A node has no service accounts: the field is only a name, which a variable may refer to. */
+/* A node has no service accounts: the field is only a name that a variable may refer to. */
 static int warn_of_service_account(Decoder *d, const YamlNode *spec, const DecodePath *parent,
                                    const Pod *pod) {
         static const char *const keys[] = { "serviceAccountName", "serviceAccount" };

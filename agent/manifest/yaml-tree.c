@@ -6,9 +6,9 @@
  * No message quotes a value, an alias or a tag: a password without quotes may start with '*' or
  * '!'.
  *
- * The content of a file cannot make the tree large: every node counts against a budget when it is
- * created, and an alias counts with all nodes that it refers to although it shares them, so that a
- * walk over the tree is bounded, too. */
+ * A file cannot make the tree large: every node counts against a budget when it is created, and an
+ * alias counts with all nodes that it refers to although it shares them, so that walking the tree
+ * is bounded as well. */
 
 #include "agent/manifest/yaml-tree.h"
 
@@ -39,7 +39,7 @@ struct Arena {
 /* A collection that has not ended yet. */
 typedef struct YamlFrame {
         YamlNode *node;
-        size_t first; /* of its children on the stack */
+        size_t first; /* index of its first child on the stack */
 } YamlFrame;
 
 typedef struct YamlAnchor {
@@ -50,7 +50,7 @@ typedef struct YamlAnchor {
 typedef struct YamlTreeBuilder {
         const char *file;
         uint32_t source;
-        const char *data; /* input of the parser */
+        const char *data; /* the parser's input */
         YamlTree tree;
         yaml_parser_t parser;
         const YamlNode **stack;
@@ -64,11 +64,11 @@ typedef struct YamlTreeBuilder {
         Error *reterr;
 } YamlTreeBuilder;
 
-/* A pair of a mapping that is being completed. */
+/* A pair of a mapping that is not complete yet. */
 typedef struct YamlPair {
         const YamlNode *key;
         const YamlNode *value;
-        size_t rank; /* 0: written here; 1, 2…: merged, the first wins */
+        size_t rank; /* 0: written here; 1, 2…: merged; the lowest wins */
         size_t order;
 } YamlPair;
 
@@ -128,7 +128,7 @@ static int refuse_yaml_at(YamlTreeBuilder *b, size_t line, size_t column, const 
         return error_setf(b->reterr, EINVAL, "%s:%zu:%zu: %s", b->file, line, column, sentence);
 }
 
-/* A new node at an event, counted. */
+/* Creates and counts a node for an event. */
 static int yaml_node_new(YamlTreeBuilder *b, YamlNodeKind kind, const yaml_event_t *event,
                          YamlNode **ret) {
         size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
@@ -233,7 +233,7 @@ static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
                 return refuse_yaml_at(b, line, column,
                                       "the alias has no anchor before it; quote a text that "
                                       "starts with '*'");
-        /* The weight of a collection is set when it ends. */
+        /* A collection's weight is set when it ends. */
         if (node->weight == 0)
                 return refuse_yaml_at(b, line, column,
                                       "the alias refers to a value that contains it");
@@ -395,7 +395,7 @@ static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, siz
         return r;
 }
 
-/* A key without a value, as in {a, a}, may be a text without quotes. */
+/* A key without a value, as in {a, a}, may be unquoted text. */
 static int refuse_duplicate_key(YamlTreeBuilder *b, const YamlPair *pair, const YamlNode *first) {
         bool has_value = pair->value->kind != YAML_NODE_NULL || pair->value->text[0];
         char text[EXCERPT_SIZE];
@@ -503,7 +503,7 @@ static int handle_yaml_event(YamlTreeBuilder *b, const yaml_event_t *event) {
         return 0;
 }
 
-/* Errors of the parser itself. */
+/* Errors from the parser itself. */
 static int refuse_syntax(YamlTreeBuilder *b) {
         const yaml_parser_t *parser = &b->parser;
         size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
@@ -537,7 +537,7 @@ static int build_yaml_tree(YamlTreeBuilder *b) {
 
 static int parse_yaml(const char *file, uint32_t source, const char *data, size_t length,
                       YamlTree *ret, Error *reterr) {
-        /* On the heap: some kilobytes of frames and anchors. */
+        /* On the heap, because frames and anchors take some kilobytes. */
         cleanup_free YamlTreeBuilder *b = calloc(1, sizeof(*b));
         int r;
 
@@ -598,7 +598,7 @@ static void append_merged_pair(YamlNode *to, const YamlNode **items, const YamlN
         to->height = MAX(to->height, value->height + 1);
 }
 
-/* The pairs of 'base' that stay, changed or not. */
+/* The pairs of 'base' that are kept, changed or not. */
 static int keep_merged_pairs(YamlTree *tree, const YamlNode *base, const YamlNode *patch,
                              YamlNode *to, const YamlNode **items) {
         for (size_t i = 0; base && i < base->n; i++) {
