@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The handlers of mainstay-api's requests on the local socket: settings, its signer, kubeconfigs,
- * decisions about clients, connections to ports of pods. */
+ * decisions about clients, connections to pods' ports. */
 
 #include "agent/node-api-handlers.h"
 
@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-/* Made by the first request that needs it. */
+/* Created by the first request that needs it. */
 static int find_self_signed(Agent *agent) {
         const SelfSignedSpec spec = { .event = agent->event,
                                       .state_dir = agent->paths.state_dir,
@@ -26,7 +26,7 @@ static int find_self_signed(Agent *agent) {
         return agent->self_signed ? 0 : self_signed_new(&spec, &agent->self_signed);
 }
 
-/* Made by the first request that needs it. */
+/* Created by the first request that needs it. */
 static int find_lone_node(Agent *agent) {
         const LoneNodeSpec spec = { .event = agent->event,
                                     .state_dir = agent->paths.state_dir,
@@ -59,7 +59,7 @@ static void on_client_authorities(const char *hash, void *userdata) {
                 authorizer_set_authorities(agent->authorizer, hash);
 }
 
-/* Made by the first request that needs it. */
+/* Created by the first request that needs it. */
 static int find_signer(Agent *agent, Error *reterr) {
         const ApiSignerSpec spec = { .event = agent->event,
                                      .program = agent->paths.node_api,
@@ -163,7 +163,7 @@ static int make_authorizer(Agent *agent) {
                               &agent->authorizer);
 }
 
-/* Made by the first client. */
+/* Created by the first client. */
 static int find_authorizer(Agent *agent) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -224,7 +224,7 @@ int agent_connect_to_port(void *userdata, const char *namespace, const char *pod
 
 /* ---- logs of the node ---- */
 
-/* Made by the first request. */
+/* Created by the first request. */
 static int find_system_logs(Agent *agent) {
         const OptionalBool *is_on = &agent->config.enable_system_log_handler;
         const SystemLogsConfig config = { .event = agent->event,
