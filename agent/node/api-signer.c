@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 enum {
-        HASH_MAX = 128, /* of the authorities, in hex */
+        HASH_MAX = 128, /* authorities' hash, in hex */
 };
 
 struct ApiSigner {
@@ -23,7 +23,7 @@ struct ApiSigner {
         uint8_t ticket_key[TICKET_KEY_SIZE];
         char *material;
         bool has_sent_material;
-        int fd; /* our end of its standard input; -EBADF: it does not run */
+        int fd; /* this end of its standard input; -EBADF: it does not run */
         sd_event_source *source, *exit_source;
 };
 
@@ -40,7 +40,7 @@ static int make_ticket_key(const char *path, uint8_t key[TICKET_KEY_SIZE]) {
         return write_all(fd, (const char *) key, TICKET_KEY_SIZE);
 }
 
-/* Connections of mainstay-api outlive an agent, and so do their tickets. */
+/* Connections of mainstay-api outlive an agent, so their tickets must, too. */
 static int find_ticket_key(ApiSigner *signer) {
         cleanup_free char *path = path_join(signer->spec.run_dir, "node-api.key");
         cleanup_close int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -EBADF;
@@ -75,7 +75,7 @@ const uint8_t *api_signer_ticket_key(const ApiSigner *signer) {
 
 /* ---- the process ---- */
 
-/* It ends when it sees this. */
+/* The signer ends when its input is closed. */
 static void disconnect_signer(ApiSigner *signer) {
         signer->source = sd_event_source_disable_unref(signer->source);
         signer->fd = close_fd(signer->fd);
@@ -127,8 +127,9 @@ static int watch_signer(ApiSigner *signer, pid_t pid) {
 
         if (r < 0)
                 return r;
-        sd_event_source_disable_unref(TAKE_PTR(signer->exit_source)); /* of the previous signer,
-                                                                       * which is ending */
+        sd_event_source_disable_unref(TAKE_PTR(signer->exit_source)); /* child source of the
+                                                                       * previous signer, which is
+                                                                       * ending */
         r = sd_event_add_child(signer->spec.event, &signer->exit_source, pid, WEXITED,
                                on_signer_exit, signer);
         return r < 0 ? r : child_source_rearm(signer->exit_source);
@@ -183,7 +184,7 @@ int api_signer_set_material(ApiSigner *signer, char *json_consume) {
         signer->has_sent_material &= is_same;
         r = signer->fd >= 0 ? send_material(signer) : 0;
         if (r < 0)
-                disconnect_signer(signer); /* the next one gets it */
+                disconnect_signer(signer); /* the next one gets the material */
         return r == -EMSGSIZE ? r : 0;
 }
 

@@ -39,7 +39,7 @@ static void hash_random(char ret[SHA256_HEX_SIZE]) {
         sha256_hex(bytes, sizeof(bytes), ret);
 }
 
-/* A global ID of 40 bits and a subnet of 16. */
+/* A global ID of 40 bits and a subnet ID of 16. */
 static char *make_range(const char *machine_id_path) {
         char hash[SHA256_HEX_SIZE], text[INET6_ADDRSTRLEN], canonical[INET6_ADDRSTRLEN];
         struct in6_addr address;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches the configuration: SIGHUP and inotify. The directory of drop-ins can appear and
- * disappear, and has subdirectories: all of its watches are created again before its files are
- * read, so that no change is missed in between. */
+/* Watches the configuration: SIGHUP and inotify. The drop-in directory may appear and disappear,
+ * and has subdirectories: all of its watches are recreated before its files are read, so that no
+ * change is missed in between. */
 
 #include "agent/node/config-watch.h"
 
@@ -33,8 +33,8 @@ struct ConfigWatch {
         sd_event *event;
         sd_event_source *signal_source;
         FileWatch *files;
-        const char *directory; /* of drop-ins, borrowed; NULL: none */
-        char *parent;          /* the directory that it is in */
+        const char *directory; /* drop-in directory, borrowed; NULL: none */
+        char *parent;          /* its parent directory */
         sd_event_source *due;
         WatchedDropinDirectory watches[WATCHED_MAX];
         size_t n_watches;
@@ -50,7 +50,8 @@ static int on_sighup(sd_event_source *source, const struct signalfd_siginfo *si,
 
 /* ---- drop-ins ---- */
 
-/* A new file is still to be written, and is reported again when it is closed; a link is complete.
+/* A new file is still to be written, and is reported again when it is closed; a new link is
+ * complete.
  */
 static bool is_dropin_event(const WatchedDropinDirectory *directory,
                             const struct inotify_event *event) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node that has joined no API server: its own certificate authority, the certificate that
+/* A node that has joined no API server: its certificate authority, the certificate that
  * mainstay-api serves with, and kubeconfigs. */
 
 #include "agent/node/lone-node.h"
@@ -33,8 +33,8 @@ enum {
 struct LoneNode {
         LoneNodeSpec spec;
         NodeAuthority *authority;     /* NULL: it was not needed yet */
-        ForkedTask *write;            /* of its file */
-        char *certificate, *key;      /* that mainstay-api serves with; PEM */
+        ForkedTask *write;            /* the task that writes its file */
+        char *certificate, *key;      /* PEM; used by mainstay-api */
         uint64_t issued_at, renew_at; /* realtime */
 };
 
@@ -82,7 +82,7 @@ static int write_authority(LoneNode *lone) {
                                    on_authority_written, lone, &lone->write);
 }
 
-/* 0; -ENOENT: there is none; another -errno with a message. */
+/* 0; -ENOENT: none; another -errno with a message. */
 static int read_authority(LoneNode *lone, Error *reterr) {
         cleanup_free char *path = path_join(lone->spec.state_dir, "pki/" AUTHORITY_FILE);
         char *text = NULL;
@@ -95,7 +95,7 @@ static int read_authority(LoneNode *lone, Error *reterr) {
         return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "%s", path ? path : "") : r;
 }
 
-/* It is created when it is first needed, and again if its file is damaged. */
+/* It is created when it is first needed, and recreated if its file is damaged. */
 static int find_authority(LoneNode *lone, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -146,7 +146,8 @@ static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
 
 /* ---- settings ---- */
 
-/* Clients of the configured authorities stay valid in addition to those of the node's own. */
+/* Clients of the configured authorities remain valid in addition to those of the node's
+ * authority. */
 static int add_client_authority(json_t *settings, const char *certificate) {
         const char *configured = json_text(settings, "clientCA");
         json_t *all =
@@ -174,7 +175,7 @@ int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr) {
 
 /* ---- kubeconfigs ---- */
 
-/* The certificate by which clients verify mainstay-api: the node's authority, or the configured
+/* The certificate with which clients verify mainstay-api: the node's authority, or the configured
  * certificate. */
 static int read_server_authority(const LoneNode *lone, const char *path, char **ret,
                                  Error *reterr) {
@@ -199,8 +200,8 @@ static int issue_administrator(LoneNode *lone, char **ret_certificate, char **re
                                     ret_key, reterr);
 }
 
-/* The address of mainstay-api, for clients on this machine. One that listens at all addresses
- * listens at those of IPv4, too. */
+/* mainstay-api's address for clients on this machine. If it listens on all addresses, it also
+ * listens on IPv4. */
 static char *format_server_url(const Config *config) {
         unsigned port = config_node_api_port(config);
         const char *address = config->address;

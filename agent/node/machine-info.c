@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the properties of the machine from the kernel and the security modules. */
+/* Reads the machine's properties from the kernel and the security modules. */
 
 #include "agent/node/machine-info.h"
 
@@ -32,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The interface of the default route, of the one with the lowest metric; "": there is none. */
+/* The interface of the default route with the lowest metric; "": none. */
 static void find_default_interface(char ret[IF_NAMESIZE]) {
         cleanup_free char *text = NULL;
         unsigned best = UINT_MAX;
@@ -95,7 +95,7 @@ static void find_default_interface6(char ret[IF_NAMESIZE]) {
         }
 }
 
-/* No address for others: that of a link, or of the machine itself. */
+/* An address that other machines cannot use: link-local or loopback. */
 static bool is_local_address6(const struct sockaddr *address) {
         struct sockaddr_in6 in6;
 
@@ -127,7 +127,8 @@ static char *find_interface_address(const struct ifaddrs *addresses, int family,
         return NULL;
 }
 
-/* The address of the default route, like in the kubelet, or the first one that is not of a bridge.
+/* The default route's address, as in the kubelet, or the first one that does not belong to a
+ * bridge.
  */
 static char *find_node_address_of(const struct ifaddrs *addresses, int family) {
         char interface[IF_NAMESIZE];
@@ -202,8 +203,8 @@ int machine_info_set_address(MachineInfo *machine, const char *given, Error *ret
         return 0;
 }
 
-/* If systemd starts the shims, containers can get the bounding set of PID 1. An agent that is
- * confined may not be able to read it; then PID 1 is assumed to have all capabilities. */
+/* If systemd starts the shims, containers can have PID 1's bounding set. A confined agent may be
+ * unable to read it; then PID 1 is assumed to have all capabilities. */
 static uint64_t read_manager_missing_capabilities(void) {
         static const char key[] = "\nCapBnd:";
         cleanup_free char *text = NULL;
@@ -216,7 +217,7 @@ static uint64_t read_manager_missing_capabilities(void) {
                     : 0;
 }
 
-/* A child can get capabilities that are effective and in the bounding set. */
+/* A child can have capabilities that are effective and in the bounding set. */
 static uint64_t read_missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -230,9 +231,9 @@ static uint64_t read_missing_capabilities(void) {
         return missing;
 }
 
-/* In a child: the confinement of this process may kill the one that tries. A filter of system calls
- * does, as systemd's for native architectures, and each start would then leave a killed mainstayd
- * in the audit log. */
+/* In a child, because this process's confinement may kill it. A system call filter does, such as
+ * systemd's for native architectures; each start then leaves a killed mainstayd in the audit
+ * log. */
 static bool probe_x32_support(void) {
 #if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
         int status = -1;
@@ -267,7 +268,7 @@ static const char *find_app_armor_profile(void) {
         return app_armor_find_mode(app_armor_profiles_path, name, &mode) >= 0 ? name : NULL;
 }
 
-/* A distribution's policy may configure types for containers that it does not define. */
+/* A distribution's policy may configure container types that it does not define. */
 static void discover_selinux_labels(MachineInfo *machine) {
         SeLinuxLabelDefaults *labels = &machine->labels;
         const char *unknown = NULL;

@@ -20,12 +20,12 @@ struct NetworkReadiness {
         void (*on_changed)(void *userdata);
         void *userdata;
         sd_event_source *inotify_source;
-        sd_event_source *due; /* ten events cause one check */
+        sd_event_source *due; /* several events cause a single check */
         bool is_directory_gone;
-        char *logged; /* why it is not ready; NULL: it is, or nothing was logged yet */
+        char *logged; /* why it is not ready; NULL: it is ready, or nothing was logged yet */
 };
 
-/* The kubelet's message, with containerd's in it: tools look for it. */
+/* The kubelet's message, which includes containerd's: tools search for it. */
 static const char not_ready_message[] =
         "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
         "message:Network plugin returns error: cni plugin not initialized";
@@ -45,7 +45,7 @@ static void log_ready(NetworkReadiness *readiness, const char *file) {
         free(TAKE_PTR(readiness->logged));
 }
 
-/* Returns true if pods can be attached that could not, or the other way round. */
+/* Returns true if the network has become ready or has ceased to be. */
 static bool check_network(NetworkReadiness *readiness) {
         CniSettings *settings = readiness->settings;
         const char *before = settings->not_ready;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-api gets the listening socket as its standard input, and as its standard output a pipe
- * to which nothing is written: when this process is gone the pipe has no reader, and mainstay-api
+/* mainstay-api gets the listening socket as its standard input, and a pipe as its standard output,
+ * to which nothing is written: when the agent has exited, the pipe has no reader, and mainstay-api
  * closes the socket, so that the next agent can listen. */
 
 #include "agent/node/node-api-launcher.h"
@@ -31,12 +31,12 @@ enum {
 struct NodeApiLauncher {
         NodeApiLauncherSpec spec;
         int listen_fd;                  /* -EBADF: not yet */
-        int life_fds[2];                /* of the pipe; the second one is mainstay-api's */
+        int life_fds[2];                /* the pipe; the second descriptor is mainstay-api's */
         sd_event_source *listen_source; /* a client connects; off while mainstay-api runs */
         sd_event_source *exit_source;
         sd_event_source *retry_timer;
-        uint64_t retry_usec;  /* after the next failure */
-        bool is_user_missing; /* it was logged */
+        uint64_t retry_usec;  /* delay after the next failure */
+        bool is_user_missing; /* the missing user was logged */
 };
 
 static void watch_listener(NodeApiLauncher *launcher);
@@ -91,7 +91,7 @@ static int start_node_api(NodeApiLauncher *launcher) {
         return r < 0 ? r : child_source_rearm(launcher->exit_source);
 }
 
-/* The program's place depends on the distribution. */
+/* The program's path depends on the distribution. */
 static const char *find_no_login_shell(void) {
         static const char *const paths[] = { "/usr/sbin/nologin", "/sbin/nologin",
                                              "/usr/bin/nologin" };
@@ -102,7 +102,7 @@ static const char *find_no_login_shell(void) {
         return "/bin/false";
 }
 
-/* Clients are turned away, not left to wait until they give up. */
+/* Clients are refused immediately instead of waiting until they give up. */
 static void refuse_without_user(NodeApiLauncher *launcher) {
         (void) close_fd(accept4(launcher->listen_fd, NULL, NULL, SOCK_CLOEXEC));
         if (!launcher->is_user_missing)
@@ -141,7 +141,7 @@ typedef union ListenAddress {
         struct sockaddr_in6 ipv6;
 } ListenAddress;
 
-/* A family that the kernel does not support gives -EAFNOSUPPORT. */
+/* A family that the kernel does not support results in -EAFNOSUPPORT. */
 static int bind_listener(const ListenAddress *address) {
         static const int on = 1, off = 0;
         bool is_ipv6 = address->any.sa_family == AF_INET6;
@@ -183,7 +183,7 @@ static int listen_for_clients(NodeApiLauncher *launcher) {
                                on_node_api_client, launcher);
 }
 
-/* The first failure is not logged: the mainstay-api of the previous agent may still have the port.
+/* The first failure is not logged: the previous agent's mainstay-api may still have the port.
  */
 static void watch_listener(NodeApiLauncher *launcher) {
         int r = launcher->listen_source

@@ -30,7 +30,7 @@ static int add_pem_file(json_t *settings, const char *name, const char *path, Er
         return r < 0 ? error_setf(reterr, EINVAL, "%s is not a PEM file", path) : 0;
 }
 
-/* A duration of the configuration, which has been checked. */
+/* A duration from the configuration, which has been validated. */
 static uint64_t read_duration(const char *text, uint64_t usec) {
         if (text)
                 (void) duration_parse(text, &usec);

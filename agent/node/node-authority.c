@@ -67,7 +67,8 @@ static int set_subject(gnutls_x509_crt_t certificate, const char *name, const ch
                                              organization, (unsigned) strlen(organization));
 }
 
-/* From a day ago, for clocks that differ. If the clock is not set, it is valid at all times. */
+/* Valid from a day ago, because clocks differ. If the clock is not set, it is valid at all
+ * times. */
 static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
         int64_t now = (int64_t) (now_usec / USEC_PER_SEC);
 
@@ -76,7 +77,7 @@ static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
         return (CertificateTimes){ now - DAY_SEC, now + (int64_t) days * DAY_SEC };
 }
 
-/* From 1970: it may be made while the clock is ahead. */
+/* Valid from 1970: it may be created while the clock is ahead. */
 static CertificateTimes authority_times(uint64_t now_usec) {
         return (CertificateTimes){ 0, valid_for_days(now_usec, AUTHORITY_VALID_DAYS).not_after };
 }
@@ -87,7 +88,7 @@ static int set_serial_and_times(gnutls_x509_crt_t certificate, const Certificate
 
         if (code < 0)
                 return code;
-        serial[0] &= 0x7f; /* a positive number */
+        serial[0] &= 0x7f; /* the number must be positive */
         code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
         return code < 0 ? code : certificate_set_times(certificate, times);
 }
@@ -134,8 +135,9 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
         return sign_certified_key(pair);
 }
 
-/* The same key and name: certificates that it has issued stay valid, and so do kubeconfigs that
- * have the earlier certificate, if its time has come by a clock that was wrong. */
+/* With the same key and name: certificates that the authority has issued remain valid, and so do
+ * kubeconfigs with the earlier certificate, if that becomes valid after a wrong clock is
+ * corrected. */
 static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
         CertifiedKey renewed = { .key = pair->key };
         char name[256];
@@ -145,7 +147,7 @@ static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
 
         if (code < 0)
                 return code;
-        /* GnuTLS cannot replace a time before 2050 by a later one, which is of another type. */
+        /* GnuTLS cannot replace a time before 2050 by a later one, which has another type. */
         code = gnutls_x509_crt_init(&renewed.certificate);
         if (code < 0)
                 return code;
@@ -221,7 +223,7 @@ static char *format_pem_certificate(gnutls_x509_crt_t certificate) {
                        : take_gnutls_text(&pem);
 }
 
-/* The first one of the text. */
+/* The text's first certificate. */
 static int import_certificate(const char *text, gnutls_x509_crt_t *ret) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text,
                                (unsigned) strnlen(text, PEM_MAX) };
@@ -301,7 +303,7 @@ const char *node_authority_certificate(const NodeAuthority *authority) {
         return authority->certificate;
 }
 
-/* 'issuer' is NULL for a certificate that signs itself. */
+/* 'issuer' is NULL for a self-signed certificate. */
 static int issue_certificate(const CertifiedKey *issuer, const NodeCertificateSpec *spec,
                              uint64_t now_usec, char **ret_certificate, char **ret_key,
                              Error *reterr) {

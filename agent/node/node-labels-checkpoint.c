@@ -21,7 +21,7 @@ static const char taints_file[] = "taints", external_file[] = "node";
 
 /* ---- both ---- */
 
-/* "key=value:effect <time>"; the time may be missing. */
+/* "key=value:effect <time>"; the time is optional. */
 static int read_taint_line(char *line, NodeLabelsTaints *node) {
         char *time = strchr(line, ' ');
         Taint *taint;
@@ -91,7 +91,7 @@ static int write_label_checkpoint(const char *state_dir, const char *name, const
                      : 0;
 }
 
-/* Takes the stream of open_memstream(). */
+/* Takes over the stream, which comes from open_memstream(). */
 static void write_label_checkpoint_or_log(const char *state_dir, const char *name, FILE *out,
                                           char **text) {
         cleanup_error Error error = ERROR_NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges the labels and taints of the node, and keeps the times of NoExecute taints. */
+/* Merges the node's labels and taints, and keeps the times of NoExecute taints. */
 
 #include "agent/node/node-labels-private.h"
 
@@ -21,7 +21,7 @@
 
 #define OS_RELEASE_MAX (64 * KIB)
 
-/* The names of node-feature-discovery, so that selectors which are written for it match here. */
+/* The names that node-feature-discovery uses, so that selectors written for it match here. */
 #define OS_LABEL "feature.node.kubernetes.io/system-os_release."
 
 static int add_os_label(NodeLabelsTaints *node, const char *key, const char *value) {
@@ -30,7 +30,7 @@ static int add_os_label(NodeLabelsTaints *node, const char *key, const char *val
         return string_map_set(&node->labels, key, value);
 }
 
-/* "12.5": the full, the major and the minor version. */
+/* For "12.5": the full, the major and the minor version. */
 static int add_os_version(NodeLabelsTaints *node, const char *version) {
         cleanup_free char *major = strndup(version, strcspn(version, "."));
         const char *dot = strchr(version, '.');
@@ -93,7 +93,7 @@ static const Taint *find_same_taint(const NodeLabelsTaints *node, const Taint *t
         return NULL;
 }
 
-/* After a clock was set back, a time may be in the future; it cannot be counted from. */
+/* After a clock was set back, a time may be in the future; no duration can be computed from it. */
 static bool has_time_passed(const char *time_added, uint64_t now) {
         uint64_t time;
 
@@ -151,7 +151,7 @@ static int add_given_taint(NodeLabelsTaints *given, char *word, Error *reterr) {
         return taint_parse(word, &given->taints.items[given->taints.n++], reterr);
 }
 
-/* The words between commas; blanks around them are ignored, as by the kubelet. */
+/* The words between commas; surrounding blanks are ignored, as by the kubelet. */
 static int add_given_words(NodeLabelsTaints *given, const char *text, const char *option,
                            int (*add)(NodeLabelsTaints *given, char *word, Error *reterr),
                            Error *reterr) {
@@ -250,7 +250,7 @@ static int add_missing_taints(const TaintList *taints, const NodeLabelsTaints *b
         return r;
 }
 
-/* As the node lifecycle controller does. */
+/* As in the node lifecycle controller. */
 static int add_condition_taints(NodeLabelsTaints *node) {
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
                 const Taint taint = { .key = (char *) (uintptr_t) node_conditions[c].taint,
@@ -266,7 +266,7 @@ static int add_condition_taints(NodeLabelsTaints *node) {
         return 0;
 }
 
-/* Local ones first: external ones cannot change them. */
+/* Local ones first, because external ones must not override them. */
 static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTaints *external,
                              unsigned conditions, const NodeLabelsTaints *before, uint64_t now,
                              NodeLabelsTaints *effective) {
@@ -299,7 +299,7 @@ static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) 
         *with = (NodeLabelsTaints){ 0 };
 }
 
-/* 1 if they changed; 0; -ENOMEM, and then nothing changed. */
+/* 1 if they changed; 0; -ENOMEM, without any change. */
 static int update_effective_labels(MergedNodeLabels *node, const NodeLabelsTaints *local,
                                    const NodeLabelsTaints *external, unsigned conditions) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints effective = { 0 };
@@ -394,7 +394,7 @@ int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const C
                         "Changed settings of %s, except labels and taints, take effect when the "
                         "agent restarts",
                         files->file);
-        /* If an external label has the same value nothing changed here, but the Node object is
+        /* If an external label has the same value, nothing changes here, but the Node object is
          * updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);
         replace_node_labels(&node->local, &local);

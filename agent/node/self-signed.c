@@ -68,8 +68,8 @@ static int read_certificate_file(const SelfSigned *self, const char *name, char 
         return path ? read_file_at(AT_FDCWD, path, TLS_FILE_MAX, ret, &length) : -ENOMEM;
 }
 
-/* When to renew it: one that another key has signed never. Four fifths are for clocks that
- * differ. */
+/* When to renew the certificate: never if another key has signed it. Four fifths of its lifetime,
+ * because clocks differ. */
 static uint64_t choose_renewal(const char *certificate, uint64_t not_before, uint64_t not_after) {
         return is_self_signed(certificate) && not_after > not_before
                        ? not_before + (not_after - not_before) / 5 * 4
@@ -92,7 +92,7 @@ static int check_self_signed(SelfSigned *self, Error *reterr) {
         return r;
 }
 
-/* 0; -errno: they are missing, or damaged. */
+/* 0; -errno: the files are missing or damaged. */
 static int read_self_signed(SelfSigned *self) {
         cleanup_error Error error = ERROR_NULL;
         int r = read_certificate_file(self, CERTIFICATE_FILE, &self->certificate);
@@ -148,7 +148,7 @@ static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
                                    2, on_self_signed_written, self, &self->write);
 }
 
-/* One that is not valid yet was made while the clock was ahead. */
+/* A certificate that is not valid yet was created while the clock was ahead. */
 static bool is_self_signed_due(const SelfSigned *self, uint64_t now) {
         bool is_ours = self->renew_at != UINT64_MAX;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A query is answered by a child, in the order of the kubelet: units of the journal by journalctl,
- * others by the file that has the name of the service. The list of a directory, which may
- * be long, comes from a child as well. It ends when the reader is gone. */
+/* A child answers a query, in the kubelet's order: units in the journal by journalctl, others from
+ * the file with the service's name. A directory listing, which may be long, also comes from a
+ * child. The child ends when the reader is gone. */
 
 #include "agent/node/system-log-process.h"
 
@@ -27,10 +27,10 @@
 enum {
         CHILDREN_MAX = 8, /* at once */
         CHILD_SEC = 30,
-        ENTRIES_MAX = 10000, /* of a directory */
+        ENTRIES_MAX = 10000, /* maximum number of directory entries */
         ARGUMENTS_MAX = 16,
         SNIFF_BYTES = 512,
-        FILE_NAMES = 3, /* that the log of a service may have */
+        FILE_NAMES = 3, /* number of possible file names of a service's log */
 };
 
 typedef struct ChildSlot {
@@ -66,7 +66,7 @@ SystemLogs *system_logs_free(SystemLogs *logs) {
 
 /* ---- files ---- */
 
-/* A FIFO must not block us, and a device must not do anything. */
+/* A FIFO must not block the agent, and a device must not be triggered. */
 static int open_log_path(const char *directory, const char *path, struct stat *ret_stat) {
         cleanup_close int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int fd = -EBADF;
@@ -108,7 +108,7 @@ static void write_html(FILE *out, const char *text) {
                 }
 }
 
-/* Names of directories end with a slash. */
+/* Directory names end with a slash. */
 static int read_entries(DIR *directory, char **names, size_t *ret_n) {
         const struct dirent *entry;
         struct stat status;
@@ -128,7 +128,7 @@ static int read_entries(DIR *directory, char **names, size_t *ret_n) {
         return 0;
 }
 
-/* As Go's file server prints it. */
+/* In the format of Go's file server. */
 static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n",
               out);
@@ -151,7 +151,7 @@ static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("</pre>\n", out);
 }
 
-/* In a child, whose end closes and frees everything. */
+/* In a child, whose exit closes and frees everything. */
 static int list_directory(int directory_fd, int output_fd) {
         DIR *directory = fdopendir(directory_fd);
         FILE *out = fdopen(output_fd, "we");
@@ -256,7 +256,7 @@ static void print_journal_arguments(const SystemLogQuery *query, const bool *is_
         }
 }
 
-/* It ends with us. */
+/* journalctl ends with this process. */
 static void exec_journalctl(const char *const *argv, int output_fd) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -275,7 +275,7 @@ static pid_t start_journal(const char *const *argv, int output_fd) {
         return pid;
 }
 
-/* The names are one a line. */
+/* One name per line. */
 static void mark_known_units(FILE *names, const SystemLogQuery *query, bool *is_unit) {
         char line[LOG_QUERY_UNIT_LENGTH_MAX + 16];
 
@@ -314,7 +314,7 @@ static bool find_known_units(const SystemLogQuery *query, bool *is_unit) {
         return false;
 }
 
-/* Until it ends, or the reader is gone. */
+/* Waits until the child ends or the reader is gone. */
 static void wait_while_read(pid_t pid, int fd) {
         cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
         struct pollfd ends[] = { { .fd = pidfd, .events = POLLIN }, { .fd = fd } };
@@ -334,7 +334,8 @@ static void copy_journal(const SystemLogQuery *query, const bool *is_unit, int f
                 wait_while_read(pid, fd);
 }
 
-/* The log of a service is its name, with ".log", or in a directory of the name. */
+/* A service's log file is named like the service, or with ".log", or is in a directory with its
+ * name. */
 static void print_log_name(char *name, size_t size, const char *service, unsigned number) {
         if (number == 0)
                 (void) snprintf(name, size, "%s", service);
@@ -415,7 +416,7 @@ static ChildSlot *find_free_slot(SystemLogs *logs) {
         return NULL;
 }
 
-/* The pipe that it writes into. */
+/* The pipe that the child writes to. */
 static int start_log_child(SystemLogs *logs, forked_task_run_t run, const void *work,
                            Error *reterr) {
         ChildSlot *slot = find_free_slot(logs);

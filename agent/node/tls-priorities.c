@@ -12,7 +12,7 @@
 #include <asm/hwcap.h>
 #endif
 
-/* Whether the processor has instructions for AES: ChaCha20 is faster without them. */
+/* Whether the processor has AES instructions: without them ChaCha20 is faster. */
 static bool has_aes_instructions(void) {
 #if defined(__aarch64__)
         return getauxval(AT_HWCAP) & HWCAP_AES;
@@ -28,7 +28,7 @@ static const char *aead_ciphers(void) {
                                       : ":+CHACHA20-POLY1305:+AES-128-GCM:+AES-256-GCM";
 }
 
-/* 1; 0: none of the suites is for such a key. */
+/* 1; 0: none of the suites suits such a key. */
 static int print_suites(FILE *out, const Config *config, const char *key_exchange) {
         int n = 0;
 
@@ -47,8 +47,8 @@ static int print_groups(FILE *out, const Config *config, Error *reterr) {
         const IntList *curves = &config->tls_curve_preferences;
         size_t n = 0;
 
-        /* Go's order: the key share that nearly all clients send is for X25519, and another group
-         * would cost them a second ClientHello. */
+        /* In Go's order: nearly all clients send a key share for X25519, and another group would
+         * require a second ClientHello. */
         if (curves->n == 0) {
                 (void) fputs(":-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
                              ":+GROUP-SECP521R1",
