@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects devices/, node-devices/, csi/ and plugins/ with the pods that need devices and volumes,
+/* Connects devices/, node-devices/, csi/ and plugins/ with the pods that use devices and volumes,
  * and with the Node. */
 
 #include "agent/model/object-identity.h"
@@ -78,7 +78,7 @@ typedef struct ActivePods {
         size_t n;
 } ActivePods;
 
-/* Neither a pod that has ended, unless it still terminates, nor one that was rejected. */
+/* Excludes pods that have ended, unless they are still terminating, and rejected pods. */
 static int add_active_pod(const Pod *pod, const PodStatus *status, void *userdata) {
         ActivePods *pods = userdata;
 
