@@ -312,8 +312,8 @@ static const char *run_refusal_message(int r) {
         }
 }
 
-/* For requests without a record of the attempt. An attempt whose ID is taken has its own events, so
- * it is not reported as failed. */
+/* For requests without a record of the attempt. If the ID is already used, that attempt has its own
+ * events, so it is not reported as failed. */
 static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) {
         if (r == -EEXIST)
                 send_container_error(shim, request->id, "This container ID is in use");
@@ -327,8 +327,8 @@ static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) 
                                                     .message = run_refusal_message(r) });
 }
 
-/* In the directory of the shim's own socket: the limit of a socket's path leaves room for a few
- * letters only. */
+/* In the directory of the shim's own socket: the length limit for socket paths leaves room for only
+ * a few letters. */
 static char *container_terminal_path(const Shim *shim, const char *id) {
         return text_format("%s/tty%.8s", shim->pod_dir, id);
 }
@@ -350,8 +350,8 @@ static int open_container_input(Shim *shim, const ShimRequest *request, const At
         return MIN(job->input_fd, 0);
 }
 
-/* Opens the PID namespace of the container's target. It is our child and has not been reaped, so
- * the PID is its own. */
+/* Opens the PID namespace of the container's target. The target is the shim's child and has not
+ * been reaped, so its PID is still valid. */
 static int open_target_namespace(const Shim *shim, const ShimRequest *request, Attempt *attempt,
                                  ContainerJob *job, Error *reterr) {
         const Attempt *target =
@@ -452,8 +452,8 @@ static void kill_container_cgroup(Shim *shim, const Attempt *attempt) {
                 container_job_free(job);
 }
 
-/* We are the parent and have not reaped it, so the PID is still its own. A frozen process (cgroup
- * v1) is killed with its cgroup only. */
+/* The process is the shim's child and has not been reaped, so its PID is still valid. A frozen
+ * process (cgroup v1) is killed only together with its cgroup. */
 static void kill_container(Shim *shim, Attempt *attempt) {
         attempt->kill_at = USEC_INFINITY;
         (void) kill(attempt->pid, SIGKILL);

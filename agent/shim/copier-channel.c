@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* In the message itself, 'fds' lists which of them follow. */
+/* In the message itself, 'fds' lists which descriptors follow. */
 static void pass_copier_fds(struct msghdr *packet, MessageFds *space,
                             const CopierMessage *message) {
         int fds[N_COPIER_FDS];
@@ -47,7 +47,7 @@ int copier_channel_write(int socket_fd, const CopierMessage *message, const void
         return n < 0 ? -errno : 0;
 }
 
-/* Numbers of the sender's become ours. */
+/* Replaces the sender's descriptor numbers by the received ones. */
 static int place_received_fds(CopierMessage *message, const int *fds, size_t n) {
         size_t taken = 0;
 
@@ -71,7 +71,8 @@ ssize_t copier_channel_receive(int socket_fd, bool waits, CopierMessage *ret, vo
         ssize_t received;
         size_t n;
 
-        /* glibc's recvmsg() is another system call on i386, which a filter cannot look into. */
+        /* On i386 glibc's recvmsg() uses another system call, whose arguments a filter cannot
+         * examine. */
         do
                 received = syscall(SYS_recvmsg, socket_fd, &packet,
                                    MSG_CMSG_CLOEXEC | (waits ? 0 : MSG_DONTWAIT));

@@ -15,7 +15,7 @@
 
 enum {
         CHUNK_SIZE = 32 * 1024,
-        CHUNKS_PER_TURN = 4,             /* then other containers get their turn */
+        CHUNKS_PER_TURN = 4,             /* then other containers have their turn */
         TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel buffers of a terminal */
         MESSAGES_PER_TURN = 16,
 };
@@ -61,8 +61,8 @@ struct CopierProcess {
         CopiedCapture *captures;
 };
 
-/* The last data that was read, from a container or from a message. On the stack, each page of it
- * would be touched. */
+/* The data that was read last, from a container or a message. On the stack, each of its pages would
+ * be touched. */
 static char buffer[COPIER_DATA_MAX + 1];
 
 static void send_to_shim(const CopierProcess *process, const CopierMessage *message,
@@ -120,8 +120,8 @@ static void on_output_readable(EpollSource *source, uint32_t events) {
                            (size_t) CHUNKS_PER_TURN * CHUNK_SIZE);
 }
 
-/* All that the container wrote is in the pipe by now. Do not read until EAGAIN: an orphan that
- * never stops writing would keep us here. */
+/* All of the container's output is in the pipe by now. It must not be read until EAGAIN: an orphan
+ * that never stops writing would block the copier. */
 static void drain_output(CopiedOutput *output) {
         for (size_t i = 0; i < N_OUTPUT_STREAMS; i++) {
                 OutputStream *stream = &output->streams[i];
@@ -320,7 +320,7 @@ static int add_capture(CopierProcess *process, CopierMessage *message) {
         return 0;
 }
 
-/* An unknown one had no memory, or its copier was replaced: it has captured nothing. */
+/* An unknown output had no memory, or its copier was replaced: nothing was captured. */
 static void finish_capture(CopierProcess *process, unsigned id) {
         const CopierMessage message = COPIER_MESSAGE(COPIER_CAPTURED, id);
         CopiedCapture **link = &process->captures, *item;
@@ -386,8 +386,8 @@ static int handle_shim_message(CopierProcess *process, CopierMessage *message, c
         }
 }
 
-/* Without memory for an output the process ends: the shim starts another one, which gets them
- * all. */
+/* Without memory for an output the process exits: the shim starts another one, which gets all
+ * outputs. */
 static int receive_shim_message(CopierProcess *process) {
         cleanup_copier_message CopierMessage message = COPIER_MESSAGE(COPIER_ANSWER, 0);
         ssize_t n = copier_channel_receive(process->socket.fd, /* waits= */ false, &message, buffer,

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* One that ends sooner is not replaced at once: the reason would be the same. */
+/* A copier that ends sooner is not replaced immediately: the cause would be the same. */
 #define LIFE_USEC_MIN (1 * USEC_PER_SEC)
 
 enum {
@@ -30,7 +30,7 @@ enum {
 
 struct QueuedCopierMessage {
         QueuedCopierMessage *next;
-        CopierMessage message; /* with its own descriptors */
+        CopierMessage message; /* with separate descriptors */
         size_t length;
         char data[];
 };
@@ -57,7 +57,7 @@ static void close_copier_sockets(Copier *copier) {
 void copier_replace(Copier *copier) {
         close_copier_sockets(copier);
         if (copier->pid > 0)
-                (void) kill(copier->pid, SIGKILL); /* not reaped yet: the PID is its own */
+                (void) kill(copier->pid, SIGKILL); /* not reaped yet: the PID is valid */
 }
 
 static QueuedCopierMessage *copy_message(const CopierMessage *message, const void *data,
@@ -101,7 +101,7 @@ bool copier_send(Copier *copier, const CopierMessage *message, const void *data,
         r = copier->queue ? -EAGAIN : copier_channel_send(copier->socket.fd, message, data, length);
         if (r == -EAGAIN || r == -EINTR || r == -ENOBUFS || r == -ENOMEM || r == -ETOOMANYREFS)
                 queue_message(copier, message, data, length);
-        else if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* it is ending: SIGCHLD follows */
+        else if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* it is exiting: SIGCHLD follows */
                 (void) log_warning_errno(r, "Cannot send a message to the log copier");
         return copier->socket.fd >= 0;
 }
@@ -120,7 +120,7 @@ static void flush_queue(Copier *copier) {
 
 /* ---- from the copier ---- */
 
-/* It may send anything. Descriptors are not accepted, and 'on_message' trusts nothing. */
+/* The copier may send anything. Descriptors are not accepted, and 'on_message' trusts nothing. */
 static void on_copier_ready(EpollSource *source, uint32_t events) {
         Copier *copier = container_of(source, Copier, socket);
         CopierMessage message = COPIER_MESSAGE(COPIER_ANSWER, 0);
@@ -157,7 +157,7 @@ static void on_files_requested(EpollSource *source, uint32_t events) {
                 copier->operations->on_request(copier, &request, &answer);
         }
         r = n < 0 ? (int) n : copier_channel_send(source->fd, &answer, NULL, 0);
-        if (r < 0) /* it does not wait for its answers, or is gone */
+        if (r < 0) /* it does not wait for answers, or is gone */
                 copier_replace(copier);
 }
 
@@ -231,7 +231,7 @@ static int start_copier(Copier *copier) {
                 r = watch_copier(copier);
         if (r < 0) {
                 copier_replace(copier);
-                if (copier->pid == 0) /* no SIGCHLD comes */
+                if (copier->pid == 0) /* no SIGCHLD follows */
                         copier->start_at = copier->started_at + LIFE_USEC_MIN;
                 return r;
         }
@@ -248,7 +248,7 @@ int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations
         r = start_copier(copier);
         if (r != -EAGAIN)
                 return r;
-        /* The limit of processes: the caller that starts a container reports it to the agent. */
+        /* The process limit: the caller that starts a container reports it to the agent. */
         (void) log_warning_errno(r, "Cannot start the log copier");
         return 0;
 }

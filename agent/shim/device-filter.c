@@ -51,7 +51,7 @@ static void emit_number(DeviceProgram *program, unsigned to, int value) {
         emit(program, BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value);
 }
 
-/* Jumps over the rest of the rule, whose end is filled in later. */
+/* Skips the rest of the rule, whose end is filled in later. */
 static void emit_unless_equal(DeviceProgram *program, unsigned reg, int value) {
         emit(program, BPF_JMP | BPF_JNE | BPF_K, reg, 0, -1, value);
 }
@@ -80,7 +80,7 @@ static void emit_rule(DeviceProgram *program, const DeviceRule *rule) {
                         program->items[i].off = (int16_t) (program->n - i - 1);
 }
 
-/* The verifier refuses instructions that are never reached. */
+/* The verifier refuses unreachable instructions. */
 static bool concerns_all(const DeviceRule *rule) {
         return rule->type == 'a' && rule->access == DEVICE_ALL && rule->major < 0 &&
                rule->minor < 0;
@@ -153,7 +153,7 @@ static int attach_program(int cgroup_fd, int program_fd) {
         return call_bpf(BPF_PROG_ATTACH, &attributes);
 }
 
-/* Those attached at the cgroup itself. */
+/* Lists the programs that are attached directly to the cgroup. */
 static int list_programs(int cgroup_fd, uint32_t ids[PROGRAMS_MAX], size_t *ret_n) {
         union bpf_attr attributes = { 0 };
         int r;

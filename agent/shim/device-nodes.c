@@ -14,7 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Calls that an older libc does not have. */
+/* System calls that are missing in an older libc. */
 static int clone_mount(const char *path) {
         long fd = syscall(SYS_open_tree, AT_FDCWD, path,
                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
@@ -45,7 +45,7 @@ int device_nodes_open(dev_t host_dev, bool are_bound, DeviceNodes *ret) {
                 close_fd(fd);
                 return r;
         }
-        /* Files of a user namespace belong to its users. */
+        /* Files in a user namespace belong to its users. */
         if (are_bound) {
                 (void) setfsgid(st.st_gid);
                 (void) setfsuid(st.st_uid);
@@ -63,7 +63,7 @@ static const char *relative_path(const LiveDevice *device) {
         return device->path + strlen("/dev/");
 }
 
-/* The directory of the node, and its name. A descriptor or -errno. */
+/* Opens the node's directory and returns its name. Gives a descriptor or -errno. */
 static int open_parent(const DeviceNodes *nodes, const LiveDevice *device, bool makes,
                        const char **ret_name) {
         const char *path = relative_path(device), *slash = strrchr(path, '/');
@@ -88,8 +88,8 @@ static bool is_node_of(const struct stat *st, const LiveDevice *device) {
                st->st_rdev == makedev(device->major, device->minor);
 }
 
-/* 1: it is there; 0: nothing is; -EEXIST: something else, which is not a device; -errno, of the
- * parent, too. 'ret_is_other': another device. */
+/* 1: the node exists; 0: nothing exists; -EEXIST: something that is not a device; -errno, also from
+ * the parent. 'ret_is_other': another device. */
 static int look_up_node(const DeviceNodes *nodes, const LiveDevice *device, bool makes,
                         int *ret_parent_fd, const char **ret_name, bool *ret_is_other) {
         struct stat st;
@@ -108,7 +108,7 @@ static int look_up_node(const DeviceNodes *nodes, const LiveDevice *device, bool
 
 /* ---- nodes of the container ---- */
 
-/* A container that replaces the node in between has changed a file of its own. */
+/* If a container replaces the node in between, only a file of its own has changed. */
 static int make_node(int parent_fd, const char *name, const LiveDevice *device) {
         mode_t type = device->type == 'c' ? S_IFCHR : S_IFBLK;
         dev_t number = makedev(device->major, device->minor);
@@ -137,7 +137,7 @@ static int bind_node(int parent_fd, const char *name, int clone_fd) {
 
 /* And a mount on it. */
 static int remove_node(const DeviceNodes *nodes, int parent_fd, const char *name) {
-        /* umount2() takes no descriptor of a directory, and /proc is the container's. */
+        /* umount2() accepts no directory descriptor, and /proc belongs to the container. */
         if (nodes->are_bound &&
             (fchdir(parent_fd) < 0 ||
              (umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL)))

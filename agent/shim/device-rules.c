@@ -97,8 +97,8 @@ static DeviceRule read_rule(const json_t *json) {
                              .is_allowed = json_is_true(json_object_get(json, "allow")) };
 }
 
-/* The devices that the OCI runtime specification gives each container, and nodes of any device,
- * which cannot be opened. */
+/* The devices that the OCI runtime specification gives each container, and device nodes of any
+ * kind, which cannot be opened. */
 static int append_default_rules(DeviceRules *rules) {
         static const DeviceRule defaults[] = {
                 { 'c', DEVICE_MKNOD, -1, -1, true }, { 'b', DEVICE_MKNOD, -1, -1, true },
@@ -114,7 +114,7 @@ static int append_default_rules(DeviceRules *rules) {
         return r;
 }
 
-/* The last rule that is equal: another provider may have given the same device. */
+/* The last equal rule: another provider may have given the same device. */
 static void remove_rule(DeviceRules *rules, const DeviceRule *rule) {
         for (size_t i = rules->n; i-- > 0;)
                 if (rules_equal(&rules->items[i], rule)) {

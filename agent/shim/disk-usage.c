@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 
 enum {
-        DEPTH_MAX = 500, /* a descriptor for each level */
+        DEPTH_MAX = 500, /* one descriptor for each level */
         BLOCK = 512,     /* unit of st_blocks, on any file system */
 };
 
-/* A walk through one directory. */
+/* The state of walking one directory. */
 typedef struct DiskUsageWalk {
         dev_t device;
         uint64_t until;
@@ -23,8 +23,8 @@ typedef struct DiskUsageWalk {
 
 static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned depth);
 
-/* A file with several names is counted in shares, one for each name, so that no list of seen inodes
- * is needed. An inode cannot be divided and is counted with each name. */
+/* A file with several names is counted in shares, one for each name, so that no list of visited
+ * inodes is needed. An inode cannot be divided and is counted for each name. */
 static void add_disk_usage_of_stat(DiskUsageWalk *walk, const struct stat *st) {
         uint64_t names = S_ISDIR(st->st_mode) ? 1 : MAX(st->st_nlink, (nlink_t) 1);
         uint64_t bytes = (uint64_t) st->st_blocks * BLOCK / names;
@@ -53,7 +53,7 @@ static void add_disk_usage_of_entry(int dir_fd, const char *name, DiskUsageWalk 
                 walk_disk_usage(fd, walk, depth + 1);
 }
 
-/* A container can make files faster than they are counted. */
+/* A container can create files faster than they are counted. */
 static bool is_walk_cut(DiskUsageWalk *walk) {
         walk->taken.is_cut = walk->taken.is_cut || now_boottime_usec() >= walk->until;
         return walk->taken.is_cut;

@@ -59,7 +59,7 @@ static int add_dummy_bridge(const char *interface) {
         return fd < 0 || ioctl(fd, SIOCBRADDBR, interface) < 0 ? -errno : 0;
 }
 
-/* The namespace that we are in, as a descriptor that outlives execve(2). */
+/* The current network namespace, as a descriptor that survives execve(2). */
 static int open_inheritable_netns(void) {
         cleanup_close int fd = open(own_namespace, O_RDONLY | O_CLOEXEC);
 
@@ -77,8 +77,8 @@ static int set_netns_variable(int fd, char **variable) {
         return 0;
 }
 
-/* Leaves us in the new namespace. A node that cannot create such an interface runs the deletion all
- * the same. */
+/* Leaves the process in the new namespace. If a node cannot create such an interface, the deletion
+ * runs anyway. */
 static int make_dummy_interface(const char *interface, const char *address, char **variable) {
         int fd, r;
 

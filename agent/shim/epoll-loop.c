@@ -29,7 +29,7 @@ static int timeout_ms(uint64_t deadline) {
                 return -1;
         now = now_awake_usec();
         wait_usec = deadline > now ? deadline - now : 0;
-        /* Rounded up: waking early would make the loop spin until the time has come. */
+        /* Rounded up: waking early would make the loop spin until the time is reached. */
         return (int) MIN(wait_usec / USEC_PER_MSEC + (wait_usec > 0), (uint64_t) INT_MAX);
 }
 

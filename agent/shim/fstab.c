@@ -94,7 +94,7 @@ static int append_mount_data(MountSpec *spec, const char *option) {
         return 0;
 }
 
-/* Without the quotes around it. */
+/* Without the surrounding quotes. */
 static int set_unquoted_mount_string(char **string, const char *value) {
         size_t length = strlen(value);
         char *copy;
@@ -109,7 +109,7 @@ static int set_unquoted_mount_string(char **string, const char *value) {
         return 0;
 }
 
-/* 1 if it is one of ours and has been read; 0 if not. */
+/* 1 if it is a Mainstay option and was parsed; 0 if not. */
 static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(own_options); i++) {
                 size_t length = strlen(own_options[i].prefix);
@@ -118,8 +118,7 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
                 if (strncmp(option, own_options[i].prefix, length) == 0)
                         return set_unquoted_mount_string(string, option + length) < 0 ? -ENOMEM : 1;
         }
-        /* Ignoring an option that restricts a mount would open something that was meant to be
-         * closed. */
+        /* Ignoring an option that restricts a mount would silently remove the restriction. */
         if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
                 return error_setf(reterr, EINVAL, "unknown option '%s'", option);
         return 0;
@@ -162,7 +161,8 @@ char *fstab_next_option(char **rest) {
         return option;
 }
 
-/* Options that contradict each other are refused: they would be ignored silently. */
+/* Options that contradict each other are refused; otherwise one of them would be ignored
+ * silently. */
 static int check_fstab_entry_without_mount(const MountSpec *spec, Error *reterr) {
         bool has_target = spec->copy || spec->mount_point;
 
@@ -232,8 +232,8 @@ void fstab_done(Fstab *fstab) {
         *fstab = (Fstab){ 0 };
 }
 
-/* Reads one line. getmntent_r() would cut it silently at the end of its buffer, so the buffer is
- * never shorter. 'line' is changed. 1 if it had an entry, 0 if it was empty or a comment. */
+/* Parses one line. getmntent_r() would silently truncate it to its buffer, so the buffer is never
+ * shorter. 'line' is modified. 1 if the line had an entry, 0 if it was empty or a comment. */
 static int parse_fstab_line(char *line, MountSpec *spec, Error *reterr) {
         cleanup_fclose FILE *file = NULL;
         cleanup_free char *buffer = NULL;

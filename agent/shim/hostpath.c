@@ -9,7 +9,7 @@
 
 typedef struct HostPathCheck {
         const char *name;
-        mode_t format; /* S_IFMT bits that it must have; 0: any */
+        mode_t format; /* required S_IFMT bits; 0: any */
         bool should_create;
         const char *what; /* as in the kubelet's messages: "… is not a directory" */
 } HostPathCheck;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files come from an image, so their names, their number and their depth are untrusted. Both
- * trees are walked by descriptor, one name at a time, and no link is followed. */
+/* The files come from an image, so their names, number and depth are untrusted. Both trees are
+ * walked using descriptors, one name at a time, and no link is followed. */
 
 #include "agent/shim/image-content.h"
 
@@ -15,21 +15,21 @@
 
 enum {
         DEPTH_MAX = 256,                    /* as in layers; three descriptors for each level */
-        LINKS_BYTES_MAX = 64 * 1024 * 1024, /* of memory for files with several names */
+        LINKS_BYTES_MAX = 64 * 1024 * 1024, /* memory for files with several names */
 };
 
-/* A file that has further names: the path of its copy, below the new directory. */
+/* A file that has further names: the path of its copy below the new directory. */
 typedef struct CopiedInode {
         dev_t device;
         ino_t inode;
-        char path[]; /* empty in a key for a search */
+        char path[]; /* empty in a search key */
 } CopiedInode;
 
 typedef struct ContentCopy {
         int top_fd;   /* the new directory */
         void *inodes; /* of tsearch(3) */
         size_t inode_bytes;
-        char path[PATH_MAX]; /* of the entry that is being copied */
+        char path[PATH_MAX]; /* path of the entry that is being copied */
         Error *reterr;
 } ContentCopy;
 
@@ -37,7 +37,7 @@ static void content_copy_done(ContentCopy *copy) {
         tdestroy(copy->inodes, free);
 }
 
-/* Untrusted names may have any bytes. */
+/* Untrusted names may contain any bytes. */
 static int copy_failed(const ContentCopy *copy, int r) {
         cleanup_free char *path = strdup(copy->path);
 
@@ -62,7 +62,7 @@ static const CopiedInode *find_copied_inode(const ContentCopy *copy, const struc
         return node ? *(CopiedInode **) node : NULL;
 }
 
-/* A file whose further names are forgotten would be copied once for each of them: a small image
+/* If a file's further names were forgotten, it would be copied once for each of them: a small image
  * could fill the disk. */
 static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
         size_t length = strlen(copy->path) + 1, size = sizeof(CopiedInode) + length;
@@ -84,7 +84,7 @@ static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
         return 0;
 }
 
-/* Extended attributes after the owner, because a change of the owner removes capabilities; times
+/* Extended attributes follow the owner, because changing the owner removes capabilities; times are
  * last. */
 static int copy_metadata(int from_fd, int to_fd, const struct stat *st) {
         FileMetadata metadata = file_metadata_of(st);
@@ -128,14 +128,14 @@ static int copy_fifo(int to_dir, const char *name, const struct stat *st) {
 
         if (mkfifoat(to_dir, name, 0600) < 0)
                 return -errno;
-        /* The change of the owner first: it takes bits of the mode away. */
+        /* The owner is changed first, because that clears bits of the mode. */
         if (fchownat(to_dir, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
             fchmodat(to_dir, name, metadata.mode, 0) < 0)
                 return -errno;
         return file_metadata_apply_at(to_dir, name, &metadata);
 }
 
-/* A file of one name, or the first name of several. */
+/* A file with one name, or the first name of several. */
 static int copy_image_file(ContentCopy *copy, int from_dir, int to_dir, const char *name,
                            const struct stat *st) {
         int r = 0;
@@ -147,7 +147,7 @@ static int copy_image_file(ContentCopy *copy, int from_dir, int to_dir, const ch
         else if (S_ISFIFO(st->st_mode))
                 r = copy_fifo(to_dir, name, st);
         else
-                return 0; /* no layer can have others */
+                return 0; /* a layer cannot contain others */
         return r >= 0 && st->st_nlink > 1 ? remember_copied_inode(copy, st) : r;
 }
 
@@ -202,7 +202,7 @@ static int copy_named_entry(ContentCopy *copy, int from_dir, int to_dir, const c
         return r;
 }
 
-/* The entries, and then the directory's own mode and times. */
+/* The entries, followed by the directory's own mode and times. */
 static int copy_directory(ContentCopy *copy, int from_fd, int to_fd, unsigned depth) {
         int list_fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_closedir DIR *dir = list_fd < 0 ? NULL : fdopendir(list_fd);
@@ -225,7 +225,7 @@ static int copy_directory(ContentCopy *copy, int from_fd, int to_fd, unsigned de
         return r < 0 ? copy_failed(copy, r) : 0;
 }
 
-/* An earlier attempt to start the container may have left a part of it. */
+/* An earlier attempt to start the container may have left part of it. */
 static int make_empty_directory(const char *path) {
         cleanup_close int parent_fd = -EBADF;
         const char *name;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define PERIOD_USEC (1 * USEC_PER_SEC)
-#define PATIENCE_MS 100 /* in a period */
+#define PATIENCE_MS 100 /* per period */
 
 enum {
         PARTS = 5
@@ -17,12 +17,12 @@ enum {
 
 struct JournalLog {
         JournalSocket socket;
-        char *fields; /* "NAME=value\n" of each */
+        char *fields; /* "NAME=value\n" for each field */
         size_t fields_length;
         uint64_t n_lost;
 };
 
-/* How long the process, which serves all containers of the pod, may still wait in this period. */
+/* How long the process, which serves all of the pod's containers, may still wait in this period. */
 static struct {
         uint64_t begins;
         int patience_ms;
@@ -58,7 +58,7 @@ int journal_log_new(const JournalSocket *socket, const char *fields, JournalLog 
         return 0;
 }
 
-/* Waits until the journal has read, or until the time for waiting is used up. */
+/* Waits until the journal has read data, or the waiting time is used up. */
 static bool wait_for_journal(JournalLog *journal) {
         struct pollfd poller = { .fd = journal->socket.fd, .events = POLLOUT };
         uint64_t now = now_boottime_usec(), waited;

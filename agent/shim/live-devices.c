@@ -34,18 +34,18 @@ typedef struct DeviceUpdate DeviceUpdate;
 struct DeviceUpdate {
         DeviceUpdate *next;
         Shim *shim;
-        char *id; /* of the container */
+        char *id; /* ID of the container */
         char *bundle;
         char *cgroup;    /* as in /proc/PID/cgroup */
         char **devices;  /* as in the request */
         int mount_fd;    /* the container's mount namespace */
         bool has_users;  /* it has a user namespace */
-        bool is_running; /* its task does */
+        bool is_running; /* its task is running */
 };
 
-/* The devices of a list of lines. */
+/* The devices in a list of lines. */
 typedef struct LiveDeviceList {
-        char **lines; /* cut into pieces */
+        char **lines; /* split into parts */
         LiveDevice *items;
         size_t n;
 } LiveDeviceList;
@@ -55,7 +55,7 @@ static void live_device_list_done(LiveDeviceList *list) {
         free(list->items);
 }
 
-/* Takes the lines. 0; -EBADMSG, -E2BIG, -ENOMEM. */
+/* Takes over the lines. 0; -EBADMSG, -E2BIG, -ENOMEM. */
 static int parse_devices_take(char **lines, LiveDeviceList *ret) {
         int r = 0;
 
@@ -98,7 +98,7 @@ static int read_first_lines(const json_t *config, char ***ret) {
                                  ret);
 }
 
-/* Without a record, the container has what it started with. */
+/* Without a record, the container has the devices that it started with. */
 static int read_device_record(int bundle_fd, const json_t *config, char ***ret) {
         cleanup_free char *text = NULL;
         char *rest, *line;
@@ -146,7 +146,7 @@ static int apply_rules_v1(const DeviceUpdate *update, const DeviceRules *base,
         return r;
 }
 
-/* The runtime may have attached its program at the cgroup that it was given, or one below. */
+/* The runtime may have attached its program to the cgroup that it was given, or to one below. */
 static int apply_rules_v2(const DeviceUpdate *update, DeviceRules *rules,
                           const LiveDeviceList *after, Error *reterr) {
         static const char *const below[] = { "", "/container" };
@@ -193,7 +193,7 @@ static int report_node(const LiveDevice *device, const char *what, int r, Error 
                           strerror(-r));
 }
 
-/* Descriptors of the nodes to bind, before the mount namespace is left. */
+/* Opens descriptors of the nodes to bind, before the process leaves the mount namespace. */
 static int clone_nodes(const DeviceUpdate *update, const LiveDeviceList *after, int *ret_fds) {
         for (size_t i = 0; i < after->n; i++) {
                 ret_fds[i] = update->has_users ? device_node_clone(&after->items[i]) : -EBADF;
@@ -335,7 +335,7 @@ static void on_update_done(const TaskResult *result, void *userdata) {
         Shim *shim = update->shim;
         const Attempt *attempt = attempt_find(&shim->attempts, update->id);
 
-        /* A container that has ended meanwhile does not need them. */
+        /* A container that has ended in the meantime does not need them. */
         if (!task_succeeded(result) && attempt && attempt->state == ATTEMPT_RUNNING)
                 report_failure(shim, update->id, task_explanation(result));
         remove_first_update(shim);
@@ -360,7 +360,7 @@ static void start_next_update(Shim *shim) {
         }
 }
 
-/* The first process is our child and not reaped yet, so its PID is its own. */
+/* The first process is the shim's child and has not been reaped yet, so its PID is valid. */
 static int open_mount_namespace(pid_t pid) {
         char path[64];
         int fd;
@@ -411,7 +411,7 @@ static void append_update(Shim *shim, DeviceUpdate *update) {
         *link = update;
 }
 
-/* One that waits for the same container is older: the new one has all that it had. */
+/* An update that waits for the same container is older: the new one contains all of its devices. */
 static void drop_older_update(Shim *shim, const char *id) {
         for (DeviceUpdate **link = &shim->device_updates; *link; link = &(*link)->next) {
                 DeviceUpdate *update = *link;

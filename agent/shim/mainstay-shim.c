@@ -25,11 +25,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Which system calls the kernel must have. */
+/* The system calls that the kernel must have. */
 
-/* The system calls that agent, shim and mainstay-image require. mount_setattr is the latest, of
- * Linux 5.12. With statx, landlock_create_ruleset and the system calls of libraries they do as much
- * as they can. */
+/* The system calls that the agent, the shim and mainstay-image require. mount_setattr is the
+ * latest, from Linux 5.12. Without statx, landlock_create_ruleset and the libraries' optional calls
+ * they work with reduced functions. */
 static const struct {
         const char *name;
         long number;
@@ -42,10 +42,10 @@ static const struct {
 };
 
 /* 0, or -ENOSYS with a message that names the call that the kernel does not have, or that a filter
- * hides from us and from the programs that we start. */
+ * hides from this process and the programs that it starts. */
 static int kernel_check_calls(Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(needed_calls); i++)
-                /* These arguments are invalid for every call, so that no call has an effect. */
+                /* These arguments are invalid for every call, so no call has an effect. */
                 if (syscall(needed_calls[i].number, -1L, -1L, -1L, -1L, -1L) < 0 && errno == ENOSYS)
                         return error_setf(reterr, ENOSYS,
                                           "this kernel lacks the system call '%s'; Mainstay needs "
@@ -131,7 +131,7 @@ static int report_shim_error(int r, Error *error) {
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The first program that the agent, which may be confined, or systemd on its behalf, starts. */
+/* The first program that the agent, which may be confined, starts, or systemd on its behalf. */
 static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
         int r;
@@ -146,8 +146,8 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(r, &error);
 }
 
-/* The next agent cleans up itself, and then starts the pod again: requests of this one must not
- * continue in the meantime, in the same cgroups. 0; the exit status. */
+/* The next agent cleans up itself, and then starts the pod again: requests from this one must not
+ * continue in the meantime in the same cgroups. 0; the exit status. */
 static int die_with_agent(const char *pid) {
         char own[16];
 
@@ -176,7 +176,7 @@ static int set_cleanup_path(int option, const char *path, PodRemains *remains) {
         return 0;
 }
 
-/* 0; the exit status when the command line is wrong. */
+/* 0; the exit status if the command line is invalid. */
 static int parse_cleanup_options(int argc, char **argv, PodRemains *remains) {
         static const struct option options[] = {
                 { "agent", required_argument, NULL, OPTION_AGENT },
@@ -352,7 +352,7 @@ static int run_sandbox_verb(int argc, char **argv) {
         if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
             options.run_dir[0] != '/')
                 return fail_shim_usage("Expected --pod UID and an absolute --run-dir DIR");
-        /* Its containers inherit it. The agent looks into its namespaces, so it stays traceable. */
+        /* Its containers inherit it. The agent inspects its namespaces, so it stays traceable. */
         privileges_forbid_cores();
         return shim_main(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

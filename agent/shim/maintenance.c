@@ -64,8 +64,8 @@ static int is_empty_in_memory(const char *path) {
         return 1;
 }
 
-/* The label of a file system is that of its root directory, because policies do not define a label
- * for this one; a category may have a comma. */
+/* The label of the file system is that of its root directory, because policies do not define a
+ * label for it; a category may contain a comma. */
 static char *root_label_option(const char *path) {
         cleanup_close int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         cleanup_free char *label = NULL;
@@ -75,7 +75,7 @@ static char *root_label_option(const char *path) {
         return text_format(",rootcontext=\"%s\"", label);
 }
 
-/* 1: mounted; 0: this directory or kernel is not one for that. */
+/* 1: mounted; 0: this directory or kernel is not suitable. */
 static int mount_without_swap(const char *path) {
         cleanup_free char *label = NULL, *data = NULL;
         struct statvfs space;
@@ -129,7 +129,7 @@ int prepare_run_directory(const char *directory, Error *reterr) {
         return 0;
 }
 
-/* Whether mounts that are made below 'path' (without links) reach other mount namespaces. */
+/* Whether mounts made below 'path' (without links) propagate to other mount namespaces. */
 static int is_shared(const char *path) {
         cleanup_mountinfo MountInfo info = { 0 };
         MountPoint mount_point;
@@ -202,7 +202,7 @@ static int remove_directory(const char *directory, bool is_kept, Error *reterr) 
         if (r >= 0)
                 r = is_kept ? remove_contents_at(AT_FDCWD, directory)
                             : remove_tree_at(AT_FDCWD, directory);
-        if (r == -ELOOP) /* a container put a link there: it is not the pod's directory */
+        if (r == -ELOOP) /* a container created a link there: it is not the pod's directory */
                 return 0;
         if (r < 0)
                 return error_setf(reterr, -r, "cannot remove '%s': %s", directory, strerror(-r));
@@ -210,8 +210,8 @@ static int remove_directory(const char *directory, bool is_kept, Error *reterr) 
 }
 
 /* A network plugin is not killed with its shim: an interrupted plugin may leave something that no
- * later run finds, such as an address that host-local has reserved without recording its owner yet.
- * The other processes of a shim die with it. */
+ * later run finds, such as an address that host-local has reserved before recording its owner. The
+ * shim's other processes die with it. */
 static void wait_for_plugins(char **shim_cgroups) {
         uint64_t deadline = now_awake_usec() + PLUGINS_END_USEC;
 
@@ -233,8 +233,8 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
         return r;
 }
 
-/* A child of the agent that syncs files of this directory may make a name in it meanwhile
- * (common/fsync-queue.h), one for each pass at most. It is not waited for: a disk may hang. */
+/* In the meantime, a child of the agent that syncs files of this directory may create a name in it
+ * (common/fsync-queue.h), at most one per pass. It is not waited for, because a disk may hang. */
 static int remove_directory_while_synced(const char *directory, Error *reterr) {
         int r = -ENOTEMPTY;
 
@@ -252,7 +252,7 @@ int remove_pod_remains(const PodRemains *remains, Error *reterr) {
         q = remove_cgroups(remains->cgroups, r >= 0 ? reterr : NULL);
         if (r >= 0)
                 r = q;
-        /* They show the next agent that processes may be left: they are removed last. */
+        /* They show the next agent that processes may be left, so they are removed last. */
         if (r < 0)
                 return r;
         if (remains->emptied)

@@ -21,9 +21,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* Mount points in volumes that are read-only for containers: the runtime cannot make them. */
+/* Mount points in volumes that are read-only for containers: the runtime cannot create them. */
 
-/* A key of the volume: the runtime mounts on the file that the link leads to. */
+/* A volume's key: the runtime mounts over the file that the link leads to. */
 static bool is_link_in_directory(int root_fd, const char *path) {
         cleanup_close int fd = open_no_symlinks(root_fd, path, O_PATH | O_NOFOLLOW, 0);
         struct stat st;
@@ -57,7 +57,7 @@ static int check_mount_point_type(int fd, const char *path, bool is_directory, E
                           is_directory ? "directory" : "file");
 }
 
-/* It gets the label of the volume. */
+/* It gets the volume's label. */
 static int make_in_volume(int root_fd, const char *path, bool is_directory) {
         cleanup_creating SelinuxCreating creating = false;
         cleanup_free char *label = NULL;
@@ -95,11 +95,11 @@ static int mount_point_make(const char *source, const char *target, const char *
         return check_mount_point_type(fd, path, is_directory, reterr);
 }
 
-/* A bind mount is cloned into a descriptor, gets its flags, and only then is attached: it is never
- * visible with too many rights, and neither end is looked up twice. */
+/* A bind mount is cloned into a descriptor, gets its flags, and only then is attached: it never has
+ * too many permissions while visible, and neither path is resolved twice. */
 
 enum {
-        OPTIONS_MAX = 4095, /* limit of mount(2): a page and its NUL */
+        OPTIONS_MAX = 4095, /* limit of mount(2): a page including the NUL */
         UNDO_ROUNDS = 16,   /* mounts may be stacked */
 };
 
@@ -210,7 +210,7 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
-/* Without the option noswap of a tmpfs, if the kernel does not know it: Linux before 6.4. */
+/* Omits a tmpfs's noswap option if the kernel does not support it: Linux before 6.4. */
 static int mount_file_system(const MountSpec *spec, const char *target) {
         static const char no_swap[] = ",noswap";
         const char *option = NULL;
@@ -245,8 +245,8 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
                 if (r < 0)
                         (void) error_setf(reterr, -r, "%s", strerror(-r));
         }
-        /* The descriptor refers to the directory under the mount now, so the mode is set by path;
-         * the path was checked for links just before, and the directory is ours. */
+        /* The descriptor now refers to the directory below the mount, so the mode is set by path;
+         * the path was just checked for links, and the directory belongs to the agent. */
         if (r >= 0 && spec->propagation != 0 &&
             mount(NULL, spec->target, NULL,
                   spec->propagation | (spec->propagate_all ? MS_REC : 0UL), NULL) < 0)
@@ -338,7 +338,7 @@ int mounts_undo(const char *root) {
         cleanup_close int fd = open_no_symlinks(AT_FDCWD, root, O_PATH, 0);
 
         /* A link is not followed: nothing below its target was mounted for a pod, and the target
-         * may be the root of the node. */
+         * may be the node's root. */
         if (fd < 0)
                 return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
         for (unsigned round = 0; round < UNDO_ROUNDS; round++) {
@@ -349,7 +349,7 @@ int mounts_undo(const char *root) {
                         return r;
                 if (strv_length(paths) == 0)
                         return 0;
-                /* Removing a mount that has peers on the host would remove them too. */
+                /* Removing a mount with peers on the host would remove those, too. */
                 strv_foreach(path, paths)
                         (void) mount(NULL, *path, NULL, MS_PRIVATE, NULL);
                 FAIL_AT("mounts.undo");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel removes the addresses of an interface that leaves its namespace, so they are read
- * before and added again. */
+/* The kernel removes an interface's addresses when it leaves its namespace, so they are read before
+ * and added again. */
 
 #include "agent/shim/net-devices.h"
 
@@ -61,7 +61,7 @@ static void add_attribute(NetlinkRequest *request, uint16_t type, const void *da
                 (uint32_t) (NLMSG_ALIGN(request->header.nlmsg_len) + RTA_SPACE(length));
 }
 
-/* In the network namespace that the process is in. */
+/* In the process's current network namespace. */
 static int send_request(const NetlinkRequest *request) {
         cleanup_close int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -70,7 +70,7 @@ static int send_request(const NetlinkRequest *request) {
         return TAKE_FD(fd);
 }
 
-/* 0, or the error that the kernel answers. */
+/* 0, or the error in the kernel's answer. */
 static int perform_request(NetlinkRequest *request) {
         struct {
                 struct nlmsghdr header;
@@ -111,7 +111,7 @@ static void read_address(struct nlmsghdr *message, InterfaceAddresses *addresses
         addresses->n += address->length > 0;
 }
 
-/* 1: there is more. */
+/* 1: more follows. */
 static int read_addresses(int fd, InterfaceAddresses *addresses) {
         _Alignas(struct nlmsghdr) char buffer[REPLY_MAX];
         ssize_t n = recv(fd, buffer, sizeof(buffer), 0);

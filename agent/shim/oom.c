@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 
-/* "oom_kill <n>" is a line of memory.events and of version 1's memory.oom_control; on version 2 it
+/* "oom_kill <n>" is a line in memory.events and in version 1's memory.oom_control; on version 2 it
  * includes the cgroups below. */
 static int read_oom_kills(const char *events_file, uint64_t *ret) {
         static const char key[] = "oom_kill ";

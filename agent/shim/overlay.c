@@ -10,19 +10,19 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
-/* Since Linux 6.7, fsconfig(2) takes one layer at a time. If it does not, each directory is opened,
- * and named by the number of its descriptor, relative to /proc/self/fd. */
+/* Since Linux 6.7, fsconfig(2) accepts one layer at a time. On older kernels, each directory is
+ * opened and named by its descriptor number relative to /proc/self/fd. */
 
 enum {
-        OPTIONS_MAX = 4095, /* limit of mount(2): a page and its NUL */
+        OPTIONS_MAX = 4095, /* limit of mount(2): a page including the NUL */
         VALUE_MAX = 255,    /* limit of fsconfig(2) */
         FD_NAME_SIZE = 12,
 };
 
 typedef struct OverlayMount {
-        char **options; /* all but "lowerdir" */
+        char **options; /* all except "lowerdir" */
         char **layers;  /* topmost first */
-        int *fds;       /* of the directories that have short names */
+        int *fds;       /* of the directories with short names */
         size_t n_fds;
 } OverlayMount;
 
@@ -55,7 +55,7 @@ static int split_overlay_options(const char *data, OverlayMount *overlay) {
         return r;
 }
 
-/* The number of the directory's descriptor, which stays open. */
+/* Returns the number of the directory's descriptor, which stays open. */
 static int open_overlay_directory(OverlayMount *overlay, const char *path,
                                   char ret[static FD_NAME_SIZE], Error *reterr) {
         cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -71,7 +71,7 @@ static int open_overlay_directory(OverlayMount *overlay, const char *path,
         return 0;
 }
 
-/* The value of "upperdir=…" or "workdir=…", else NULL. */
+/* The value of "upperdir=…" or "workdir=…", otherwise NULL. */
 static const char *directory_of_option(const char *option) {
         const char *value = strchr(option, '=');
 
@@ -106,7 +106,7 @@ static int set_overlay_layers(OverlayMount *overlay, int context) {
         return r;
 }
 
-/* mount(2) takes values in quotes, fsconfig(2) without. */
+/* mount(2) accepts values in quotes, fsconfig(2) without. */
 static int set_overlay_option(OverlayMount *overlay, int context, const char *option) {
         cleanup_free char *copy = strdup(option);
         char *value = copy ? strchr(copy, '=') : NULL, *end;
@@ -219,8 +219,8 @@ int overlay_mount(const MountSpec *spec, uint64_t attributes, int target_fd, Err
                 return error_setf(reterr, EINVAL, "the options name no layer");
         if (chdir("/proc/self/fd") < 0)
                 return error_setf(reterr, errno, "cannot enter /proc/self/fd: %s", strerror(errno));
-        /* An error of the second method is the one to report: the first method fails for any option
-         * that the kernel does not support yet. */
+        /* The second method's error is reported, because the first method fails for any option that
+         * the kernel does not support yet. */
         r = mount_layer_by_layer(&overlay, spec->flags, attributes, target_fd);
         if (r < 0)
                 r = mount_with_short_names(&overlay, spec->flags, target_fd, reterr);

@@ -12,7 +12,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-/* The build has made the file. */
+/* The build has created the file. */
 __asm__(".pushsection .rodata\n"
         ".balign 16\n"
         "mainstay_pause_start:\n"
@@ -26,7 +26,7 @@ static int create_program_file(void) {
         static const char name[] = "mainstay-pause";
         int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
-        if (fd < 0 && errno == EINVAL) /* before Linux 6.3 all of them are executable */
+        if (fd < 0 && errno == EINVAL) /* before Linux 6.3 all memfds are executable */
                 fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         return fd < 0 ? -errno : fd;
 }
@@ -41,7 +41,8 @@ int pause_program_open(void) {
                       (size_t) (mainstay_pause_end - mainstay_pause_start));
         if (r < 0)
                 return r;
-        /* Unreadable for the user that executes it, so that the kernel makes it undumpable. */
+        /* Unreadable for the user that executes it, so that the kernel makes the process
+         * undumpable. */
         if (fchmod(fd, 0111) < 0 ||
             fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
                 return -errno;

@@ -21,7 +21,7 @@ enum {
 };
 
 static const char file_name[] = "pid-namespace";
-/* An empty file system: the target of /proc/1/root for the containers of the pod. */
+/* An empty file system, which the pod's containers see as /proc/1/root. */
 static int enter_empty_root(void) {
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("mainstay-pause", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
@@ -32,8 +32,8 @@ static int enter_empty_root(void) {
         return 0;
 }
 
-/* A container that may trace the processes of its pod may control this one, and read its memory. So
- * it is an unknown user, without capabilities, files and memory of the node. */
+/* A container that may trace its pod's processes may control this one and read its memory. So it
+ * runs as an unknown user, without capabilities, and without the node's files and memory. */
 static int confine_pause_process(bool in_user_namespace) {
         int r = in_user_namespace ? privileges_set_ids(0, 0) : 0;
 
@@ -47,13 +47,13 @@ static int confine_pause_process(bool in_user_namespace) {
         if (r < 0)
                 return r;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-            prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of IDs has reset it */
+            prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* changing the IDs has reset it */
                 return -errno;
         return 0;
 }
 
 /* Leaves open only a pipe without a writer at 0 and 1, 'ready_fd' as standard error, and the
- * program, which closes when it is executed. */
+ * program, which is closed when it is executed. */
 static int arrange_descriptors(int ready_fd, int *program_fd) {
         int pipes[2];
 
@@ -91,8 +91,8 @@ static void run_pause_process(int ready_fd, int program_fd, bool in_user_namespa
         _exit(EXIT_FAILURE);
 }
 
-/* The namespace belongs to the user namespace of its creator. So a child enters that one first, and
- * creates a sibling, which is our child too. */
+/* The namespace belongs to its creator's user namespace. So a child enters that first and creates a
+ * sibling, which is also the shim's child. */
 static long clone_in_user_namespace(int users_fd, int ready_fd, int program_fd) {
         int pipes[2], status;
         pid_t helper;
@@ -155,7 +155,7 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         if (pid < 0)
                 return -errno;
         ready_fd = close_fd(ready_fd);
-        /* No container may find it before it is confined. */
+        /* No container may see it before it is confined. */
         if (read(read_fd, &r, sizeof(r)) != sizeof(r))
                 r = -EIO;
         if (r < 0) {

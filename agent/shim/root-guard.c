@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime waits meanwhile. We are not a process of the container's PID namespace, so nothing in
- * there may trace us; and no other mount namespace has these mounts, so nobody can exchange
+/* The runtime waits in the meantime. This process is not in the container's PID namespace, so no
+ * process there may trace it; and no other mount namespace has these mounts, so nobody can replace
  * anything that is examined here except the files of volumes. */
 
 #include "agent/shim/root-guard.h"
@@ -42,7 +42,7 @@ static bool is_own_user_namespace(int fd) {
                own.st_ino == other.st_ino;
 }
 
-/* As the container's root, if it has a user namespace: created files are its own. */
+/* As the container's root user, if it has a user namespace: created files then belong to it. */
 static int enter_container(const RootGuard *guard) {
         cleanup_close int users_fd = hook_state_open_namespace(&guard->hook, "user");
         cleanup_close int mounts_fd = hook_state_open_namespace(&guard->hook, "mnt");
@@ -65,8 +65,8 @@ static bool is_on(int fd, long type) {
         return fstatfs(fd, &fs) == 0 && (long) fs.f_type == type;
 }
 
-/* In procfs, also while something is mounted over it. A link on the way is a volume's, and its
- * target has a separate path. -ENOENT: the kernel has no such file. */
+/* In procfs, even while something is mounted over it. A link on the way belongs to a volume, and
+ * its target has a separate path. -ENOENT: the kernel has no such file. */
 static int open_kernel_path(const RootGuard *guard, const char *path) {
         static const char proc[] = "/proc/";
         bool is_proc = strncmp(path, proc, strlen(proc)) == 0;
@@ -118,8 +118,8 @@ static int mask_path(const RootGuard *guard, const char *path) {
                                                 MOUNT_ATTR_NOEXEC);
 }
 
-/* A file and a directory without content. Some kernels copy only mounts that have a place in the
- * tree; this one gets it over /proc, until all masks are made. */
+/* A file and a directory without content. Some kernels copy only mounts that are in the mount tree;
+ * this one is attached over /proc until all masks are in place. */
 static int attach_masks(RootGuard *guard) {
         cleanup_close int context = fsopen("tmpfs", FSOPEN_CLOEXEC), file_fd = -EBADF;
 
@@ -260,8 +260,8 @@ static int count_mounts_at(const char *path, unsigned *ret) {
         return r;
 }
 
-/* The runtime opens /dev/ptmx and /dev/pts/N, and creates /dev/console. In the node's own /dev, a
- * container that could exchange them has the node already. */
+/* The runtime opens /dev/ptmx and /dev/pts/N, and creates /dev/console. If /dev is the node's, a
+ * container that could replace them already controls the node. */
 static int check_terminal(const RootGuard *guard, Error *reterr) {
         cleanup_free char *path = path_join(guard->hook.rootfs, "dev");
         cleanup_close int dev_fd = open_no_symlinks(guard->root_fd, "dev", O_PATH, 0);

@@ -25,7 +25,7 @@ struct RotatedLog {
         uint64_t
                 rotated_second; /* second of the last rotation, and the number of rotations in it */
         unsigned rotated_number;
-        int rotation_error; /* of the last rotation: 0 or -errno */
+        int rotation_error; /* result of the last rotation: 0 or -errno */
 };
 
 bool rotated_log_may_open_later(int r) {

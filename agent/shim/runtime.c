@@ -67,7 +67,7 @@ int runtime_set_closed_input(void) {
         return r;
 }
 
-/* A null device on a file system without a place in the tree, which vanishes with the descriptor.
+/* A null device on a file system that is not in the mount tree and vanishes with the descriptor.
  */
 static int open_private_null_device(void) {
         cleanup_close int context = fsopen("tmpfs", FSOPEN_CLOEXEC), root = -EBADF;
@@ -82,9 +82,10 @@ static int open_private_null_device(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A container's input is a null device, like in Kubernetes: scripts check whether it is a pipe.
- * runc replaces this one by the container's own, but not if a volume is mounted at /dev; so it must
- * not be the node's. If the shim may not use devices, a pipe at its end has the same effect. */
+/* A container's input is a null device, as in Kubernetes: scripts check whether it is a pipe. runc
+ * replaces this device by the container's own, but not if a volume is mounted at /dev; so it must
+ * not be the node's. If the shim may not use devices, a pipe without a writer has the same
+ * effect. */
 static int set_null_input(void) {
         cleanup_close int fd = open_private_null_device();
 
@@ -140,7 +141,7 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                 return -ENOMEM;
         if (!runtime->has_systemd_cgroup)
                 *++argv = words[0];
-        /* Removes the state of an attempt that failed under this name. */
+        /* Removes the log of a failed attempt with this name. */
         (void) unlink(log);
         (void) unlink(pid_file);
         r = set_streams(streams);
@@ -214,7 +215,7 @@ static int spawn_runtime_quietly(char **argv, pid_t *ret_pid, Error *reterr) {
         return r == 0 ? 0 : error_setf(reterr, r, "cannot run '%s': %s", argv[0], strerror(r));
 }
 
-/* Waits for our child; kills it at the time limit. */
+/* Waits for the child; kills it at the time limit. */
 static int wait_for_deletion(const Runtime *runtime, pid_t pid, int *ret_status, Error *reterr) {
         cleanup_close int fd = pidfd_open(pid, 0);
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };

@@ -20,8 +20,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* NOTIFY_SOCKET and the like are for the agent, not for a shim and its runtime: runc, for one,
- * would wait for a READY=1 of the container. */
+/* NOTIFY_SOCKET and similar variables are for the agent, not for a shim and its runtime: runc, for
+ * example, would wait for the container's READY=1. */
 static const char *const foreign_variables[] = {
         "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID", "LISTEN_FDNAMES",   "WATCHDOG_PID",
         "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",    "SYSTEMD_EXEC_PID",
@@ -50,7 +50,7 @@ static void reset_inheritance(void) {
         (void) signal(SIGPIPE, SIG_IGN);
         (void) signal(SIGHUP, SIG_IGN);
         (void) signal(SIGINT, SIG_IGN);
-        /* Fifty shims idle on a node: keep no memory in reserve. */
+        /* A node may have fifty idle shims, so they keep no memory in reserve. */
         (void) mallopt(M_ARENA_MAX, 1);
         (void) mallopt(M_TRIM_THRESHOLD, 8 * 1024);
         (void) mallopt(M_TOP_PAD, 4 * 1024);
@@ -63,7 +63,8 @@ static void enter_cgroup(const char *path) {
 
         if (r >= 0)
                 r = cgroup_enter(path, &error);
-        /* It and the runtime have values of Secrets. Version 1 limits memory and swap together. */
+        /* The shim and the runtime have Secret values. Version 1 limits memory and swap
+         * together. */
         if (r >= 0 && cgroup_version() == 2)
                 (void) cgroup_write(path, "memory", "memory.swap.max", "0", NULL);
         if (r < 0)
@@ -95,7 +96,7 @@ static int raise_loopback(void) {
         return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
-/* If the pod has a user namespace, its other namespaces belong to it. */
+/* May fail if the agent does not have the privilege. */
 static int enter_pod_user_namespace(const ShimOptions *options, int *namespaces, int *ret_fd,
                                     Error *reterr) {
         cleanup_free char *pod_dir = NULL;
@@ -138,8 +139,8 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         r = enter_pod_user_namespace(options, &namespaces, &ret_host->users_fd, reterr);
         if (r < 0)
                 return r;
-        /* Mounts keep their peers: a hostPath volume sees later mounts of the host. Our own mounts
-         * are below the run directory, which is a private mount. */
+        /* Mounts keep their peers: a hostPath volume sees later mounts of the host. The shim's own
+         * mounts are below the run directory, which is a private mount. */
         if (unshare(namespaces) < 0)
                 return error_setf(reterr, errno, "cannot make the pod's namespaces: %s",
                                   strerror(errno));

@@ -50,8 +50,8 @@ static bool is_child(pid_t pid) {
         return waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0;
 }
 
-/* crun leaves the container to another process of its own, which ends a moment after crun itself.
- * The container becomes our child then. */
+/* crun leaves the container to another crun process, which exits shortly after crun itself. Then
+ * the container becomes the shim's child. */
 static void wait_for_end_of_parent(pid_t pid) {
         cleanup_close int fd = -EBADF;
         struct pollfd poll_fd = { .events = POLLIN };
@@ -78,7 +78,7 @@ int shim_claim_process(Shim *shim, pid_t pid, int *ret_status) {
 }
 
 /* A container may end before the runtime call that started it: until that returns, every unknown
- * process may be one. */
+ * process may be a container. */
 void shim_add_unclaimed_exit(Shim *shim, pid_t pid, int status) {
         if (!shim->unclaimed_exits)
                 shim->unclaimed_exits = calloc(UNCLAIMED_EXITS_MAX, sizeof(UnclaimedExit));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime starts the command and leaves it to us, as we are its subreaper. So the exit status
- * comes from the kernel, and the command can be killed when the client disconnects.
+/* The runtime starts the command and leaves it to the shim, which is its subreaper. So the exit
+ * status comes from the kernel, and the command can be killed when the client disconnects.
  *
  * The copier sends one message, the request to start the command, and closes its end. */
 
@@ -24,19 +24,19 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* How long a command that was killed may take to end. */
+/* How long a killed command may take to end. */
 #define KILL_USEC (10 * USEC_PER_SEC)
 
 typedef struct SessionCommand {
         const SessionSpec *spec;
         int epoll_fd;
-        EpollSource link; /* to the copier; -EBADF: it has ended */
+        EpollSource link; /* connection to the copier; -EBADF: it has ended */
         EpollSource signals;
         Terminal *terminal;
         int fds[3]; /* the command's */
         bool has_started;
         pid_t runtime_pid; /* 0: it has ended */
-        pid_t pid;         /* of the command, once the runtime has ended */
+        pid_t pid;         /* PID of the command, once the runtime has ended */
         bool has_ended;
         uint64_t deadline;
 } SessionCommand;
@@ -52,7 +52,7 @@ static void kill_session_command(const SessionCommand *c) {
                 kill_command_group(c->pid);
 }
 
-/* A runtime that did not end well, or not in time, may have started the command before. */
+/* A runtime that failed or timed out may have started the command before. */
 static void kill_unstarted_command(const SessionCommand *c) {
         pid_t pid;
 
@@ -182,9 +182,9 @@ static void on_session_copier_message(EpollSource *source, uint32_t events) {
                 end_command(c, 0, strerror(-r));
 }
 
-/* The copier's ends of the command's streams, and in c->fds the command's own. Streams that are not
- * requested are pipes as well: /dev/null is the node's, and root in the container could change its
- * mode through a descriptor. */
+/* The copier's ends of the command's streams, with the command's ends in c->fds. Streams that are
+ * not requested are pipes as well: /dev/null is the node's, and root in the container could change
+ * its mode through a descriptor. */
 static int open_command_pipes(SessionCommand *c, SessionPipes *pipes) {
         int *own[] = { &pipes->input_fd, &pipes->output_fd, &pipes->error_fd };
 
@@ -208,7 +208,7 @@ static void close_copier_ends(SessionPipes *pipes) {
         *pipes = SESSION_PIPES_NULL;
 }
 
-/* Gives the PID, or -errno. */
+/* Returns the PID, or -errno. */
 static int fork_session_copier(SessionCommand *c) {
         SessionPipes pipes = SESSION_PIPES_NULL;
         int sockets[2] = { -EBADF, -EBADF }, r = open_command_pipes(c, &pipes);
@@ -281,7 +281,7 @@ static void session_command_done(SessionCommand *c) {
         (void) remove_tree_at(AT_FDCWD, c->spec->directory);
 }
 
-/* Says so to the client. */
+/* Reports this to the client. */
 static int refuse_session(const SessionSpec *spec, int r) {
         const SessionPipes none = SESSION_PIPES_NULL;
         SessionSpec refused = *spec;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command's streams are pipes, or a terminal that the runtime creates; the client's streams are
- * channels of the WebSocket. Nothing is read that cannot be passed on: a client that does not read
- * stops the command, a command that does not read stops the client, and neither uses memory.
+ * WebSocket channels. Data is read only when it can be passed on: a client that does not read
+ * blocks the command, a command that does not read blocks the client, and neither uses memory.
  *
- * A session that is attached to a container itself has no command: its streams are those of the
- * container, which the log copier copies (attachments.h), and it ends with the container. */
+ * A session that is attached to a container has no command: its streams are the container's, which
+ * the log copier copies (attachments.h), and it ends with the container. */
 
 #include "agent/shim/session-run.h"
 
@@ -23,8 +23,8 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-/* How long to wait for output of the command's children after its end, for a client that does not
- * read, and for one that does not close the connection. */
+/* How long to wait for output from the command's children after it has ended, for a client that
+ * does not read, and for one that does not close the connection. */
 #define DRAIN_USEC        (500 * USEC_PER_MSEC)
 #define CLIENT_STALL_USEC (10 * USEC_PER_SEC)
 #define CLIENT_CLOSE_USEC (2 * USEC_PER_SEC)
@@ -36,7 +36,7 @@ enum {
 
 typedef struct ExecSession ExecSession;
 
-/* One of the command's streams that we read. */
+/* One of the command's output streams. */
 typedef struct ExecSessionOutput {
         EpollSource source;
         ExecSession *session;
@@ -51,25 +51,25 @@ struct ExecSession {
         Channels *channels;
         EpollSource socket;
         uint32_t socket_events;
-        EpollSource link; /* to the process that has the command */
+        EpollSource link; /* connection to the process that has the command */
         ExecSessionOutput output, error;
 
         EpollSource input; /* the command's end of its standard input */
         bool is_input_watched;
-        Buffer pending; /* received from the client, of which n_taken bytes are written */
+        Buffer pending; /* data from the client; n_taken bytes are written */
         size_t n_taken;
         bool is_input_over;
         struct winsize size; /* as received before the terminal existed */
 
-        bool has_started; /* the command was requested, or refused */
+        bool has_started; /* the command was requested or refused */
         bool is_starting;
         bool runs;
         bool has_ended;
         int status;
         bool is_abandoned;    /* nothing can be sent to the client */
         bool has_sent_status; /* the status is queued, and nothing is sent after it */
-        EpollSource notice;   /* of the shim, if the session is attached */
-        bool is_dropped;      /* the same: the client did not read */
+        EpollSource notice;   /* notices from the shim, if the session is attached */
+        bool is_dropped;      /* likewise: the client did not read */
         uint64_t deadline;
 };
 
@@ -87,7 +87,7 @@ static void watch_session_socket(ExecSession *s) {
         s->socket_events = events;
 }
 
-/* A stream has moved since the command's end: more output may follow. */
+/* Data has moved since the command ended: more output may follow. */
 static void extend_session_deadline(ExecSession *s) {
         size_t queued = channels_queued(s->channels);
         uint64_t patience = DRAIN_USEC;
@@ -104,8 +104,9 @@ static void extend_session_deadline(ExecSession *s) {
 static void abandon_session(ExecSession *s) {
         if (s->is_abandoned)
                 return;
-        s->is_abandoned = true; /* the command ends with us, and a container continues to run */
-        epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
+        s->is_abandoned = true; /* the command ends with this process, and a container continues to
+                                 * run */
+        epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported continuously */
 }
 
 static void flush_session_channels(ExecSession *s) {
@@ -162,7 +163,7 @@ static void watch_session_input(ExecSession *s, bool is_watched) {
         s->is_input_watched = is_watched;
 }
 
-/* Writes as much as the command takes. */
+/* Writes as much as the command accepts. */
 static void write_session_input(ExecSession *s) {
         while (s->n_taken < s->pending.length && s->input.fd >= 0) {
                 ssize_t n = write(s->input.fd, s->pending.data + s->n_taken,
@@ -183,7 +184,7 @@ static void write_session_input(ExecSession *s) {
         watch_session_input(s, false);
         s->pending.length = s->n_taken = 0;
         channels_hold(s->channels, false);
-        /* A terminal's input is ended by a character, not by a closed descriptor. */
+        /* A character ends a terminal's input, not a closed descriptor. */
         if (s->is_input_over && !s->spec->has_terminal)
                 close_session_input(s);
 }
@@ -198,9 +199,9 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
         watch_session_socket(s);
 }
 
-/* Kept until the command takes it; only then is more read from the client. */
+/* Kept until the command accepts it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
-        bool has_place = s->input.fd >= 0 || s->is_starting; /* or will have */
+        bool has_place = s->input.fd >= 0 || s->is_starting; /* or will exist */
 
         if (!s->spec->has_input || !has_place || s->is_input_over || length == 0)
                 return;
@@ -275,8 +276,8 @@ static void close_session_output(ExecSessionOutput *outlet) {
         outlet->source.fd = close_fd(outlet->source.fd);
 }
 
-/* Not in the loop while its bytes cannot be sent: its end would be reported again and again. Until
- * the command runs, the runtime writes here, and its messages are in its own log as well. */
+/* Not in the loop while its data cannot be sent, because its end would be reported continuously.
+ * Until the command runs, the runtime writes here, and its messages are also in its own log. */
 static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
         ExecSession *s = outlet->session;
 
@@ -298,7 +299,7 @@ static void on_session_output_readable(EpollSource *source, uint32_t events) {
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        if (n <= 0) { /* EIO: a terminal that no process holds */
+        if (n <= 0) { /* EIO: no process holds the terminal */
                 close_session_output(outlet);
                 return;
         }
@@ -342,7 +343,7 @@ static void on_command_terminal(ExecSession *s, int master_fd) {
                 abandon_session(s);
 }
 
-/* The ends of its pipes, if it has no terminal. */
+/* The ends of the command's pipes, if it has no terminal. */
 static int open_session_streams(ExecSession *s, const SessionPipes *pipes) {
         int input_fd = pipes->input_fd;
 
@@ -426,7 +427,7 @@ static int start_attached_session(ExecSession *s) {
         open_session_output(&s->error, streams->error_fd);
         if (r < 0 || input_fd < 0)
                 return r;
-        if (s->spec->has_terminal) /* which stays open for its size */
+        if (s->spec->has_terminal) /* which stays open for window sizes */
                 input_fd = fcntl(input_fd, F_DUPFD_CLOEXEC, 3);
         return input_fd < 0 ? -errno : open_session_input(s, input_fd);
 }
@@ -467,7 +468,7 @@ static void start_session_command(ExecSession *s) {
         }
 }
 
-/* If the processor was busy elsewhere, the time may pass before the arrived data is read. */
+/* If the CPU was busy, the time may be over before the data that has arrived is read. */
 static bool has_unread_output(const ExecSession *s) {
         struct pollfd fds[] = {
                 { .fd = s->output.is_watched ? s->output.source.fd : -1, .events = POLLIN },
@@ -530,7 +531,7 @@ int session_copy(const SessionSpec *spec, const SessionPipes *pipes, pid_t paren
         int r = close_unneeded_descriptors(spec, pipes);
 
         if (r >= 0)
-                r = open_exec_session(&s); /* loads a library */
+                r = open_exec_session(&s); /* this loads a library */
         if (r >= 0)
                 r = confine_streams(parent);
         if (r >= 0)

@@ -22,8 +22,8 @@ static int append_terminal(char ***argv, const char *terminal) {
         return strv_append(argv, "--env=TERM=xterm");
 }
 
-/* User, environment, directory, capabilities: all as in the container, whose bundle the runtime
- * reads. */
+/* User, environment, directory and capabilities are the container's: the runtime reads its
+ * bundle. */
 static int make_exec_arguments(const SessionSpec *spec, const char *terminal, char ***ret) {
         cleanup_strv char **argv = NULL;
         int r = strv_append(&argv, spec->runtime.program);

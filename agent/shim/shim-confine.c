@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 
 #define OWN_USER   "mainstay-log"
-#define MEMORY_MAX (64 * MIB) /* of the address space, with the libraries */
+#define MEMORY_MAX (64 * MIB) /* for the address space, including libraries */
 
 enum {
         NOBODY = 65534,
@@ -76,8 +76,8 @@ static void limit_resources(void) {
                 (void) setrlimit(RLIMIT_AS, &memory);
 }
 
-/* The manager of the pod's unit sends SIGTERM to all of it, but the last lines are copied while the
- * shim ends the pod. */
+/* The manager of the pod's unit sends SIGTERM to all processes in it, but the last lines are copied
+ * while the shim ends the pod. */
 static void ignore_signals(void) {
         static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ };
         sigset_t none;
@@ -96,7 +96,7 @@ int confine_streams(pid_t parent) {
         r = drop_copier_privileges();
         if (r < 0)
                 return r;
-        /* The change of IDs has reset both. */
+        /* Changing the IDs has reset both. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return -errno;
         privileges_hide_memory();

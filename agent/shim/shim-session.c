@@ -36,8 +36,7 @@ static int compare_descriptors(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* Closes the other descriptors, which are the shim's: a session may last for days and must not hold
- * them. */
+/* Closes the shim's other descriptors: a session may last for days and must not hold them. */
 static void close_unused_descriptors(const SessionSpec *spec) {
         const AttachmentStreams *streams = &spec->streams;
         int kept[] = { STDERR_FILENO,     spec->socket_fd,     streams->output_fd,
@@ -133,7 +132,7 @@ static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *req
         return TAKE_PTR(session);
 }
 
-/* The container's streams for the session. 0 or -errno. */
+/* Opens the container's streams for the session. 0 or -errno. */
 static int attach_session(ExecSessionTask *session, const ContainerAttach *attach) {
         ContainerOutput *output = find_attachable_output(session->shim, session->spec.container);
         int r;
@@ -175,7 +174,8 @@ void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume
         r = socket_fd < 0 ? socket_fd : attach_session(session, &attach);
         if (r >= 0)
                 r = task_start(&shim->tasks, &spec);
-        /* Ours, even if the task holds it now: the connection must end with the task. */
+        /* The shim still owns it, even if the task has a copy: the connection must end with the
+         * task. */
         session->spec.socket_fd = -EBADF;
         if (r < 0) {
                 attachment_streams_close(&session->spec.streams);

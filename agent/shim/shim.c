@@ -50,8 +50,8 @@ static void report_descriptors(Shim *shim, const Attempt *attempt) {
                                             .open_files_max = usage.open_files_max });
 }
 
-/* An event for each running container, and one without an ID that ends them. Not in a task: the
- * number of examined descriptors has a limit (common/process-usage.h). */
+/* An event for each running container, and one without an ID that ends the list. Not in a task,
+ * because the number of examined descriptors is limited (common/process-usage.h). */
 static void containers_report_usage(Shim *shim) {
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
@@ -60,7 +60,7 @@ static void containers_report_usage(Shim *shim) {
 }
 
 enum {
-        /* Time limit for a runtime call that is under way when the pod is terminated. */
+        /* Time limit for a runtime call that is in progress when the pod is terminated. */
         TEARDOWN_RUNTIME_USEC = 10 * 1000 * 1000,
 };
 
@@ -76,7 +76,7 @@ static void setup_job_free(SetupJob *job) {
         free(job);
 }
 
-/* In a task. A setup that was interrupted may have left mounts. */
+/* In a task. An interrupted setup may have left mounts. */
 static int sandbox_setup_main(void *userdata, Error *reterr) {
         const SetupJob *job = userdata;
         int r = mounts_check_private(job->shim->pod_dir, reterr);
@@ -94,7 +94,8 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
         r = mounts_apply(job->fstab, job->shim->pod_dir, job->shim->host.network_fd, reterr);
         if (r < 0)
                 return r;
-        /* Never the node's: a pod without its own UTS namespace has the node's host name. */
+        /* Never changes the node's: a pod without a separate UTS namespace has the node's host
+         * name. */
         if (job->hostname && job->shim->host.uts_fd >= 0 &&
             sethostname(job->hostname, strlen(job->hostname)) < 0)
                 return error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
@@ -184,7 +185,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
 
         switch (request->type) {
         case SHIM_REQUEST_HELLO:
-                break; /* only one version so far */
+                break; /* there is only one version so far */
         case SHIM_REQUEST_SETUP:
                 handle_setup_request(shim, request);
                 break;
@@ -226,7 +227,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
 
 static void on_agent_connected(AgentConnection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
-        /* The agent does not have the privilege to open our namespaces. */
+        /* The agent does not have the privilege to open the shim's namespaces. */
         cleanup_close int network_fd = shim->options->host_network
                                                ? -EBADF
                                                : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -241,7 +242,7 @@ static void on_agent_connected(AgentConnection *connection) {
                               &(ShimEvent){ .type = SHIM_EVENT_SYNCED, .ready = shim->ready });
 }
 
-/* A process of the runtime is about to become our child. */
+/* A process of the runtime is about to become the shim's child. */
 static bool is_runtime_process_expected(const Shim *shim) {
         if (programs_are_starting(&shim->programs))
                 return true;
@@ -370,7 +371,7 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
                                                 .pid = getpid() });
         if (r < 0)
                 return r;
-        /* Before anything of the pod is in our memory, which it shares. */
+        /* Before any of the pod's data is in the shim's memory, which the copier inherits. */
         return copier_init(&shim->copier, shim->epoll_fd, &copier_operations);
 }
 
@@ -422,7 +423,7 @@ static int run_shim_loop(Shim *shim) {
         return 0;
 }
 
-/* No agent shall connect to a socket without a shim. */
+/* No agent must connect to a socket without a shim. */
 static void remove_shim_socket(const Shim *shim) {
         cleanup_free char *path = path_join(shim->pod_dir, "shim.sock");
 

@@ -50,10 +50,10 @@ static int make_beneath(int root_fd, const char *path) {
         return make_path_at(fd, rest, true, st.st_mode & 07777);
 }
 
-/* How a component of a path looks that stops the walk. */
+/* Describes a path component at which resolution stops. */
 typedef struct BadComponent {
-        char *path;            /* up to and including it, printable */
-        char target[PATH_MAX]; /* of the link that it is, printable; "": it is none */
+        char *path;            /* the path up to and including it, printable */
+        char target[PATH_MAX]; /* the link's target, printable; "": not a link */
 } BadComponent;
 
 static void bad_component_done(BadComponent *bad) {
@@ -68,8 +68,8 @@ static void read_link_beneath(int root_fd, BadComponent *bad) {
         utf8_sanitize(bad->target);
 }
 
-/* Finds the first component that cannot be opened. Whatever goes wrong here costs only the detail
- * of a message. */
+/* Finds the first component that cannot be opened. Any failure here only makes the message less
+ * detailed. */
 static void find_bad_component(int root_fd, const char *path, BadComponent *ret) {
         size_t length = 0;
 

@@ -11,7 +11,7 @@ enum {
 };
 
 /* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are the same: the first separator
- * decides. NULL without memory. */
+ * decides. NULL: out of memory. */
 static char *name_to_path(const char *name) {
         bool swap = name[strcspn(name, "./")] == '.';
         char *path = strdup(name);

@@ -24,8 +24,8 @@ struct Task {
         void *userdata;
 };
 
-/* The text that a task that did not become a program writes into its pipe, in one write: it
- * fits. */
+/* The text that a task writes to its pipe if it did not become a program; it fits into one
+ * write. */
 typedef struct TaskReport {
         int code;
         char message[4092];
@@ -43,7 +43,7 @@ const char *task_explanation(const TaskResult *result) {
         return result->timed_out ? "it exceeded its time limit and was killed" : "it was killed";
 }
 
-/* A child starts with the signals and limits that the shim itself was started with. */
+/* A child starts with the signals and limits that the shim was started with. */
 static void reset_task_process(const TaskSpec *spec, pid_t shim) {
         sigset_t none;
 
@@ -148,8 +148,8 @@ void tasks_expire(TaskList *tasks, uint64_t now_awake) {
         for (Task *task = tasks->first; task; task = task->next)
                 if (!task->timed_out && task->deadline <= now_awake) {
                         task->timed_out = true;
-                        /* The process group too: a runtime has children. The task is not reaped
-                         * yet, so both IDs are still its own. */
+                        /* Also the process group, because a runtime has children. The task is not
+                         * reaped yet, so both IDs are valid. */
                         (void) kill(-task->pid, SIGKILL);
                         (void) kill(task->pid, SIGKILL);
                 }

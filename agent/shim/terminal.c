@@ -12,7 +12,7 @@
 struct Terminal {
         int epoll_fd;
         char *path;
-        bool is_listening; /* else the runtime has connected but has not sent */
+        bool is_listening; /* otherwise the runtime has connected but has not sent the terminal */
         EpollSource source;
         terminal_master_t on_master;
         void *userdata;
@@ -35,7 +35,7 @@ static int listen_for_terminal(const char *path, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-/* With it comes its name, which is not needed. -EAGAIN: it has not been sent yet. */
+/* The terminal's name comes with it, but is not needed. -EAGAIN: it has not been sent yet. */
 static int receive_master(int peer_fd) {
         union {
                 struct cmsghdr header;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces belong to the user namespace of their creator. So a child creates them, and we take
- * them over while it is alive. */
+/* Namespaces belong to their creator's user namespace. So a child creates them, and the shim enters
+ * them while the child is alive. */
 
 #include "agent/shim/user-namespace.h"
 
@@ -40,12 +40,12 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
         return 1;
 }
 
-/* In the pod's user namespace, our IDs are unmapped, and so would be the owners of objects that we
- * create, such as the roots of its message queues. */
+/* The shim's IDs are unmapped in the pod's user namespace, and so would be the owners of objects
+ * that it creates, such as the roots of message queues. */
 static int become_root(void) {
         if (privileges_set_ids(0, 0) < 0)
                 return -1;
-        /* The change of IDs has reset it. */
+        /* Changing the IDs has reset it. */
         return prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 

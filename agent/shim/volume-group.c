@@ -38,7 +38,7 @@ static int set_group_below(int dir_fd, gid_t group, unsigned depth) {
         return r;
 }
 
-/* The mode after the owner: a change of the owner takes bits away. */
+/* The mode is set after the owner, because changing the owner clears bits. */
 static int set_group_of_fd(int fd, const struct stat *st, gid_t group) {
         mode_t mode = st->st_mode & 07777;
         char path[64];
@@ -66,7 +66,7 @@ static int set_group_of_entry(int dir_fd, const char *name, gid_t group, unsigne
         return r < 0 ? r : set_group_of_fd(fd, &st, group);
 }
 
-/* The root is the last that a walk changes. */
+/* A walk changes the root last. */
 static bool has_group(const char *path, gid_t group) {
         struct stat st;
 
@@ -84,7 +84,7 @@ int volume_set_fs_group(const char *path, const char *group, Error *reterr) {
                 return error_setf(reterr, EINVAL, "'%s' is not a group", group);
         if (rest[0] && has_group(path, (gid_t) gid))
                 return 0;
-        /* The path of a PersistentVolume may be a link; links in the volume are not followed. */
+        /* A PersistentVolume's path may be a link; links in the volume are not followed. */
         fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? -errno : set_group_of_entry(fd, ".", (gid_t) gid, 0);
         if (r < 0)
