@@ -260,7 +260,7 @@ def run_storm(make, kills):
         storm.stop()
 
 
-COUNTS = pytest.mark.parametrize("kills", [5, pytest.param(KILLS, marks=pytest.mark.long)], ids=["few", "many"])
+COUNTS = pytest.mark.parametrize("kills", [3, pytest.param(KILLS, marks=pytest.mark.long)], ids=["few", "many"])
 
 
 @COUNTS
