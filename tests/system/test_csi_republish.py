@@ -47,7 +47,7 @@ def start(member, name="web", volume=None, **spec):
 
 def wait_published(member, driver, times):
     """Until the answer has arrived: the time until it is published again starts then."""
-    wait(lambda: driver.count(PUBLISH) == times and "mounted" in member.get("/debug/dump")[1], lambda: (driver.methods(), member.said()))
+    wait(lambda: driver.count(PUBLISH) >= times and "mounted" in member.get("/debug/dump")[1], lambda: (driver.methods(), member.said()))
 
 
 def tokens_of(driver, where="context"):
@@ -67,8 +67,9 @@ def test_volume_is_published_again_while_its_pod_runs(make):
     member.api.delete("pods", "default", "web")
     member.wait_reported_gone("web")
     assert driver.methods()[-2:] == ["NodeUnpublishVolume", "NodeUnstageVolume"]
+    published = driver.count(PUBLISH)
     member.let_pass(4 * SYNC)
-    assert driver.count(PUBLISH) == 3
+    assert driver.count(PUBLISH) == published
 
 
 def test_volume_is_published_once_unless_its_driver_requires_republishing(make):
