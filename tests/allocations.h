@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions in which each allocation fails, one after another: they neither crash nor leak, and
- * either report -ENOMEM, or return the same result as with enough memory. */
+/* Runs functions repeatedly, with another allocation failing each time: the functions must neither
+ * crash nor leak, and must either report -ENOMEM or return the same result as with enough
+ * memory. */
 
 #include "common/failpoint.h"
 #include "common/json-text.h"
@@ -10,11 +11,11 @@
 
 #include <errno.h>
 
-/* Does its work with 'input' and prints the result. 0 with a text that the caller frees; or -errno,
- * also if the text cannot be allocated. */
+/* Does its work with 'input' and prints the result. Returns 0 with a text that the caller frees, or
+ * -errno, also if the text cannot be allocated. */
 typedef int (*allocating_function_t)(const char *input, char **ret);
 
-/* 0 and the text, or -ENOMEM if it is NULL: for the end of such a function. */
+/* Returns 0 and the text, or -ENOMEM if the text is NULL. The last call of such a function. */
 static inline int take_allocated_text(char *text, char **ret) {
         *ret = text;
         return text ? 0 : -ENOMEM;
@@ -49,7 +50,8 @@ static inline void forget_failed_allocations(void) {
         free(json_to_text(json, JSON_ENCODE_ANY));
 }
 
-/* Each allocation fails once, or one in 'stride' if there are many. Prints how many failed. */
+/* Lets each allocation fail once, or only every 'stride'th if there are many. Prints how many
+ * failed. */
 static inline void expect_survives_failed_allocations(const char *name,
                                                       allocating_function_t function,
                                                       const char *input, unsigned stride) {

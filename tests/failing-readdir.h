@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A directory a part of which cannot be listed: readdir() fails with EIO. For code that the program
- * of the test is linked with. */
+/* A directory that can be listed only in part: readdir() fails with EIO. It affects all code that
+ * is linked into the test program. */
 
 #include <stdbool.h>
 
-/* Calls that succeed before all others fail; below 0: all succeed. */
+/* Number of calls that succeed before all further calls fail; if negative, all calls succeed. */
 extern int readdir_calls_left;
 extern bool readdir_has_failed;

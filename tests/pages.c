@@ -22,8 +22,8 @@ char *page_read(const char *page) {
         return text;
 }
 
-/* After the line of the heading ("## FIELDS") and the blank line after it; '*ret_end' is the start
- * of the next heading of this or a higher level. */
+/* Returns the text after the heading line ("## FIELDS") and the blank line that follows it;
+ * '*ret_end' is the start of the next heading of the same or a higher level. */
 static char *page_find_section(char *text, const char *heading, char **ret_end) {
         size_t level = strspn(heading, "#");
         cleanup_free char *line = NULL;

@@ -70,7 +70,8 @@ static bool is_in_file(const Test *test, const char *file) {
         return strlen(file) == length && strncmp(name, file, length) == 0;
 }
 
-/* Named in MAINSTAY_TESTS_LEFT_OUT, with spaces between the names; for tests/valgrind. */
+/* Whether MAINSTAY_TESTS_LEFT_OUT, names separated by spaces, contains the test; used by
+ * tests/valgrind. */
 static bool is_left_out(const Test *test) {
         const char *names = getenv("MAINSTAY_TESTS_LEFT_OUT");
         size_t length = strlen(test->name);
@@ -102,7 +103,7 @@ static bool run_tests_of_file(const char *file) {
         return failed == 0 && passed > 0;
 }
 
-/* A process for each file: tests may change the state of their process. */
+/* Each file runs in its own process, because tests may change the state of their process. */
 static bool fork_tests_of_file(const char *file) {
         int status;
         pid_t pid;
