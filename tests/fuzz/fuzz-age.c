@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are refused with an error, or decrypted by the identity that the corpus is for. A
- * recipient that is accepted is printed as it was written. */
+/* Any input is refused with an error, or is decrypted by the identity for which the corpus was
+ * encrypted. An accepted recipient is printed exactly as it was written. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a client whose messages have channels are handled the same way in one piece and byte
- * by byte, unless one of them is a violation: wslay checks whether a text or the reason of a close
- * frame is UTF-8 by the pieces that arrive. The first byte chooses whether messages are base64. */
+/* Bytes from a client that uses a protocol with channels have the same effect in one piece and byte
+ * by byte, unless they violate the protocol: wslay checks each piece that arrives for valid UTF-8
+ * in texts and in the reasons of close frames. The first byte selects whether messages are
+ * base64. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mainstay-api's data about a handshake. The first byte is the version; refused data has a message,
- * accepted data has certificates and a nonce within the bytes. */
+/* The data that mainstay-api sends about a handshake. The first byte is the version. Refused data
+ * results in a message; the certificates and the nonce of accepted data are within the input. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a body in protobuf: accepted bodies are objects that JSON can print, and that can be
- * used for self reviews. */
+/* Any input as a request body in protobuf: an accepted body is an object that can be printed as
+ * JSON and used for self reviews. */
 
 #include "tests/fuzz/fuzz.h"
 

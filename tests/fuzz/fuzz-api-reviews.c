@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses of the API server and the agent: reviews of tokens and of access, settings, summaries.
- * An error has a message, and a user has a name, for which a review of access can be requested. */
+/* Responses of the API server and the agent: token reviews, access reviews, settings, summaries. An
+ * error has a message; a user has a name, and an access review can be requested for that user. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines: a path, a label selector, a field selector, ports of a query, protocols of a handshake,
- * and an object in JSON. An error has a message; an accepted selector keeps its limits, and matches
- * or not. */
+/* The input consists of lines: a path, a label selector, a field selector, the ports of a query,
+ * the protocols of a handshake, and an object in JSON. An error has a message; an accepted selector
+ * stays within its limits and can be matched with the object. */
 
 #include "tests/fuzz/fuzz.h"
 

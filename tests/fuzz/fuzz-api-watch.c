@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the agent's watch become the events of a client's. The first byte selects the resource,
- * the second one the request of the client. Each event is one line of JSON, and a client that has
- * nothing sees an object only after it was added. */
+/* Lines of the agent's watch become events of a client's watch. The first byte selects the
+ * resource, the second one the client's request. Each event is one line of JSON, and the first
+ * event about an object that the client does not have yet reports that it was added. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive of images, of 'docker save' or an OCI layout: a list of images that can be used, or an
- * error. */
+/* An archive of images, made by 'docker save' or in an OCI layout, results in a list of usable
+ * images, or in an error. */
 
 #include "tests/fuzz/canary.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of CDI of any bytes is a specification whose devices have qualified names, or one error.
- */
+/* Any input as a CDI file results in a specification whose devices have qualified names, or in one
+ * error. */
 
 #include "tests/fuzz/fuzz.h"
 

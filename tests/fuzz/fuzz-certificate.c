@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates and keys in PEM: of the node's own authority, of a client, and in the status of a
- * request for one. */
+/* Certificates and keys in PEM: those of the node's own authority, those of a client, and the
+ * certificate in the status of a CertificateSigningRequest. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network configuration, and the output of a plugin: a result with addresses, or an error. */
+/* A network configuration and the output of a plugin, which results in addresses or in an error. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A delta of a layer, decompressed or packed, applied to a base of two layers: whatever it
- * contains, only files of the base are read, nothing is written, and the output stays in its
+/* A delta of a layer, compressed or not, is applied to a base of two layers. Regardless of its
+ * contents, only files of the base are read, nothing is written, and the output stays within its
  * limits. */
 
 #include "tests/fuzz/canary.h"
@@ -59,8 +59,8 @@ static int open_layer(size_t i) {
         return fd;
 }
 
-/* Without sums, the words of the canary are output only if the input has them, or they were read.
- */
+/* Without checksums, the output contains the text of the canary only if the input contains it or if
+ * the canary was read. */
 static bool may_have_words(const uint8_t *data, size_t size) {
         return size > 0 && (memchr(data, 'u', size) || memchr(data, TAR_PATCH_ADD_DATA, size));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a peer, behind the preface: a server and a client survive them, answer each request
- * at most once, and end each call once. The first byte chooses the end. */
+/* Any bytes from a peer after the preface: a server and a client survive them, answer each request
+ * at most once, and end each call once. The first byte selects the server or the client. */
 
 #include "tests/fuzz/fuzz.h"
 

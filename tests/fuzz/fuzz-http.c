@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a client, and any replies of the agent, leave mainstay-api without a connection, a
- * request or a descriptor when the client is gone. The first byte selects settings and user; the
- * client's bytes and the agent's replies are separated by 0xff 0xfe, and so is the data that the
- * client sends to an idle session. TLS and the agent are replaced by the functions below: the
- * linker takes them instead of the library's. */
+/* After any bytes from a client and any replies of the agent, mainstay-api has no connection,
+ * request or descriptor left when the client is gone. The first byte selects settings and user. The
+ * separator 0xff 0xfe divides the client's bytes, the agent's replies, and the data that the client
+ * sends to an idle session. TLS and the agent are replaced by the functions below, which the linker
+ * uses instead of the library's. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -47,7 +47,7 @@ static Bytes take_piece(void) {
         return piece;
 }
 
-/* A connection whose other end has sent these bytes, and nothing more will come. */
+/* A connection whose other end has sent these bytes and will send no more. */
 static int make_ended_connection(Bytes bytes) {
         int fds[2];
 
@@ -294,7 +294,7 @@ static bool drain_client(void) {
         return (only_stream && drain(only_stream->far_fd)) || is_any;
 }
 
-/* Until nothing can happen but that time passes. */
+/* Runs the loop until only the passage of time could cause another event. */
 static void run_until_idle(sd_event *event) {
         do {
                 while (sd_event_run(event, 0) > 0)
@@ -371,7 +371,8 @@ static NodeApi *server_of_settings(unsigned flags) {
         return servers[flags];
 }
 
-/* State that is kept from one client for the next one: no input depends on those before. */
+/* Resets the state that is kept from one client to the next, so that no input depends on earlier
+ * inputs. */
 static void forget_clients(NodeApi *server) {
         if (has_reviewed) {
                 review_cache_clear(server->granted);

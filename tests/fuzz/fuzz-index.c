@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index of any bytes is refused with an error, or names only files that a directory may have,
- * and images by their normal names and by digests that may be names of files; and so for the file
- * of its signatures. */
+/* Any input as an index is refused with an error, or refers only to valid file names in a
+ * directory, and to images by normalised names and by digests that are valid file names. The same
+ * holds for the file of its signatures. */
 
 #include "tests/fuzz/fuzz.h"
 

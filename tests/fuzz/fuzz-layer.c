@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer of an image, unpacked twice, the second time on top of the first: whatever its tar
- * contains, nothing outside of its directory changes. */
+/* A layer of an image is unpacked twice, the second time on top of the first: regardless of the
+ * contents of the tar, nothing outside of its directory changes. */
 
 #include "tests/fuzz/canary.h"
 

@@ -42,7 +42,8 @@ static void check_parsed_daemonset(const DaemonSet *set) {
         check_parsed_pod(pod);
 }
 
-/* A field that the object does not have at all, or elsewhere; a mount that cannot be made. */
+/* Errors that are only warnings elsewhere: an unknown or misplaced field, and a mount that cannot
+ * be made. */
 static bool has_mistake_without_error(char **errors) {
         strv_foreach(message, errors)
                 if (strstr(*message, ": is not a field of ") || strstr(*message, "; it belongs ") ||
@@ -51,8 +52,8 @@ static bool has_mistake_without_error(char **errors) {
         return false;
 }
 
-/* Validation that reports all errors has the same first error, unless it has mistakes about which
- * the agent only warns: those precede the errors that they explain, or replace them. */
+/* Validation that reports all errors has the same first error, except for mistakes about which the
+ * agent only warns: those come before the errors that they explain, or replace them. */
 static void check_all_errors(const uint8_t *data, size_t size, int verdict, const Error *error) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fstab that a shim mounts by, and /proc/self/mountinfo, which has names that containers chose.
- */
+/* The fstab from which a shim mounts, and /proc/self/mountinfo, which contains names that
+ * containers choose. */
 
 #include "tests/fuzz/fuzz.h"
 

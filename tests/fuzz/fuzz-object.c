@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object of an API server, as a list or a watch has it: of each kind that the agent reads, or
- * only its metadata. The first byte chooses the kind. */
+/* An object from a list or a watch of an API server: any kind that the agent reads, or only the
+ * metadata. The first byte selects the kind. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the answer of a plugin: they are refused, or become what the agent accepts. The
- * first byte chooses the method. */
+/* Any input as the response of a plugin is refused, or is decoded to a message that the agent
+ * accepts. The first byte selects the method. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-/* The agent receives a decoded answer as it was. */
+/* The agent receives a decoded response without changes. */
 static void send_to_agent(PluginMessage *message) {
         cleanup_buffer Buffer buffer = { 0 };
         PluginMessage received = { 0 };

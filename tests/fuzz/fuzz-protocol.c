@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packet of any bytes is a message that can be encoded and decoded again, or an error. */
+/* Any input as a packet results in a message that can be encoded and decoded again, or in an
+ * error. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that the agent itself has written: records of pods and DaemonSets, templates of revisions,
- * the notes of attempts. The result is written and read again. */
+ * notes about attempts. The result is written and read again. */
 
 #include "tests/fuzz/fuzz.h"
 

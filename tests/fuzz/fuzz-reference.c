@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reference to an image, the name of a registry, the start of references, or the name that an
- * archive gives an image: a normalised name is unchanged when it is normalised again, and libcurl
- * and the C library connect to no other host than the one in the name. */
+/* An image reference, the name of a registry, a prefix of references, or the name of an image in an
+ * archive: normalising a normalised name does not change it, and libcurl and the C library connect
+ * only to the host in the name. */
 
 #include "tests/fuzz/fuzz.h"
 

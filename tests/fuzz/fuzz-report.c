@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(queue && lines);
         r = report_queue_restore(queue, "web", lines);
         assert(r == 0 || r == -EBADMSG);
-        /* A newer line makes its object differ from the disk. */
+        /* A newer line replaces the state of its object, which then differs from the one on
+         * disk. */
         assert(report_queue_put(queue, "web", "newest", "{}") == 1);
         check_written_again(queue);
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are refused, or answered with as many entries as values, each within the answer; and so
- * for what systemd-creds prints, and for texts that the agent keeps encrypted. */
+/* Any input is refused, or results in one entry for each value, each within the response. The same
+ * holds for the output of systemd-creds, and for texts that the agent stores encrypted. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a payload with a signature, a bundle, and the payload in an envelope. Data that is
- * taken from them is complete, and belongs to an image. */
+/* The input is read as a payload with a signature, as a bundle, and as the payload in an envelope.
+ * Extracted data is complete and belongs to an image. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a header block, compressed as a client does: its headers are names in lower case,
- * each once, with values. Damage to compressed blocks, which fuzz-spdy makes, rarely gets so far.
- */
+/* Any input as a header block, compressed like a client's: the resulting headers have unique names
+ * in lower case, and values. The damaged compressed blocks of fuzz-spdy rarely reach this code. */
 
 #include "tests/fuzz/fuzz.h"
 

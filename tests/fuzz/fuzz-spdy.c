@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a client are handled the same way in one piece and byte by byte, and leave a
- * connection that can send and end. */
+/* Any bytes from a client have the same effect in one piece and byte by byte, and afterwards the
+ * connection can still send and end. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* The reports of a connection, in a number. */
+/* A checksum of the reports of a connection. */
 typedef struct SpdyReport {
         Spdy *spdy;
         ByteQueue output;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A response body of any bytes has the same items wherever it is split into two pieces. The
- * brackets of an item are balanced, so that its members can be read. The first two bytes select a
- * list or a watch, and the position of the split. */
+/* Any response body has the same items regardless of the position at which it is split into two
+ * pieces. The brackets of an item are balanced, so that its members can be read. The first two
+ * bytes select a list or a watch, and the position of the split. */
 
 #include "tests/fuzz/fuzz.h"
 

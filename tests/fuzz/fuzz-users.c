@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* USER of an image, its /etc/passwd and its /etc/group, with a NUL after each: the IDs are in the
- * range that a container may have. */
+/* USER of an image, its /etc/passwd and its /etc/group, each followed by a NUL: the resulting IDs
+ * are in the range that is allowed for containers. */
 
 #include "tests/fuzz/fuzz.h"
 

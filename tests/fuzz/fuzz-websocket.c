@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a client of a session are handled the same way in one piece and byte by byte. The
- * first byte chooses the protocol. */
+/* Any bytes from the client of a session have the same effect in one piece and byte by byte. The
+ * first byte selects the protocol. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -83,9 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         sum_of_whole = run_fuzzed_wire(data, size, SIZE_MAX, &whole);
         sum_of_pieces = run_fuzzed_wire(data, size, 1, &pieces);
-        /* wslay looks for invalid UTF-8 in the data that it has at once: in all of a piece before
-         * it passes it on, and in the reason of a close frame from the third byte of each piece
-         * on. */
+        /* wslay checks each piece of data for valid UTF-8 as a whole before it passes the piece on;
+         * in the reason of a close frame, it checks from the third byte of each piece on. */
         assert(whole == -EPROTO || (whole == pieces && sum_of_whole == sum_of_pieces));
         return 0;
 }
