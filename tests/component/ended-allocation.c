@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run by system/test_failed_allocations_images.py: with the allocator of mainstay-image as it is
- * shipped, without a sanitizer and failpoints, an allocation that its argument names fails. Status
- * 0: it was survived. */
+/* Run by system/test_failed_allocations_images.py: the allocation that the argument selects fails
+ * in the allocator of mainstay-image as it is shipped, without sanitizers and failpoints. Exit
+ * status 0: the program survived. */
 
 #include "agent/image-helper/process/parent-check.h"
 

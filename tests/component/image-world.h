@@ -55,7 +55,8 @@ static inline void tar_append(Tar *tar, const void *data, size_t length) {
         tar->length += padded;
 }
 
-/* An octal number of 'width' digits; if it does not fit, it loses its high digits. */
+/* Writes an octal number of 'width' digits; the high digits of a number that does not fit are
+ * cut. */
 static inline void tar_octal(char *at, unsigned width, uint64_t value) {
         while (width-- > 0) {
                 at[width] = (char) ('0' + (value & 7));
@@ -87,7 +88,7 @@ static inline void tar_header(Tar *tar, const TarEntry *entry, char type, uint64
         tar_append(tar, header, sizeof(header));
 }
 
-/* One record of a pax header: its length counts itself. */
+/* One record of a pax header, whose length includes its own digits. */
 static inline char *pax_record(const char *record, size_t n) {
         size_t length = n + 3;
         char *text = NULL;
@@ -142,7 +143,7 @@ static inline void tar_done(Tar *tar) {
         *tar = (Tar){ 0 };
 }
 
-/* A tar of all entries up to one without a name. */
+/* A tar of all entries; an entry without a name ends the list. */
 static inline Tar tar_of(const TarEntry *entries) {
         Tar tar = { 0 };
 
@@ -167,7 +168,7 @@ static inline char *in_test_directory(const char *name) {
         return path;
 }
 
-/* Runs a program to its end and keeps its output. The exit status, or 128 + signal. */
+/* Runs a program to its end and keeps its output. Returns the exit status, or 128 + signal. */
 static maybe_unused int run_program(char *const *argv, char output[HELPER_TEXT_MAX],
                                     char error[HELPER_TEXT_MAX]) {
         char *const files[] = { in_test_directory("stdout"), in_test_directory("stderr") };
@@ -275,7 +276,7 @@ static inline char *test_config(const TestImage *image) {
         return text;
 }
 
-/* Adds the image's blobs; the last is its manifest. */
+/* Adds the image's blobs; the last one is its manifest. */
 static inline void layout_add_image(Layout *layout, const TestImage *image) {
         cleanup_free char *config = test_config(image), *manifest = NULL;
 
@@ -306,7 +307,7 @@ static inline void layout_end(Layout *layout, const char *index, const char *pat
         tar_done(&layout->tar);
 }
 
-/* Writes an archive of one image; 'ret_digest' is its manifest's. */
+/* Writes an archive of one image; 'ret_digest' is the digest of its manifest. */
 static maybe_unused void write_oci_archive(const char *path, const TestImage *image,
                                            char ret_digest[80]) {
         cleanup_free char *index = NULL, *annotations = NULL;
@@ -326,7 +327,7 @@ static maybe_unused void write_oci_archive(const char *path, const TestImage *im
         layout_end(&layout, index, path);
 }
 
-/* The same in the format of "docker save"; 'ret_digest' is the configuration's. */
+/* The same in the format of "docker save"; 'ret_digest' is the digest of the configuration. */
 static maybe_unused void write_docker_archive(const char *path, const TestImage *image,
                                               char ret_digest[80]) {
         cleanup_free char *config = test_config(image), *manifest = NULL;

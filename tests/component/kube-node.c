@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node of a cluster and nothing else: its Node, its Lease, its events, with the real client on a
- * loop, for the tests in system/test_kube_node.py. Lines on standard input control it, its
+/* Only the cluster side of a node for the tests in system/test_kube_node.py: its Node, its Lease
+ * and its events, with the real client on an event loop. Lines on standard input control it; its
  * notifications are lines on standard output. */
 
 #include "agent/kubeclient/event-sink.h"

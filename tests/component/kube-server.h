@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The server of kube-server.py, and a loop for requests to it. */
+/* The server from kube-server.py, and an event loop for requests to it. */
 
 #include "agent/kubeclient/kube-client.h"
 #include "common/cleanup.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The node's own table of the Pod Security Standards, for tests: each line of the input is the
- * value of the label 'enforce', that of 'enforce-version' ("-": the namespace does not have the
- * label) and a pod as an API server has it, with a blank between each. For each line it prints
- * "allowed", "violates PodSecurity …", "no policy: …", or "no pod: …" if the node cannot read the
- * pod. */
+/* The node's own table of the Pod Security Standards, for tests. Each line of the input consists of
+ * the value of the label 'enforce', the value of 'enforce-version' ("-": the namespace does not
+ * have the label), and a pod in the API server's form, separated by blanks. For each line the
+ * program prints "allowed", "violates PodSecurity …", "no policy: …", or "no pod: …" if the node
+ * cannot read the pod. */
 
 #include "agent/daemonset/rules/pod-security.h"
 #include "agent/manifest/manifest.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A node for one test: a run directory, an image made of the host's busybox, a cgroup of the test's
- * own, and pods whose shims and containers are real. Everything is looked at from outside: events,
- * files, processes, mounts. */
+/* A node for one test: a run directory, an image made of the host's busybox, a separate cgroup, and
+ * pods with real shims and containers. Tests check everything from outside: events, files,
+ * processes, mounts. */
 
 #include "agent/sandbox/sandbox.h"
 #include "common/cgroup.h"
@@ -30,7 +30,7 @@ enum {
         TEXT_MAX = 4400,
 };
 
-/* One event, kept beyond its callback. */
+/* A copy of one event, which remains valid after the callback. */
 typedef struct ShimEventRecord {
         ShimEvent event;
         char id[130], name[64], note[1100], message[TEXT_MAX], output[TEXT_MAX], error[256];
@@ -150,9 +150,9 @@ static inline void make_image(PodWorld *world) {
         }
 }
 
-/* A mount namespace in which everything is shared, like systemd's on a host: mounts of a shim in
- * the wrong place would be visible here. Separate from the machine's own, in which others may be
- * active. */
+/* A mount namespace in which all mounts are shared, like on a host with systemd: mounts that a shim
+ * makes in the wrong place would be visible here. It is separate from the machine's own namespace,
+ * in which other programs may mount. */
 static inline void become_host(void) {
         static bool done;
 
@@ -234,7 +234,7 @@ static inline void on_pod_event(Sandbox *sandbox, const ShimEvent *event, void *
         record->event.message = record->message;
 }
 
-/* Its result becomes an event of the pod. */
+/* The result of the command becomes an event of the pod. */
 static inline void on_pod_exec_done(const ShimEvent *result, void *userdata) {
         TestExec *exec = userdata;
         ShimEvent event = *result;
@@ -254,7 +254,7 @@ static inline TestExec *pod_add_exec(TestPod *pod, const char *id) {
         return exec;
 }
 
-/* Run a command; SHIM_EVENT_EXEC_DONE with this ID follows. */
+/* Runs a command; SHIM_EVENT_EXEC_DONE with this ID follows. */
 static inline void pod_run_program(TestPod *pod, const char *id, const SandboxProgram *program) {
         TestExec *exec = pod_add_exec(pod, id);
 
@@ -303,7 +303,7 @@ static inline const ShimEvent *pod_expect(TestPod *pod, ShimEventType type, cons
         exit(1);
 }
 
-/* Looks for an event in all that has come, wherever the cursor is. */
+/* Looks for an event among all received ones, regardless of the cursor. */
 static inline const ShimEvent *pod_find(const TestPod *pod, ShimEventType type, const char *id) {
         for (size_t i = 0; i < pod->n_records; i++)
                 if (pod->records[i].event.type == type && streq(pod->records[i].id, id))
@@ -329,7 +329,7 @@ static inline void pod_ask_setup(TestPod *pod, const char *fstab, uint64_t log_m
         EXPECT_EQ(sandbox_setup(pod->sandbox, &setup), 0);
 }
 
-/* A shim that is set up and runs nothing. */
+/* A shim that is set up and runs no container. */
 static inline void pod_up(TestPod *pod, PodWorld *world, const char *uid) {
         pod_init(pod, world, uid);
         pod_start(pod);
@@ -373,8 +373,8 @@ static inline char *shim_mounts(const TestPod *pod) {
         return read_text(path);
 }
 
-/* Those of them that concern the pod, without the numbers: other mounts of the host's may come and
- * go meanwhile. */
+/* The lines that concern the pod, without the numbers, because other mounts of the host may be made
+ * and removed in the meantime. */
 static inline char *pod_mounts(const TestPod *pod) {
         cleanup_free char *all = shim_mounts(pod);
         char *own = NULL, *rest = all;
@@ -392,7 +392,7 @@ static inline char *pod_mounts(const TestPod *pod) {
         return own;
 }
 
-/* Asks for the setup and waits: "ready", or why not. */
+/* Requests the setup and waits. Returns "ready", or the reason why it failed. */
 static inline const char *pod_set_up(TestPod *pod, const char *fstab) {
         size_t before = pod->n_records;
 
@@ -456,7 +456,8 @@ static inline json_t *container_config(const TestPod *pod, const TestContainer *
                          "cgroupsPath", cgroup, "resources", resources);
 }
 
-/* Writes the bundle and requests the container. Gives its ID, which the caller frees. */
+/* Writes the bundle and requests the container. Returns the container's ID, which the caller
+ * frees. */
 static inline char *pod_run(TestPod *pod, const TestContainer *spec) {
         cleanup_free char *bundle = container_path(pod, spec, "");
         cleanup_free char *config = container_path(pod, spec, "config.json");

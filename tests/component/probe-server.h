@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Servers for probes: each a child of the test's on a separate port, which behaves as the path, or
- * the service, specifies. Most of them misbehave. */
+/* Servers for probes. Each is a child process of the test with its own port, and behaves as the
+ * path or the service specifies; most of them misbehave. */
 
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -242,7 +242,7 @@ static inline void send_frame(int fd, int type, int flags, int stream, const voi
         (void) write_all(fd, frame, length + 9);
 }
 
-/* A field whose name and value are written out. */
+/* A header field with a literal name and a literal value. */
 static inline size_t put_field(unsigned char *at, const char *name, const char *value) {
         size_t n = 0;
 
@@ -304,7 +304,7 @@ static inline bool read_exactly(int fd, void *data, size_t length) {
         return true;
 }
 
-/* Answers the text in the DATA frame; ignores everything else. */
+/* Answers with the text in the DATA frame; ignores all other frames. */
 static inline void serve_grpc(int fd) {
         unsigned char head[9], data[16384];
         char preface[24], service[64] = "";

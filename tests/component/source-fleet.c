@@ -111,7 +111,7 @@ static int add_node(Fleet *fleet, const char *directory) {
         return manifest_source_start(fleet->sources[fleet->n++]);
 }
 
-/* sd-event reports the end of a child only of a process that blocks SIGCHLD. */
+/* sd-event reports the end of a child only if the process blocks SIGCHLD. */
 static int block_child_signal(void) {
         sigset_t signals;
 

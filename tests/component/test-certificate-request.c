@@ -79,7 +79,7 @@ static bool pair_file_exists(const Node *node, const char *name) {
         return stat(path, &st) == 0 && (st.st_mode & 07777) == 0600;
 }
 
-/* The user name for the server by the kubeconfig that was written. */
+/* The user name that the server sees for the kubeconfig that was written. */
 static void expect_peer(Node *node, const char *expected) {
         cleanup_free char *peer = NULL;
         cleanup_strv char **warnings = NULL;
@@ -156,7 +156,7 @@ TEST(denied_request_is_reported_with_its_reason)
         node_done(&node);
 }
 
-/* How many requests the server has seen that start so. */
+/* Number of requests with this prefix that the server has received. */
 static unsigned count_asked(Node *node, const char *start) {
         cleanup_answer Answer answer = { 0 };
         unsigned n = 0;
@@ -179,7 +179,7 @@ TEST(request_that_disappears_is_repeated_more_and_more_rarely)
         start_tls_bootstrap(&node, "forgotten");
         WAIT_UNTIL(&node.world, node.last_error != NULL);
         EXPECT(node.last_error && strstr(node.last_error, "the certificate signing request"));
-        /* Repeated 0.8, 2.4, 5.6 and 12 s later, not sooner. */
+        /* The request is repeated 0.8, 2.4, 5.6 and 12 s later, not sooner. */
         until = now_boottime_usec() + 10 * USEC_PER_SEC;
         while (now_boottime_usec() < until)
                 REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
@@ -227,8 +227,8 @@ TEST(request_needs_no_file_that_another_request_has_removed)
         node_done(&node);
 }
 
-/* The connection of the agent: it leads to the server that is there now, and
- * notices it. */
+/* The agent's connection: it leads to the server that exists now, and the agent notices the
+ * change. */
 TEST(request_is_sent_over_the_connection_of_its_owner)
 {
         char name[] = "node1", *names[] = { name, NULL };
@@ -329,7 +329,8 @@ TEST(expiry_of_a_foreign_certificate_is_only_reported)
         node_done(&node);
 }
 
-/* For a clock that is ahead, or of a signer that issues something else. */
+/* Sets a certificate that is already due for renewal, as if the clock were ahead or the signer had
+ * issued something else than requested. */
 static void set_due_certificate(Node *node) {
         uint64_t now = now_realtime_usec();
         uint64_t not_before = node->is_server ? 0 : now - 970 * USEC_PER_SEC;

@@ -176,7 +176,7 @@ TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
         EXPECT(cgroup_has_processes(test_group()));
         EXPECT_EQ(cgroup_remove(test_group()), -EBUSY);
 
-        /* From here on only we reap it: a zombie is not in any cgroup. */
+        /* From here on only the test reaps it: a zombie is not in any cgroup. */
         EXPECT_EQ(cgroup_kill(test_group()), 0);
         EXPECT_EQ(status_of(pid), SIGKILL);
         EXPECT_EQ(cgroup_remove(test_group()), 0);
@@ -190,8 +190,8 @@ static bool is_group_frozen(const char *file) {
                (streq(text, "FROZEN\n") || streq(text, "1\n"));
 }
 
-/* On version 1, the hierarchy of the freezer is not one in which a pod's cgroup is created: the
- * runtime creates the container's. */
+/* On version 1, the pod's cgroup is not created in the hierarchy of the freezer; only the runtime
+ * creates the container's cgroup there. */
 TEST(a_frozen_process_is_killed)
 {
         bool v2 = cgroup_version() == 2;

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* The arguments of the callback, kept beyond it. */
+/* Copies of the callback's arguments, which remain valid after it. */
 typedef struct ChildOutcome {
         sd_event *event;
         unsigned calls;
@@ -167,7 +167,7 @@ TEST(standard_input_is_empty_and_no_descriptor_leaks)
         cleanup_close int leak = open("/dev/null", O_RDONLY | O_CLOEXEC);
         ChildOutcome seen;
 
-        /* Descriptors that were open before the test are not looked for. */
+        /* Descriptors that were open before the test are ignored. */
         REQUIRE(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) >= 0);
         run_test_script("cat; ls /proc/self/fd | tr '\\n' ' '", 4096, 0, &seen);
         EXPECT(leak >= 0);

@@ -23,7 +23,7 @@ typedef struct Running {
         size_t lengths[2];
 } Running;
 
-/* Starts "mainstay <arguments>", the arguments in one string, with 'input' as standard input. */
+/* Starts "mainstay <arguments>" with 'input' as standard input. The arguments are in one string. */
 static Running spawn_cli(const char *arguments, const char *input) {
         char *argv[16] = { (char[]){ "mainstay" } };
         cleanup_free char *copy = strdup(arguments);

@@ -56,7 +56,8 @@ static void on_node_event(const PodEvent *event, void *userdata) {
                 ((World *) userdata)->shortages++;
 }
 
-/* More is wanted than there can be: the node is always short of it. */
+/* If 'is_short', the threshold exceeds the capacity, so that the resource is always under
+ * pressure. */
 static void world_init(World *world, EvictionSignal signal, bool is_short) {
         static const EvictionManagerCallbacks callbacks = { is_busy,       is_relieving,
                                                             remove_images, record_eviction,
@@ -83,7 +84,7 @@ static void world_done(World *world) {
         sd_event_unref(world->event);
 }
 
-/* Runs the loop until the count is reached or a while has passed. */
+/* Runs the loop until the count is reached or the deadline is over. */
 static void run_until(World *world, const unsigned *count, unsigned wanted) {
         uint64_t deadline = now_boottime_usec() + 180 * USEC_PER_SEC;
 
@@ -92,7 +93,7 @@ static void run_until(World *world, const unsigned *count, unsigned wanted) {
         EXPECT(*count >= wanted);
 }
 
-/* Descriptors of this process for timers that will go off. */
+/* Descriptors of armed timers of this process. */
 static unsigned count_armed_timers(void) {
         DIR *dir = opendir("/proc/self/fdinfo");
         struct dirent *entry;
@@ -213,8 +214,8 @@ static void count_call(void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
-/* The memory of the whole machine, in which others free memory at the same time: more is used until
- * it is noticed. */
+/* The threshold concerns the memory of the whole machine, and other programs may free memory at the
+ * same time: the test allocates more until the notification arrives. */
 TEST(cgroup_v1_notifies_when_memory_is_used)
 {
         enum {

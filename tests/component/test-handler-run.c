@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a container over the network: against servers that misbehave, and a few that do
- * not. */
+/* Requests to a container over the network, mostly to servers that misbehave. */
 
 #include "agent/pods/probe/handler-run.h"
 
@@ -16,7 +15,8 @@ static struct {
         bool was_let_go; /* before its patience was over */
 } lookup;
 
-/* In place of the C library's: the server of one name responds when the test requests it. */
+/* Replaces the C library's function: for one name, the DNS server responds only when the test
+ * requests it. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *req,
                 struct addrinfo **pai) {
         static const char symbol[] = "getaddrinfo";

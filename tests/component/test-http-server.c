@@ -226,7 +226,7 @@ TEST(client_that_disconnects_before_the_upgrade_leaks_nothing)
                 HttpTestClient client =
                         ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
 
-                /* It has sent its request and does not read the response. */
+                /* The client has sent its request and does not read the response. */
                 REQUIRE(shutdown(client.fd, SHUT_RD) == 0);
                 for (unsigned n = 0; n < 10; n++)
                         run_loop_once();
@@ -546,7 +546,8 @@ static void become_nobody(uid_t uid) {
                 _exit(2);
 }
 
-/* A request of a user that is neither root nor in root's group: the status of the response. */
+/* Sends a request as a user that is neither root nor in root's group. Returns the status of the
+ * response. */
 static int ask_as(uid_t uid, const char *request) {
         static const int known[] = { 200, 403, 503 }; /* larger than an exit code */
         int status = -1;
@@ -574,8 +575,8 @@ static int ask_as(uid_t uid, const char *request) {
         return -1;
 }
 
-/* In a child: opens connections of a user that each send half a request, reports this with a byte,
- * and holds them. */
+/* Runs in a child process: opens connections as a user, sends half a request over each, reports
+ * this with a byte, and keeps the connections open. */
 static void hold_half_requests(uid_t uid, unsigned n, int ready_fd) {
         static const char half[] = "GET /pods HTT";
 
@@ -632,7 +633,7 @@ static int count_step(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Pods are stepped at this priority (pod-manager.c, directory.c). */
+/* Pods take their steps at this priority (pod-manager.c, directory.c). */
 TEST(requests_wait_while_pods_are_stepped)
 {
         cleanup_with(sd_event_source_disable_unrefp) sd_event_source *steps = NULL;

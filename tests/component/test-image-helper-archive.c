@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image from the build directory, run on archives of all kinds: valid ones in each
+/* mainstay-image from the build directory is run on all kinds of archives: valid ones with each
  * compression, and damaged, contradictory and invalid ones. */
 
 #include "tests/component/image-world.h"
@@ -54,7 +54,7 @@ static unsigned count_in_store(const char *name) {
         return n;
 }
 
-/* After a failure: no layer, no record, no name, no partial file. */
+/* After a failure there is no layer, no record, no name and no partial file. */
 static void expect_empty_store(const char *what) {
         static const char *const names[] = { "tmp", "layers", "records", "blobs/sha256" };
 
@@ -64,7 +64,7 @@ static void expect_empty_store(const char *what) {
         EXPECT(!store_has("index.json"));
 }
 
-/* The message is one line, and contains this. */
+/* The message is one line and contains this text. */
 static void expect_message(const char *what, const char *part) {
         const char *newline = strchr(error, '\n');
 
@@ -262,7 +262,7 @@ TEST(a_damaged_archive_is_refused_and_leaves_nothing)
         }
 }
 
-/* Every block of a small archive, cut and flipped. */
+/* A small archive is cut at every block, and bits are flipped in every block. */
 TEST(a_small_archive_is_refused_wherever_it_is_damaged)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *bytes = NULL;
@@ -381,7 +381,7 @@ TEST(an_invalid_image_is_refused_and_the_others_are_not)
                             "\"org.opencontainers.image.ref.name\":\"app:%zu\"}},",
                             type, layout.last, layout.last_length, i);
         }
-        /* Its manifest is missing in the archive. */
+        /* The manifest of the image is missing in the archive. */
         append_text(&index, "{\"mediaType\":\"%s\",\"digest\":\"sha256:%064d\",\"size\":7}]}", type,
                     7);
         layout_end(&layout, index, archive);
@@ -396,7 +396,7 @@ TEST(an_invalid_image_is_refused_and_the_others_are_not)
         tar_done(&layer);
 }
 
-/* Half a character in a refusal would make JSON of the index or of a record invalid. */
+/* Half a character in an error message would make the JSON of the index or of a record invalid. */
 TEST(untrusted_names_are_quoted_on_one_line_of_utf8)
 {
         static const struct {
@@ -508,7 +508,7 @@ TEST(an_index_of_several_platforms_gives_the_image_of_this_machine)
         tar_done(&layers[1]);
 }
 
-/* As newer versions of docker save: an OCI layout with a manifest.json. */
+/* Newer versions of "docker save" write an OCI layout with a manifest.json. */
 TEST(an_archive_of_both_formats_is_read_as_oci_with_all_its_names)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *index = NULL;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* A directory with two files of one second, so that the copies are equal. */
+/* A directory with two files whose times are the same second, so that its copies are equal. */
 static int make_tree(int top_fd, const char *name) {
         static const char *const files[] = { "first", "second" };
         const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };

@@ -28,7 +28,7 @@ static void stack_done(Stack *stack) {
         stack->n = 0;
 }
 
-/* Unpacks on top of the existing layers. A failure leaves no layer in the stack. */
+/* Unpacks a layer on top of the existing ones. After a failure, the stack does not contain it. */
 static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         LayerView below = { stack->fds, stack->n };
         cleanup_with(unpack_budget_freep) UnpackBudget *own =
@@ -228,7 +228,7 @@ TEST(a_layer_is_unpacked_as_its_tar_says)
 /* Each of these would write, link or change something outside if it could. */
 static const struct {
         const char *what;
-        const char *refused; /* a part of the message, or NULL: it stays inside */
+        const char *refused; /* part of the message; NULL: the entry stays inside */
         const char *inside;  /* its position then */
         TarEntry entries[5];
 } hostile[] = {
@@ -436,8 +436,8 @@ TEST(the_size_of_a_layer_is_subtracted_from_the_common_budget)
         stack_done(&stack);
 }
 
-/* 'a', and links l00 to l37, each to the next one by a detour of 400 times "a/../"; the last to
- * 'a'. */
+/* The directory 'a' and the links l00 to l37. Each link leads to the next one through 400 times
+ * "a/../", the last link to 'a'. */
 static Tar tar_of_detours(void) {
         Tar tar = { 0 };
 
@@ -471,7 +471,7 @@ TEST(resolving_the_paths_of_an_image_has_a_budget)
         EXPECT(unpack_test_layer(&stack, detour, NULL) >= 0);
         EXPECT_STREQ(describe_unpacked_path(&stack, "a/file"), "file 0644 x");
         EXPECT(atomic_load(&budget->lookups) < IMAGE_LOOKUPS_MAX - 40000);
-        atomic_store(&budget->lookups, 40000); /* the first entry of which takes the most */
+        atomic_store(&budget->lookups, 40000); /* the first entry uses most of them */
         EXPECT_EQ(unpack_test_layer(&stack, detour, &error), -ELOOP);
         EXPECT_STREQ(error.message,
                      "'l00/other': the paths of the image take too many steps to resolve");
@@ -627,10 +627,11 @@ TEST(whiteouts_mean_the_same_in_any_order)
                 { { { .name = "a/n", .data = "n" }, { .name = "a/.wh..wh..opq" } },
                   "a/n",
                   "file 0644 n" },
-                /* In an opaque directory there is nothing left to hide. */
+                /* An opaque directory already hides everything below it. */
                 { { { .name = "a/b/.wh.x" }, { .name = "a/.wh..wh..opq" } }, "a/b/x", "nothing" },
                 { { { .name = "a/.wh..wh..opq" }, { .name = "a/b/.wh.x" } }, "a/b/x", "nothing" },
-                /* A file that a directory replaces had hidden the directory below. */
+                /* The file that is replaced by a directory had hidden the directory in the layer
+                 * below. */
                 { { { .name = "a", .data = "x" }, { .name = "a", .type = '5' } },
                   "a",
                   "opaque 0755" },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Random layers, unpacked by umoci into one tree and by us into layer directories that overlayfs
- * then merges: both must look the same to a container. UNPACK_SEED selects a single seed. */
+/* Random layers are unpacked by umoci into one tree, and by mainstay-image into layer directories
+ * that overlayfs then merges: both must look the same to a container. UNPACK_SEED selects a single
+ * seed. */
 
 #include "tests/component/image-world.h"
 
@@ -166,7 +167,7 @@ static char *overlay_options(const char *store, const char *digest) {
         end = strchr(p, ']');
         for (p = strchr(p, '[') + 1; p < end; p += 67)
                 append_text(&options, "%s%s/layers/%.64s", options[9] ? ":" : "", store, p + 1);
-        /* One layer alone is not an overlay: an empty directory at the bottom. */
+        /* A single layer is not an overlay, so an empty directory is added at the bottom. */
         append_text(&options, ":%s/empty", test_directory());
         return options;
 }

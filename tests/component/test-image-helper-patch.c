@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The files of a base that a delta opens: the content of the layers decides which one it gets. */
+/* The files of a base that a delta opens: the contents of the layers determine which file is
+ * opened. */
 
 #include "agent/image-helper/delta/tar-patch.h"
 #include "common/cleanup.h"

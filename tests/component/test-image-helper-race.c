@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A second process replaces a directory of the layer with a link that leads out, and back, as fast
- * as possible, while entries are added to it. */
+/* While entries are added to a directory of the layer, a second process replaces the directory with
+ * a link that leads out of the layer, and back again, as fast as possible. */
 
 #include "agent/image-helper/unpack/layer-tree.h"
 #include "common/cleanup.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* MAINSTAY_RACES, or so many that they take a second. */
+/* MAINSTAY_RACES, or as many as take about a second. */
 static unsigned races(void) {
         const char *wanted = getenv("MAINSTAY_RACES");
 
@@ -88,7 +88,7 @@ TEST(a_directory_that_is_replaced_with_a_link_leads_out_for_no_entry)
         swapper = swap_without_end(layer, swaps);
         for (unsigned i = 0; i < n_races; i++) {
                 n_put += put_test_entry(tree, i);
-                /* Following links does lead out, so that the test can fail. */
+                /* The link does lead out of the layer, so that the test can fail. */
                 n_out += faccessat(layer, "d/canary", F_OK, 0) == 0;
         }
         REQUIRE(kill(swapper, SIGKILL) == 0 && waitpid(swapper, NULL, 0) == swapper);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The signatures that are found in an OCI layout next to the image, and the limits of that. */
+/* The signatures that are found next to the image in an OCI layout, and the limits of the
+ * search. */
 
 #include "tests/component/image-world.h"
 
@@ -24,8 +25,8 @@ static void layout_add_json(Layout *layout, json_t *value) {
         json_decref(value);
 }
 
-/* An image of signatures whose 'n' layers are the same payload, which is missing if it is NULL.
- * Gives its descriptor. */
+/* Adds a signature image whose 'n' layers are the same payload; a NULL payload is missing in the
+ * layout. Returns the descriptor of the image. */
 static json_t *layout_add_signatures(Layout *layout, const char *payload, const char *signature,
                                      size_t n) {
         json_t *layers = json_array(), *layer;
@@ -45,7 +46,8 @@ static json_t *layout_add_signatures(Layout *layout, const char *payload, const 
         return describe_last_blob(layout, "application/vnd.oci.image.manifest.v1+json");
 }
 
-/* Those of the archive with these manifests, which are taken over. */
+/* Collects the signatures of an archive with these manifests, and takes ownership of
+ * 'manifests'. */
 static void collect_signatures(Layout *layout, json_t *manifests, SignatureSet *set,
                                Error *ret_unreadable) {
         cleanup_free char *path = in_test_directory("signatures.tar"), *index = NULL;

@@ -23,7 +23,7 @@ static const char *packed_path(void) {
         return path;
 }
 
-/* Appends one member of 'times' times the data. */
+/* Appends one compressed member that contains the data 'times' times. */
 static void write_packed_file(int (*filter)(struct archive *), const void *data, size_t length,
                               unsigned times) {
         cleanup_close int fd = open(packed_path(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -49,7 +49,7 @@ static void append_packed(const void *data, size_t length) {
         REQUIRE(fd >= 0 && write_all(fd, data, length) >= 0);
 }
 
-/* Decompresses the file to its end. 0 with the text, cut if it is long. */
+/* Decompresses the file to its end. Returns 0 with the text, which is cut if it is long. */
 static int unpack_packed_file(char ret[static 256], Error *reterr) {
         cleanup_close int fd = open(packed_path(), O_RDONLY | O_CLOEXEC);
         cleanup_with(byte_stream_freep) ByteStream *plain = NULL;
@@ -123,7 +123,8 @@ TEST(input_too_short_to_be_compressed_is_unchanged)
                 EXPECT_EQ(unpack_packed_file(text, NULL), 0);
                 EXPECT_STREQ(text, texts[i]);
         }
-        /* A truncated header of gzip may be treated as either, but must end. */
+        /* A truncated gzip header may be treated as gzip or as plain data, but the stream must
+         * end. */
         for (size_t i = 2; i < N_ELEMENTS(texts); i++) {
                 char text[256];
 
@@ -135,8 +136,8 @@ TEST(input_too_short_to_be_compressed_is_unchanged)
 
 TEST(truncated_or_damaged_gzip_is_refused_or_gives_different_bytes)
 {
-        /* libarchive does not recognize less than a header as gzip, and ignores the checksum; there
-         * the digest of the layer detects damage. */
+        /* libarchive does not recognize an incomplete header as gzip, and ignores the checksum; in
+         * these cases the digest of the layer detects damage. */
 #if defined(__x86_64__) || defined(__aarch64__)
         const bool by_libarchive = false;
 #else

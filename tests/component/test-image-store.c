@@ -293,7 +293,7 @@ TEST(the_index_of_archives_is_kept_across_restarts)
         request_image_and_wait(&world, "app:1", &answer);
         answer_done(&answer);
         close_store(&world);
-        /* A helper that cannot run shows that none is needed. */
+        /* The helper cannot run, which shows that it is not needed. */
         open_store(&world, "/bin/false");
         EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         expect_content(answer.image, "one");
@@ -411,7 +411,7 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_request_starts_it_again)
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
 
-        /* Indexes correctly, and is killed when it unpacks. */
+        /* A helper that indexes correctly, and is killed when it unpacks. */
         append_text(&text, "#!/bin/sh\n[ \"$1\" = unpack ] && kill -9 $$\nexec %s \"$@\"\n",
                     helper_path());
         write_file(script, text, strlen(text));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to an API server, with faults. */
+/* Requests to an API server, including faults of the server. */
 
 #include "agent/kubeclient/json-view.h"
 #include "tests/component/kube-server.h"
@@ -208,7 +208,7 @@ TEST(failed_request_is_reported_with_a_message)
         EXPECT(answer.error != NULL);
         EXPECT(!kube_client_state(world.client).is_reached);
         EXPECT_STREQ(kube_client_state(world.client).last_error, answer.error);
-        /* the connection does not answer: the next request gets a new one */
+        /* no response: the next request uses a new connection */
         ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(number_of(&answer, "connection"), 2);
         EXPECT_STREQ(kube_client_state(world.client).last_error, NULL);
@@ -219,7 +219,7 @@ TEST(failed_request_is_reported_with_a_message)
         world_done(&world);
 }
 
-/* The other one has a deadline that this test does not wait for. */
+/* The deadline of the other request is later than the end of this test. */
 TEST(request_without_a_response_ends_those_sent_before_it)
 {
         World world;
@@ -245,7 +245,8 @@ TEST(request_without_a_response_ends_those_sent_before_it)
         world_done(&world);
 }
 
-/* Others are answered meanwhile: the server is slow, and its connection is kept. */
+/* Other requests are answered in the meantime: the server is only slow, so the connection is
+ * kept. */
 TEST(slow_response_does_not_abandon_a_connection_that_answers)
 {
         cleanup_answer Answer answer = { 0 }, slow = { 0 };
@@ -408,7 +409,8 @@ static void on_second_done(const KubeResponse *answer, void *userdata) {
         inner->answer.is_done = true;
 }
 
-/* The first has a deadline; the second is ended with it, and its callback is called before. */
+/* The first request has a deadline. The second one ends together with it, and its callback is
+ * called first. */
 TEST(callback_may_cancel_the_request_whose_failure_ends_its_own)
 {
         static const KubeRequestSpec silent = { .method = "GET", .path = "/silent" };
@@ -618,7 +620,7 @@ TEST(changed_certificate_is_used_by_the_next_request)
         EXPECT_WORD(&answer, "peer", "system:node:one");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), 0);
 
-        /* half replaced: the key does not match */
+        /* only one file is replaced: the key does not match */
         free(world.config.key_file);
         world.config.key_file = world_path("two.key");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists and watches, with faults of the server. Reports are written to one line: "[" and "]" around
- * a complete list, "!" if it was interrupted. */
+/* Lists and watches, including faults of the server. Reports are written to one line: "[" and "]"
+ * enclose a complete list, "!" ends an interrupted one. */
 
 #include "agent/kubeclient/reflector.h"
 
@@ -89,7 +89,8 @@ static void follower_done(Follower *f) {
         world_done(&f->world);
 }
 
-/* The number of requests to the server with all of these words; lists and watches alike. */
+/* The number of requests to the server that contain all of these words; both lists and watches
+ * count. */
 static unsigned count_requests(Follower *f, const char *word, const char *other) {
         cleanup_answer Answer answer = { 0 };
         unsigned n = 0;
@@ -217,7 +218,7 @@ TEST(watch_that_closes_at_once_is_resumed_with_back_off)
         while (now_boottime_usec() < until)
                 REQUIRE(sd_event_run(f.world.event, USEC_PER_SEC) >= 0);
         EXPECT(count_watches(&f) >= 2);
-        EXPECT(count_watches(&f) <= 5); /* at 0, 0.8, 2.4, 5.6 seconds at the earliest */
+        EXPECT(count_watches(&f) <= 5); /* not before 0, 0.8, 2.4, 5.6 seconds */
         EXPECT_EQ(count_requests(&f, "limit=", ""), 1);
         follower_done(&f);
 }
@@ -298,19 +299,19 @@ TEST(watch_resumes_as_soon_as_the_server_is_reachable)
         WAIT_UNTIL(&f.world, f.last_error != NULL);
         EXPECT(strstr(f.last_error, f.world.url));
         EXPECT_EQ(f.status, 0);
-        /* Another one, elsewhere, with the same authority's name but not its key. */
+        /* Another server at another address; its authority has the same name but another key. */
         world_serve(&f.world, NULL);
         free(f.world.config.server);
         f.world.config.server = strdup(f.world.url);
         EXPECT_EQ(kube_client_reload(f.world.client, &f.world.config, NULL), 1);
         ask(&f.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(answer.status, 200);
-        /* It does not have our resourceVersion, so its history differs. */
+        /* The new server does not know the client's resourceVersion: its history differs. */
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
         follower_done(&f);
 }
 
-/* A server that takes connections, and closes them. */
+/* A server that accepts connections and closes them. */
 typedef struct Closing {
         World world;
         int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work queue, with a server that does not always accept a write. */
+/* The work queue, with a server that sometimes rejects writes. */
 
 #include "agent/kubeclient/work-queue.h"
 
@@ -237,7 +237,7 @@ TEST(one_request_tests_an_unreachable_server_then_all_are_sent)
                 mark(&author, key);
         turn_for(&author, 3 * USEC_PER_SEC);
         EXPECT(author.n_made >= 2);
-        EXPECT(author.n_made <= 5); /* two at first, then one after 0.8 s and after 1.6 s */
+        EXPECT(author.n_made <= 5); /* two at first, then one after 0.8 s and one after 1.6 s */
         EXPECT_EQ(kube_work_queue_length(author.writer), 20);
         world_serve(&author.world, NULL);
         free(author.world.config.server);
@@ -251,7 +251,7 @@ TEST(one_request_tests_an_unreachable_server_then_all_are_sent)
         author_done(&author);
 }
 
-/* A server at whose port connections are accepted, and nothing more. */
+/* A server that accepts connections and never responds. */
 static int open_silent_server(const char *url) {
         struct sockaddr_in address = { .sin_family = AF_INET,
                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),

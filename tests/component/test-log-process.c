@@ -36,7 +36,7 @@ static void expect_log_text(int fd, const char *expected) {
         EXPECT_STREQ(text, expected);
 }
 
-/* All instances of this user, in this process alone. */
+/* Uses up all inotify instances of the user, but only in this process's user namespace. */
 static void use_up_inotify_instances(void) {
         cleanup_close int fd = -EBADF;
 

@@ -59,7 +59,7 @@ static LogReader *open_reader(LogOptions options, bool is_live) {
         return reader;
 }
 
-/* Reads until there is nothing: the output, and the last result. */
+/* Reads until no data is left. Returns the output, and the last result in 'ret_end'. */
 static char *drain(LogReader *reader, ssize_t *ret_end) {
         static char text[4 * 1024 * 1024];
         size_t length = 0;

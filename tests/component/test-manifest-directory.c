@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The manifest source with a real directory. Each test changes the directory like users, editors
- * and programs do, and runs the event loop until the expected state is reached, or a deadline is
+ * and programs do, and runs the event loop until the expected state is reached or the deadline is
  * over. */
 
 #include "agent/manifest/manifest.h"
@@ -108,7 +108,7 @@ static void expect_last_error_at(Fixture *f, const char *expected, int line) {
 }
 #define EXPECT_LAST_ERROR(f, expected) expect_last_error_at(f, expected, __LINE__)
 
-/* Until nothing is due: at last the directory is scanned. */
+/* Runs the loop until nothing is due; the last step is a scan of the directory. */
 static void turn_until_scanned(Fixture *f) {
         while (sd_event_run(f->event, 0) > 0)
                 ;
@@ -292,7 +292,7 @@ TEST(an_editor_that_renames_the_old_file_away_does_not_stop_the_pod)
         put_pod(&f, "a.yaml", "a");
         fixture_start(&f);
 
-        /* As vim saves: the old file is renamed, the new one is written, the old one is removed. */
+        /* Saves like vim: renames the old file, writes the new one, removes the old one. */
         REQUIRE(renameat(f.dir_fd, "a.yaml", f.dir_fd, "a.yaml~") == 0);
         turn_until_scanned(&f);
         n_seen += streq(state(&f), "a.yaml: a-n1");
@@ -457,7 +457,7 @@ TEST(first_file_by_name_owns_a_name_and_an_owner_keeps_it)
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "
                          "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already defined "
                          "by b.yaml");
-        /* An edit of the owner does not lose the name. */
+        /* An edit of the file that owns a name does not give the name to another file. */
         write_manifest(&f, "b.yaml", yaml_of("web", "other"));
         settle(&f);
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How shims and pods end, and their remains. */
+/* How shims and pods end, and what remains of them. */
 #include "tests/component/pod-world.h"
 
 TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
@@ -46,7 +46,7 @@ TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
         }
         expect_no_mounts(&world);
 
-        /* And the pod can get a new shim, through the same Sandbox. */
+        /* The pod can get a new shim through the same Sandbox. */
         REQUIRE(mkdir(pod.directory, 0700) >= 0);
         pod_start(&pod);
         EXPECT_STREQ(pod_set_up(&pod, ""), "ready");

@@ -18,7 +18,8 @@ static const ShimEvent *run_in(TestPod *pod, const char *container, const char *
         return pod_expect(pod, SHIM_EVENT_EXEC_DONE, "t");
 }
 
-/* A container has started before its script has done anything: the script makes this file. */
+/* The container counts as started before its script runs; the script creates this file as its first
+ * step. */
 static void wait_until_ready(TestPod *pod, const char *container) {
         const ShimEvent *event =
                 run_in(pod, container, "until [ -s /tmp/ready ]; do sleep 0.01; done", 0);
@@ -73,7 +74,8 @@ TEST(a_program_that_exceeds_its_time_limit_is_killed_and_its_container_is_not)
         EXPECT(event->timed_out);
         EXPECT_EQ(event->exit_code, 137);
         EXPECT_STREQ(event->output, "started\n");
-        /* Its children too: of the container's processes only those that run the check are left. */
+        /* Its children are killed too: only the container processes that run this check are
+         * left. */
         event = run_in(&pod, id, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; done", 0);
         EXPECT(!strstr(event->output, "sleep 1234"));
         EXPECT(strstr(event->output, "sleep 3600"));

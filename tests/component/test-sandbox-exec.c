@@ -95,11 +95,12 @@ TEST(a_program_runs_in_the_requested_namespaces)
         world_done(&world);
 }
 
-/* The interfaces that a plugin finds in the namespace that it is given, and in its own. */
+/* The interfaces that a plugin sees in the namespace that it receives as a parameter, and in its
+ * own. */
 static char look[] = "readlink /proc/self/ns/net; readlink $CNI_NETNS; "
                      "nsenter --net=$CNI_NETNS ip -o addr show dev eth0 | sed 's/^.* inet/inet/'";
 
-/* 'netns' may be gone. The output is in memory that the caller frees. */
+/* 'netns' may not exist any more. The caller frees the output. */
 static char *look_at(TestPod *pod, const char *netns, const char *interface, const char *address) {
         cleanup_free char *variable = print_text("CNI_NETNS=%s", netns);
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" }, look,

@@ -288,7 +288,8 @@ TEST(shared_mounts_of_the_host_stay_on_the_host)
         pod_init(&pod, &world, "shared");
         pod_start(&pod);
         volume = print_text("%s/volumes/data", pod.directory);
-        /* Undone because the second line fails; then made successfully. */
+        /* The mount of the first line is undone because the second line fails; the next setup
+         * succeeds. */
         bad = print_text("%s %s none rbind 0 0\nx %s/y no-such-type defaults 0 0\n", host, volume,
                          pod.directory);
         EXPECT(strstr(pod_set_up(&pod, bad), "no-such-type"));
@@ -299,7 +300,7 @@ TEST(shared_mounts_of_the_host_stay_on_the_host)
         EXPECT(exists(seen));
         expect_no_mounts(&world);
 
-        /* The volume keeps its peers: later mounts of the host are visible in the pod. */
+        /* The volume stays in its peer group: later mounts of the host are visible in the pod. */
         REQUIRE(mount("tmpfs", later, "tmpfs", 0, NULL) >= 0);
         {
                 cleanup_free char *mounts = shim_mounts(&pod);

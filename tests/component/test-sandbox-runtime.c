@@ -2,7 +2,8 @@
 /* Runtimes that fail, hang, write too much or are missing. */
 #include "tests/component/pod-world.h"
 
-/* A runtime that is a script; "$id" and "$bundle" are set. The caller frees the path. */
+/* Writes a script that replaces the runtime; "$id" and "$bundle" are set in it. The caller frees
+ * the path. */
 static char *fake_runtime(PodWorld *world, const char *script) {
         char *path = path_join(world->directory, "fake-runtime");
         cleanup_free char *text = print_text("#!/bin/sh\n"

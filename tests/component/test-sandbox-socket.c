@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers of a shim's socket, and invalid packets. */
+/* Clients of a shim's socket, and invalid packets. */
 #include "tests/component/pod-world.h"
 
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ TEST(a_closed_connection_is_restored_while_the_shim_runs)
         pod_up(&pod, &world, "again");
         id = pod_run(&pod, &spec);
         (void) pod_expect(&pod, SHIM_EVENT_STARTED, id);
-        close_fd(connect_raw(&pod)); /* connects in our place, as a second agent would */
+        close_fd(connect_raw(&pod)); /* takes over the connection, like a second agent */
         EXPECT(pod_expect(&pod, SHIM_EVENT_STARTED, id)->replayed);
         EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         EXPECT(sandbox_pid(pod.sandbox) > 0);
@@ -129,7 +129,8 @@ TEST(only_root_may_connect)
         socket_path = path_join(pod.directory, "shim.sock");
         EXPECT(stat(socket_path, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0600);
-        /* Even if all permissions of the directories are open. */
+        /* The shim refuses other users even if all directories and the socket are accessible to
+         * them. */
         pod_disconnect(&pod);
         REQUIRE(chmod(socket_path, 0666) >= 0 && chmod(pod.directory, 0755) >= 0);
         REQUIRE(chmod(world.run_dir, 0755) >= 0 && chmod(world.directory, 0755) >= 0);
@@ -171,7 +172,8 @@ TEST(a_run_directory_may_have_a_long_name)
         world_done(&world);
 }
 
-/* The socket of a shim that greets with this version of the protocol, and does nothing. */
+/* Creates the socket of a shim that greets with this version of the protocol and does nothing
+ * else. */
 static int greet_as_shim(TestPod *pod, int listen_fd, const char *greeting) {
         static const char synced[] = "{\"type\":\"synced\",\"ready\":true}";
         int fd;

@@ -88,7 +88,7 @@ TEST(output_is_in_the_log_before_the_exit_is_reported)
         world_done(&world);
 }
 
-/* A container has started before its script has set its traps. */
+/* The container counts as started before its script has set its traps. */
 static void pod_wait_file(TestPod *pod, const char *name) {
         cleanup_free char *path = path_join(pod->directory, name);
 
@@ -119,7 +119,7 @@ TEST(a_stop_is_a_signal_and_then_sigkill)
         (void) pod_expect(&pod, SHIM_EVENT_STARTED, deaf_id);
         pod_wait_file(&pod, "polite");
         pod_wait_file(&pod, "deaf");
-        /* The first call would wait for an hour; the second can only shorten that. */
+        /* The first call would wait for an hour; a second call can only shorten the wait. */
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         event = pod_expect(&pod, SHIM_EVENT_EXITED, polite_id);
         EXPECT_EQ(event->exit_code, 7);
@@ -239,7 +239,7 @@ TEST(requests_of_an_agent_that_died_are_handled)
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, id)->exit_code, 9);
-        /* It was reported in its state at that moment, and not a second time. */
+        /* The container was reported once, in the state that it had when the agent connected. */
         EXPECT(!pod_find(&pod, SHIM_EVENT_STARTING, id) || pod_find(&pod, SHIM_EVENT_STARTED, id));
         pod_down(&pod);
         world_done(&world);
@@ -260,7 +260,8 @@ TEST(an_id_runs_only_once)
         pod_delete(&pod, &spec, first);
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         third = pod_run(&pod, &spec);
-        pod_delete(&pod, &spec, first); /* a repeated request is done again, after the run */
+        pod_delete(&pod, &spec,
+                   first); /* the shim executes a repeated request again, after the run */
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         path = path_join(pod.directory, "ran");
         text = read_text(path);
@@ -465,7 +466,7 @@ TEST(open_descriptors_of_containers_are_counted_on_request)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 10);
                 usage = sandbox_container_usage(pod.sandbox, id, &taken_at);
                 n_seen = count_descriptors(pid);
-                /* The runtime, which precedes the script in this process, has sockets. */
+                /* The runtime runs in this process before the script does, and has sockets open. */
                 if (usage && usage->n_descriptors >= 4 && usage->n_descriptors == n_seen &&
                     usage->n_sockets == 0)
                         break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels are extended attributes, which every kernel stores even without SELinux. */
+/* Labels are extended attributes, which every kernel stores, even one without SELinux. */
 #include "common/selinux.h"
 
 #include "common/cleanup.h"
@@ -122,7 +122,7 @@ TEST(a_missing_path_is_an_error)
         EXPECT_EQ(selinux_label_tree(path, new_label), -ENOENT);
 }
 
-/* The kernel would judge the first page of it only. */
+/* The kernel would check only the first page of the label. */
 TEST(a_label_that_is_longer_than_a_page_is_not_valid)
 {
         char label[5000];

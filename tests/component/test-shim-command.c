@@ -2,7 +2,7 @@
 /* The command line of mainstay-shim, and the state of a sandbox process. */
 #include "tests/component/pod-world.h"
 
-/* Runs it to its end; returns its exit status, and its output if requested. */
+/* Runs the program to its end; returns its exit status, and its output if requested. */
 static int run_shim_command(const char *const *arguments, char **ret_output) {
         char *argv[8] = { (char[]){ BUILD_DIR "/agent/mainstay-shim" } };
         int pipes[2], status = 0;

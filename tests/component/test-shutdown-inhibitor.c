@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A private system bus with a logind on it, in the same loop as the tested code. */
+/* A private system bus with a fake logind, in the same event loop as the tested code. */
 
 #include "agent/sandbox/shutdown-inhibitor.h"
 #include "common/cleanup.h"

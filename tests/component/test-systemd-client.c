@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A systemd that answers late, at the private socket of a mount namespace of our own. */
+/* A fake systemd that responds late, on the private socket in a separate mount namespace. */
 
 #include "agent/sandbox/systemd-client.h"
 #include "common/cleanup.h"
