@@ -260,8 +260,7 @@ TEST(an_id_runs_only_once)
         pod_delete(&pod, &spec, first);
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         third = pod_run(&pod, &spec);
-        pod_delete(&pod, &spec,
-                   first); /* the shim executes a repeated request again, after the run */
+        pod_delete(&pod, &spec, first); /* the shim deletes again, after the third run */
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         path = path_join(pod.directory, "ran");
         text = read_text(path);
