@@ -10,7 +10,7 @@
 
 static const uint8_t key[TICKET_KEY_SIZE] = "key";
 
-/* The API server: it receives requests, and replies when the test wants. */
+/* A fake API server, which receives requests and replies when the test requests it. */
 static struct {
         AccessCheck *check;
         AccessReviewKind kind;
@@ -64,7 +64,7 @@ static Authorizer *make_authorizer(const AuthorizerSpec *more) {
         return authorizer;
 }
 
-/* The status; 0: it is not decided yet. */
+/* Returns the HTTP status; 0: not decided yet. */
 static unsigned ask(Authorizer *authorizer, const char *ticket, const char *token,
                     const char *method, const char *path, bool is_session) {
         const AccessQuestion question = {
@@ -163,7 +163,7 @@ TEST(each_action_is_one_of_its_own)
         EXPECT_EQ(answered.status, 200);
         EXPECT_EQ(ask(authorizer, NULL, "t", "GET", "/containerLogs/a/b/d", false), 200);
         EXPECT_EQ(server.n, 2);
-        /* The permission to read does not run commands. */
+        /* Permission to read does not include permission to run commands. */
         EXPECT_EQ(ask(authorizer, NULL, "t", "GET", "/exec/a/b/c", true), 0);
         EXPECT(strstr(server.body, "\"verb\":\"create\""));
         reply("{\"status\":{\"allowed\":false}}");
