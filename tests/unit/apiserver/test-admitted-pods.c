@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proof that the API server admits a set's pod: which pods are kept, for how long, and for
- * whom. */
+/* The proof that the API server admits a DaemonSet's pod: which pods are kept as proof, for how
+ * long, and for which sets. */
 
 #include "agent/apiserver/admitted-pods.h"
 #include "agent/apiserver/daemonset-admission.h"
@@ -42,7 +42,7 @@ static Pod *make_pod(const DaemonSet *set) {
         return pod;
 }
 
-/* The pod that the server had bound for the set. */
+/* The set's pod that the API server had bound to the node. */
 static void add_bound_pod(AdmittedPods *pods, const char *namespace, unsigned number) {
         cleanup_with(daemonset_freep) DaemonSet *set = make_set(namespace, number, "");
         cleanup_with(pod_freep) Pod *pod = make_pod(set);

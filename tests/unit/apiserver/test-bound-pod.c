@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spec of an API pod and its rejection; the objects whose change concerns a pod. */
+/* The spec of an API pod, its rejection, and the objects whose changes affect it. */
 
 #include "agent/apiserver/bound-pod.h"
 #include "agent/apiserver/object-updates.h"

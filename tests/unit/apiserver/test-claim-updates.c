@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patches of the status of a claim whose volume is expanded. */
+/* The patches of a claim's status while its volume is expanded. */
 
 #include "agent/apiserver/claim-updates.h"
 
@@ -9,7 +9,7 @@
 
 #define METADATA "\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\"}"
 
-/* The patch of a claim with this status, sorted; "": none. */
+/* Returns the patch for a claim with this status, with sorted keys; "": no patch. */
 static void expect_patch(const char *status, ClaimUpdate update, const char *expected) {
         cleanup_free char *text = NULL, *found = NULL;
         cleanup_json json_t *claim = NULL, *patch = NULL;

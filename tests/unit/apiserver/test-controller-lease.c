@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a controller manager is active, and when to look again. */
+/* Whether a controller manager is active, and when to check again. */
 
 #include "agent/apiserver/controller-lease.h"
 
@@ -14,8 +14,8 @@ static uint64_t realtime_of(const char *text) {
         return usec;
 }
 
-/* The findings of a check; 'second' is that of both clocks. Gives the time until the next one, in
- * seconds. */
+/* Checks the lease and expects the verdict; 'second' is the time of both clocks. Returns the time
+ * until the next check, in seconds. */
 static unsigned next_look_sec(ControllerLease *lease, const char *renewed, uint64_t second,
                               ControllerVerdict expected) {
         uint64_t next = 0, start = realtime_of("2026-01-01T00:00:00Z");
@@ -42,7 +42,7 @@ TEST(renewed_lease_is_looked_at_twice_a_minute)
         controller_lease_done(&lease);
 }
 
-/* It was renewed after the last look, and has not been since. */
+/* The Lease was renewed after the last check, but not since then. */
 TEST(old_renewal_is_looked_at_again_after_the_duration_of_the_lease)
 {
         ControllerLease lease = { 0 };
@@ -105,7 +105,7 @@ TEST(lease_that_is_held_by_nothing_means_no_controller)
         EXPECT(lease.renewed == NULL);
 }
 
-/* A proxy's page in place of the Lease must not make this node act as the controller. */
+/* If a proxy returns a page instead of the Lease, this node must not act as the controller. */
 TEST(invalid_lease_decides_nothing)
 {
         static const char *const texts[] = {

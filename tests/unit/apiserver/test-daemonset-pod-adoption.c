@@ -64,7 +64,8 @@ static int check_candidate(AdoptionSearch *search, const Pod *pod, const PodStat
                 &(AdoptionCandidate){ .pod = pod, .status = status, .is_evaluated_here = true });
 }
 
-/* Its user has written the set as its owner, and labels that the set does not select. */
+/* A user made the pod by hand, with the set as its owner and with labels that the set does not
+ * select. */
 TEST(pod_that_its_set_does_not_control_adopts_nothing_and_waits_for_nothing)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
@@ -153,7 +154,7 @@ TEST(static_pods_other_daemonsets_and_adopted_pods_are_not_candidates)
         EXPECT(!search.is_blocked && !search.adopted);
 }
 
-/* An entry of the table that has adopted the local pod, as its record restores it. */
+/* A table entry that has adopted the local pod, as it is restored from the pod's record. */
 static ApiServerPod *restore_adopted(PodTable *table, const Pod *local_pod) {
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
         cleanup_with(pod_freep) Pod *adopted = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API server's object under a name: watch events against responses, and doubtful lists. */
+/* The API server's object with a name: watch events that contradict responses, and doubtful
+ * lists. */
 
 #include "agent/apiserver/remote-pod.h"
 

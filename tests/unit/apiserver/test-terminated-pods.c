@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminated-pod cache: its content for the next agent after a reboot. */
+/* The cache of terminated pods: the content that the next agent reads after a reboot. */
 
 #include "agent/apiserver/terminated-pods.h"
 
