@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of a volume, as readers see it, before and after its files are exchanged. */
+/* The directory of a volume before and after its files are replaced, from the perspective of
+ * readers. */
 
 #include "agent/bundle/atomic-writer.h"
 
@@ -155,7 +156,7 @@ TEST(later_of_two_files_with_one_path_counts)
 
         EXPECT_EQ(write_two(fd, "a", "1", "a", "2", false), 1);
         expect_file(fd, "a", "2");
-        /* Names that sort between a directory and its files. */
+        /* Names that are sorted between a directory and its files. */
         EXPECT_EQ(write_two(fd, "a/b", "3", "a-b", "4", false), 1);
         expect_file(fd, "a/b", "3");
         expect_file(fd, "a-b", "4");

@@ -28,7 +28,7 @@ static int find_in_spec(const char *name, CdiMatch *ret, Error *reterr, void *us
         return error_setf(reterr, ENOENT, "nothing defines it");
 }
 
-/* The result of a document, as text; or the message. */
+/* Returns the result of a document as text, or the error message. */
 static char *edit(const char *spec_text, const char *annotation, const char *document_text,
                   const char *users) {
         cleanup_with(cdi_spec_freep) CdiSpec *spec = NULL;

@@ -168,11 +168,12 @@ TEST(pod_level_resources_override_the_sum_of_the_containers)
         EXPECT_STREQ(values[2].value, "1073741824");
         spec.resources.requests.cpu = (Quantity){ text, 1, 500 };
         EXPECT_EQ(pod_qos_class(&spec), QOS_BURSTABLE);
-        /* 1 GiB of 8, split in two: 512 MiB is a sixteenth. */
+        /* 1 GiB of 8 is split between two containers: 512 MiB is a sixteenth. */
         EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(8) << 30), 1000 - 62);
         spec = make_spec(containers, request, none, 2);
         spec.resources.requests.memory = (Quantity){ text, 128 * MIB, INT64_C(128) * MIB * 1000 };
-        /* The 64 MiB beyond the second's own are 32 for each. */
+        /* The pod requests 64 MiB more than the second container: each container gets 32 MiB of
+         * it. */
         EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(1) << 30), 1000 - 31);
         EXPECT_EQ(oom_score_adj(&spec, &containers[1], INT64_C(1) << 30), 1000 - 93);
 }

@@ -96,8 +96,9 @@ TEST(a_container_is_a_scope_in_a_slice_and_a_directory_elsewhere)
 
 #define HEX_ID "[0-9a-f]{64}"
 
-/* How published daemons find the container of a process in its path, as POSIX patterns. Some do not
- * recognize a Guaranteed pod without slices, with any runtime. */
+/* POSIX patterns that are equivalent to those by which published daemons find the container of a
+ * process in its cgroup path. With any runtime, some do not recognize a Guaranteed pod without
+ * slices. */
 static const struct {
         const char *tool, *pattern;
         bool fails_for_guaranteed_directory;

@@ -192,7 +192,7 @@ TEST(references_within_references_are_one_unknown_reference)
         EXPECT(result && strcmp(result, text) == 0);
 }
 
-/* V0 is the secret, and each further variable is twice the one before. */
+/* V0 is the secret, and each further variable contains the previous one twice. */
 TEST(variables_that_double_each_other_are_refused_without_their_values)
 {
         EnvVar variables[33] = { { .name = strdup("V0"), .value = strdup("secret--") } };
@@ -244,7 +244,7 @@ static const DataObject *find_object(const ObjectKey *key, void *userdata) {
         return userdata;
 }
 
-/* One object with its keys under many prefixes. */
+/* The keys of one object under many prefixes. */
 TEST(an_environment_that_is_too_large_is_refused)
 {
         cleanup_free char *bytes = repeat("x", MIB / 2);

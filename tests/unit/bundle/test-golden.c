@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every example of manifests/ against its config.json and fstab, in cgroup v1 and v2, in golden/.
- * With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead: review the diff. */
+/* Compares each example of manifests/ with its config.json and fstab in golden/, for cgroup v1 and
+ * v2. With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead: review the
+ * diff. */
 
 #include "agent/bundle/mount-list.h"
 #include "agent/bundle/runtime-spec.h"
@@ -54,7 +55,7 @@ static Image image = {
         .n_groups = N_ELEMENTS(image_groups),
 };
 
-/* Seccomp rules have separate tests. The files are of amd64. */
+/* Seccomp rules have separate tests. The files in golden/ are for amd64. */
 static void shorten_filter(json_t *section) {
         json_t *filter = json_object_get(section, "seccomp");
 

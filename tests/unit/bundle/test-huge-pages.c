@@ -16,7 +16,7 @@ static Container containers[] = {
 };
 static const PodSpec spec = { .containers = { containers, N_ELEMENTS(containers) } };
 
-/* A kernel with that many pages of 2 MiB, and without other sizes. */
+/* A kernel with this number of 2 MiB pages and no other page sizes. */
 static void make_kernel(char directory[], const char *count) {
         cleanup_free char *path = NULL;
         cleanup_close int fd = -EBADF;

@@ -69,7 +69,7 @@ TEST(only_logs_before_an_attempt_are_removed)
         EXPECT(remove_tree_at(AT_FDCWD, root) >= 0);
 }
 
-/* A container to which the log directory is mounted replaces a directory in it. */
+/* Replaces a directory, like a container into which the log directory is mounted. */
 static void replace_by_link(const char *directory, const char *target) {
         REQUIRE(remove_tree_at(AT_FDCWD, directory) >= 0);
         REQUIRE(symlink(target, directory) >= 0);

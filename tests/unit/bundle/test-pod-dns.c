@@ -43,7 +43,7 @@ TEST(host_name_follows_spec_and_network)
                 { "web", ", hostname: www, hostNetwork: true", "node1" },
                 { "web", ", hostname: www, subdomain: s, hostnameOverride: a.b.example",
                   "a.b.example" },
-                /* cut to 63 characters, and a trailing '-' or '.' removed */
+                /* cut to 63 characters, without a trailing '-' or '.' */
                 { X63 "abc", "", X63 },
                 { "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-xx.yyyyyy", "",
                   "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-xx" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A successor is refused for everything that its start would be refused for. */
+/* The preflight refuses a successor for each reason for which its start would be refused. */
 
 #include "agent/bundle/pod-preflight.h"
 
@@ -39,8 +39,8 @@ static BundleConfig config = {
 static char *image_command[] = { (char[]){ "/bin/sh" }, NULL };
 static Image image = { .command = image_command };
 
-/* The fields are those of the pod's only container, and of its spec. The result of the
- * preflight. */
+/* Runs the preflight of a pod with these fields in its only container and in its spec, and returns
+ * the result. */
 static int preflight(const char *of_container, const char *of_spec, Error *reterr) {
         Image *images[] = { &image };
         ManifestObjects objects = { 0 };

@@ -23,7 +23,7 @@ static SeccompProfile *profile_of(const char *json) {
         return profile;
 }
 
-/* The names of the rules that apply, as "a+b,c". */
+/* Returns the names in the rules that apply, as "a+b,c". */
 static char *names(const char *rules, uint64_t capabilities) {
         cleanup_with(seccomp_profile_freep) SeccompProfile *profile = NULL;
         cleanup_free char *json = NULL;
@@ -117,7 +117,7 @@ TEST(unsupported_architecture_gets_no_rules)
 }
 #endif
 
-/* The action of the last rule without arguments that has the name; NULL: none. */
+/* Returns the action of the last rule with this name and without arguments; NULL: there is none. */
 static const char *action_for(const json_t *resolved, const char *call) {
         const char *action = NULL;
         json_t *rule, *name;

@@ -119,7 +119,7 @@ TEST(whiteout_hides_passwd)
 
         write_layer("base", "passwd", "app:x:1000:100::\n");
         REQUIRE(mkdir(top, 0755) == 0);
-        /* The link leads to a directory that the node has and the image does not. */
+        /* The link leads to a directory that exists on the node but not in the image. */
         REQUIRE(symlink(test_directory(), etc) == 0);
         image.layers = layers;
         container.security_context.run_as_user = number(1000);

@@ -246,7 +246,8 @@ TEST(selinux_level_is_checked_as_in_container_engines)
                      "seLinuxOptions: the format of 'level' \"x\" is not correct");
 }
 
-/* Also if only its level counts, because the container has options of its own. */
+/* The level is checked even if it is the only effective option, because the container has its own
+ * options. */
 TEST(selinux_level_of_the_pod_is_checked_under_options_of_a_container)
 {
         SeLinuxOptions of_pod = { .level = WORD("s0\"\n/etc none none x-mainstay.group=1 0 0\n") };

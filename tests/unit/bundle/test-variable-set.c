@@ -56,7 +56,7 @@ TEST(entries_and_defaults_are_put)
         EXPECT(!variable_set_find(&set, "A=b", strlen("A=b")));
 }
 
-/* A value with which the variable A takes so many bytes. */
+/* Returns a value with which the variable A takes this number of bytes. */
 static char *value_of_bytes(size_t bytes) {
         size_t length = bytes - strlen("A=") - 1 - sizeof(char *);
         char *value = malloc(length + 1);
