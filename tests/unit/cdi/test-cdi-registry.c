@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Two directories, the second of which has precedence, and what was reported. */
+/* Two directories, of which the second has precedence, and the reported errors. */
 typedef struct Fixture {
         sd_event *event;
         char *directories[3];
@@ -51,7 +51,7 @@ static void teardown(Fixture *f) {
         free(f->invalid);
 }
 
-/* By rename, so that it is there as a whole. */
+/* Writes the file by rename, so that it is never visible in part. */
 static void put_file(const Fixture *f, unsigned directory, const char *name, const char *text) {
         cleanup_close int fd = -EBADF;
 
@@ -69,7 +69,8 @@ static void put_device(const Fixture *f, unsigned directory, const char *name, c
         put_file(f, directory, name, text);
 }
 
-/* The value of the device's variable, or why there is none. Valid until the next call. */
+/* Returns the value of the device's variable, or the reason why there is none. Valid until the next
+ * call. */
 static const char *find(Fixture *f, const char *name) {
         static Error error;
         CdiLookup lookup = cdi_registry_lookup(f->registry);
