@@ -28,7 +28,7 @@ TEST(the_synopsis_of_the_manual_is_the_table_of_commands)
         page_expect_section(PAGE, "## SYNOPSIS", expected);
 }
 
-/* As the manual has the term of an option: "**-n**, **--namespace** *NAMESPACE*". */
+/* The option as the manual writes it: "**-n**, **--namespace** *NAMESPACE*". */
 static void print_term(FILE *out, const Option *option) {
         if (option->letter)
                 fprintf(out, "**-%c**, ", option->letter);
@@ -105,7 +105,8 @@ static void expect_completed_options(const char *completion, const Command *comm
         free(line);
 }
 
-/* Behind an option that takes a value comes its value, and no word of the command line. */
+/* The completion expects a value, not another word of the command line, after an option that takes
+ * one. */
 static void expect_known_value(const char *completion, const Option *option) {
         cleanup_free char *word = NULL;
         const char *list = strstr(completion, "local with_value='"), *end = NULL;

@@ -73,7 +73,7 @@ static char **list(const char *path, unsigned char type) {
         return names;
 }
 
-/* The output for one file; the exit status must agree. */
+/* Returns the output for one file; the exit status must match it. */
 static char *judge(char *file) {
         char *const words[] = { file, NULL };
         const Options options = { .socket = DEFAULT_SOCKET, .words = words, .n_words = 1 };
@@ -107,7 +107,7 @@ static char *judge_all(const char *theme, char **files) {
         return verdicts;
 }
 
-/* Line by line, because the whole is long. */
+/* Compares line by line, because the whole text is long. */
 static void compare(const char *theme, char *got, char *expected) {
         char *line, *wanted;
 
@@ -170,8 +170,7 @@ TEST(every_verdicts_file_belongs_to_a_theme)
         }
 }
 
-/* The rest of a line that starts with a label, from the comments at the top of a published
- * manifest. */
+/* Returns the text after a label in the comments at the top of a published manifest. */
 static bool has_note(const char *text, const char *label) {
         const char *line = strstr(text, label);
 
@@ -196,7 +195,8 @@ TEST(published_manifests_name_their_source_and_changes)
         }
 }
 
-/* Words that lead to a remedy, as the messages about manifests use them. */
+/* Whether the message contains one of the phrases that introduce a remedy in messages about
+ * manifests. */
 static bool has_remedy(const char *message) {
         static const char *const remedies[] = { "; delete ", "; did you mean ", "; remove ",
                                                 ", or use ", "; use ",          ": must be ",
@@ -208,7 +208,7 @@ static bool has_remedy(const char *message) {
         return false;
 }
 
-/* The number in the row of README.md's table that starts so. */
+/* Returns the number in the row with this start in the table of README.md. */
 static size_t number_in_readme(const char *readme, const char *row) {
         const char *line = strstr(readme, row), *number;
 

@@ -23,7 +23,7 @@ static char *put_source_file(const char *name, const char *text) {
         return path;
 }
 
-/* The output of the command on standard error. */
+/* Returns the command's standard error. */
 static char *run_source_command(const Options *options, int expected) {
         cleanup_free char *path = path_join(test_directory(), "stderr");
         int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), status;
