@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of the built-in network, by what a node has. */
+/* The configuration of the built-in network, depending on the features of the node. */
 
 #include "agent/cni/built-in-network.h"
 #include "agent/cni/network-config.h"
@@ -47,7 +47,7 @@ static CniBuiltInNetwork make_network(void) {
                                     .program_path = place("bin") };
 }
 
-/* As it is parsed when a pod is attached. */
+/* Parses the configuration like the attachment of a pod does. */
 static json_t *load(const CniBuiltInNetwork *network) {
         cleanup_free char *text = cni_built_in_config(network);
         json_t *list = NULL;
@@ -145,7 +145,7 @@ TEST(nftables_is_used_only_without_iptables)
         EXPECT_HAS(only, "\"conditionsV6\":[\"ip6\",\"daddr\",\"!=\",\"::1\"]");
         EXPECT_LACKS(only, "\"firewall\"");
         EXPECT_HAS(only, "\"bandwidth\"");
-        /* The plugin then reports what is missing. */
+        /* The configuration stays valid: the plugin reports what is missing. */
         REQUIRE(unlink(place("bin/nft")) == 0);
         none = cni_built_in_config(&network);
         EXPECT_LACKS(none, "nftables");

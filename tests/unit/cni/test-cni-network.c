@@ -222,7 +222,7 @@ TEST(packed_attachment_keeps_its_address_and_deletes_as_before)
         expect_input(network, CNI_DEL, 2, ONE ",\"prevResult\":" RESULT "}");
 }
 
-/* Plugin "one" masquerades; 'ipam' is the configuration of its IPAM. */
+/* Plugin "one" masquerades; 'ipam' is its IPAM configuration. */
 static CniNetwork *make_masquerading(const char *ipam) {
         cleanup_free char *config = NULL;
 
@@ -404,7 +404,7 @@ TEST(old_version_deletes_without_prev_result_and_skips_check)
                      "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
 }
 
-/* The pod has a limit, which the plugin without the capability does not get. */
+/* The pod has a limit, which is not passed to the plugin without the capability. */
 TEST(bandwidth_plugin_without_a_limit_is_not_checked)
 {
         static const struct {
@@ -431,7 +431,7 @@ TEST(bandwidth_plugin_without_a_limit_is_not_checked)
         }
 }
 
-/* It looks for rules of both families. */
+/* The plugin checks rules of both address families. */
 TEST(portmap_is_checked_for_pods_with_addresses_of_both_families)
 {
         static const struct {
@@ -466,7 +466,7 @@ TEST(missing_plugin_is_reported_with_the_search_path)
         EXPECT_STREQ(error.message, "failed to find plugin \"one\" in path [/nowhere:relative]");
 }
 
-/* The directories of Kubernetes, Debian and Fedora differ. */
+/* Kubernetes, Debian and Fedora use different directories for plugins. */
 TEST(plugin_is_run_from_the_first_directory_of_the_path_that_has_it)
 {
         static const char *const directories[] = { "opt/cni/bin", "usr/lib/cni",

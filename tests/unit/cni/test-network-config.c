@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network configuration lists, and which file of the directory is read. */
+/* Network configuration lists, and which file of the directory is used. */
 
 #include "agent/cni/cni.h"
 #include "agent/cni/network-config.h"
@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* The list as compact JSON, or the error message. */
+/* Returns the list as compact JSON, or the error message. */
 static char *verdict(const char *text) {
         Error error = ERROR_NULL;
         json_t *list = NULL;
