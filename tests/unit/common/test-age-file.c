@@ -163,7 +163,8 @@ TEST(payload_without_its_last_chunk_is_refused)
 
         age_identity_recipient(&identity, &recipient);
         EXPECT_EQ(age_encrypt(data, 131072, &recipient, 1, &file), 0);
-        /* Cut after some lines of 48 bytes, at whatever place of a chunk that is. */
+        /* The file is cut after some lines of 48 bytes, regardless of the position within a
+         * chunk. */
         line = file + strlen(file) - 2000;
         line = strchr(line, '\n') + 1;
         memcpy(line, AGE_ARMOR_END, sizeof(AGE_ARMOR_END));

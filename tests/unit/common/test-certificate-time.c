@@ -86,7 +86,7 @@ TEST(times_that_were_set_are_read_again)
                 sign_with_times(certificate, key, &cases[i]);
                 EXPECT_EQ(certificate_read_times(certificate, &times), 0);
                 EXPECT_EQ(times.not_before, cases[i].not_before);
-                /* Times that a 32-bit GnuTLS cannot represent do not become times in the past. */
+                /* Times that GnuTLS cannot represent on 32 bits do not become times in the past. */
                 if (cases[i].not_after == CERTIFICATE_NEVER_EXPIRES ||
                     (cases[i].not_after > INT32_MAX && sizeof(long) == 4 &&
                      times.not_after != cases[i].not_after))

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* On every machine: the following tests rely on the C library. */
+/* This must hold on all machines: the following tests rely on the C library. */
 _Static_assert(sizeof(time_t) == 8, "times must not end in 2038");
 
 TEST(times_are_formatted_as_in_metav1_and_cri)
@@ -116,7 +116,8 @@ TEST(a_stamp_keeps_its_steady_time_while_the_clock_is_set)
         EXPECT_EQ(steady_stamp_convert(&since, &clock, stamp - year), before);
         since.realtime = stamp + year;
         EXPECT_EQ(steady_stamp_convert(&since, &clock, stamp + year), before);
-        /* Another stamp is converted again, and one from before the clock was set counts as now. */
+        /* A different stamp is converted again, and a stamp from before the clock was set counts as
+         * now. */
         EXPECT(steady_stamp_convert(&since, &clock, stamp) != USEC_INFINITY);
         EXPECT_EQ(since.realtime, stamp);
         before = steady_now_usec(&clock);
@@ -217,7 +218,8 @@ TEST(a_leap_second_is_the_first_second_of_the_next_minute)
              "UTC\0"
 #define TZIF_SECOND "\4\xb2\x58\0" ONE
 
-/* As those of /usr/share/zoneinfo/right: all times since then are a second later. */
+/* Writes a zone like those in /usr/share/zoneinfo/right: all times after the leap second are a
+ * second later. */
 static void write_leap_zone(char path[static 32]) {
         static const char zone[] =
                 TZIF_HEADER TZIF_ZONE TZIF_SECOND TZIF_HEADER TZIF_ZONE NONE TZIF_SECOND "\nUTC0\n";
@@ -250,7 +252,7 @@ TEST(no_time_zone_changes_what_is_formatted_and_parsed)
 
                 REQUIRE(setenv("TZ", zones[i], 1) >= 0);
                 tzset();
-                if (i == 0) /* so the file is one with leap seconds */
+                if (i == 0) /* this shows that the zone has leap seconds */
                         EXPECT(gmtime_r(&new_year, &tm) && tm.tm_sec == 59);
                 EXPECT_STREQ(format_rfc3339(text, UINT64_C(1483228800000000)),
                              "2017-01-01T00:00:00Z");

@@ -56,7 +56,7 @@ TEST(signing_gives_the_signature_of_the_standard)
         EXPECT_STREQ(other.message, "is not a private key in PEM without a password");
 }
 
-/* The bytes with a head before them, in base64. */
+/* Returns the bytes after a header, in base64. */
 static const char *encode(const char *head, size_t n_head, const void *data, size_t length) {
         static char text[256];
         char bytes[128];

@@ -57,7 +57,7 @@ TEST(encrypted_text_that_was_changed_or_cut_anywhere_is_refused)
         const size_t prefix = strlen(ENCRYPTED_TEXT_PREFIX);
         char *again = NULL;
 
-        /* The last digit before the padding has bits that do not count. */
+        /* The last digit before the padding has unused bits, so it is not tested. */
         for (size_t i = 0; i < strlen(line) - 4; i++) {
                 char digit = line[i];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growable things without memory: they stay as they were. */
+/* Growing arrays, texts and tables without memory: they stay unchanged. */
 
 #include "common/array.h"
 #include "common/buffer.h"

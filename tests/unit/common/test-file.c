@@ -169,8 +169,8 @@ TEST(parents_are_created_with_exactly_the_mode)
         EXPECT_EQ(mode_of_test_file(dir, "a/b/c"), 0755);
 }
 
-/* A container can put a link in the place of a new directory of a volume: its mode must be right
- * when it is made. */
+/* A container can replace a new directory of a volume with a link, so the directory must be created
+ * with the right mode. */
 TEST(the_mode_of_a_new_directory_is_not_changed_by_its_path)
 {
         cleanup_close int dir = test_directory_fd();
@@ -389,7 +389,7 @@ TEST(no_directory_is_made_behind_a_link)
         EXPECT_EQ(make_directory_no_symlinks(linked, 0755), -ELOOP);
 }
 
-/* Any container can create one in its emptyDir, and the pod must be removable nevertheless. */
+/* Any container can create such a tree in its emptyDir, and the pod must still be removable. */
 TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
 {
         cleanup_close int dir = test_directory_fd();

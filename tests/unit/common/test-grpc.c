@@ -11,7 +11,7 @@
 
 #define ECHO "/test.Echo/Say"
 
-/* A server that answers by the path, and a client, over a socket pair. */
+/* A server whose answer depends on the path, and a client, connected by a socket pair. */
 typedef struct GrpcPair {
         GrpcConnection *server, *client;
         GrpcCall *held;
@@ -81,7 +81,7 @@ static void pair_done(GrpcPair *pair) {
         grpc_connection_free(pair->server);
 }
 
-/* Until neither side has anything to do. */
+/* Runs both sides until neither has anything to do. */
 static void pair_run(GrpcPair *pair) {
         for (unsigned i = 0; i < 10000; i++) {
                 struct pollfd fds[2] = { { .fd = -1 }, { .fd = -1 } };

@@ -11,7 +11,7 @@
 #define DIGEST "sha256:" HEX
 #define A64    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define T128   A64 A64
-/* With "docker.io/library/" before it, 255 characters. */
+/* The name has 255 characters including "docker.io/library/". */
 #define N237 A64 A64 A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 #define REFUSED "refused"
@@ -34,9 +34,9 @@ static void expect_normalised(const char *reference, const char *expected) {
 }
 
 /* The second column is the result of ParseNormalizedNamed() and TagNameOnly() of
- * github.com/distribution/reference for the first. A third is the deviation of this node: it spells
- * the registry as it is compared, and refuses a registry for which libcurl would connect to a host
- * that the name does not show. */
+ * github.com/distribution/reference for the first column. The third column is set if this node
+ * deviates: it spells the registry in the form that is used for comparison, and refuses a registry
+ * for which libcurl would connect to a host other than the one in the name. */
 TEST(references_are_those_of_the_reference_implementation_with_one_spelling_of_a_registry)
 {
         static const struct {

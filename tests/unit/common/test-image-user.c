@@ -106,7 +106,7 @@ TEST(numbers_need_no_files)
         EXPECT_EQ(account.uid, 0);
 }
 
-/* Without a layer the user could be another one. */
+/* Without the missing layer, the user could resolve to another account. */
 TEST(a_missing_layer_is_an_error_that_names_it)
 {
         char root[] = "/", missing[] = "/nowhere/layer";

@@ -3,7 +3,7 @@
 #include "common/memory-trim-timer.h"
 #include "tests/test.h"
 
-/* Whether it waits, as the dump shows. */
+/* Returns whether the timer is armed, according to the dump. */
 static bool is_armed(void) {
         cleanup_free char *text = NULL;
         size_t length = 0;

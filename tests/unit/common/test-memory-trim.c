@@ -20,7 +20,7 @@ static long resident_of_files(void) {
 
 static unsigned sum;
 
-/* All mapped read-only pages of libraries. */
+/* Reads all mapped read-only pages of libraries. */
 static int read_segment_pages(struct dl_phdr_info *object, size_t size, void *userdata) {
         for (size_t i = 0; object->dlpi_name[0] && i < object->dlpi_phnum; i++) {
                 const ElfW(Phdr) *segment = &object->dlpi_phdr[i];

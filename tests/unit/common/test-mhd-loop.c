@@ -65,7 +65,8 @@ static void stop_mhd_world(MhdWorld *world) {
         sd_event_unref(world->event);
 }
 
-/* Runs the loop until the client receives something. The received bytes; 0: the end. */
+/* Runs the loop until the client receives data. Returns the number of bytes; 0: end of the
+ * connection. */
 static size_t run_until_received(MhdWorld *world, char *buffer, size_t size) {
         for (;;) {
                 ssize_t n = read(world->client_fd, buffer, size - 1);

@@ -44,7 +44,7 @@ static int keep_one(void) {
         return privileges_keep_capabilities(0) < 0 || permitted() != 0 ? 3 : 0;
 }
 
-/* The next one is 0 when only its low half is kept. */
+/* The ID below becomes 0 if only its low 16 bits are kept. */
 static int become_large_ids(void) {
         const uid_t id = 0x10000;
 
@@ -71,7 +71,7 @@ static int hide_memory(void) {
         return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != HAS_SANITIZER ? 3 : 0;
 }
 
-/* Its child inherits that, as a container does, and may change its mind. */
+/* A child inherits the limit, like a container, and may raise it again. */
 static int forbid_and_permit_cores(void) {
         struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
         int status = 0;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A list of processes, as cgroup.procs is one. */
+/* A list of processes in the format of cgroup.procs. */
 static const char *write_list(const char *text) {
         static char path[512];
         cleanup_close int fd = -EBADF;

@@ -2,7 +2,7 @@
 #include "common/strv.h"
 #include "tests/test.h"
 
-/* Writable strings, as the elements of these arrays are. */
+/* Writable strings, like the elements of these arrays. */
 static char a[] = "a", b[] = "b", c[] = "c";
 
 TEST(null_is_an_empty_array)

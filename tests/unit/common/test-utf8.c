@@ -49,7 +49,7 @@ TEST(untrusted_text_is_made_printable)
                   "?2J" },
                 { "a\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\x8f\xe2\x81\xa9\xe2\x80\xac\xe2\x80"
                   "\xa8z",
-                  "a????????????????????z" }, /* changes of direction, a separator of lines */
+                  "a????????????????????z" }, /* changes of text direction, a line separator */
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
