@@ -132,7 +132,8 @@ TEST(leftovers_of_a_block_device_are_removed_after_a_death)
         const char *volume = "plugins/kubernetes.io/csi/volumeDevices/v/data";
         cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        /* The data are written first; the directory of a device is of no pod without a link. */
+        /* The data are written first. Without a link, the directory of a device does not belong to
+         * a pod. */
         for (unsigned n_made = 0; n_made < 4; n_made++) {
                 cleanup_close int directory = -EBADF;
 
@@ -153,7 +154,7 @@ TEST(leftovers_of_a_block_device_are_removed_after_a_death)
                 EXPECT(faccessat(fd, leftovers[0], F_OK, 0) < 0);
                 EXPECT(faccessat(fd, "pods/u", F_OK, 0) < 0);
         }
-        /* One that is staged, or of a pod, stays. */
+        /* A directory that is staged, or belongs to a pod, stays. */
         REQUIRE(csi_files_write_block(fd, test_directory(), NULL, &data) >= 0);
         REQUIRE(csi_files_write_block(fd, test_directory(), "u", &data) >= 0);
         n_found = 0;
@@ -171,7 +172,7 @@ TEST(leftovers_of_a_block_device_are_removed_after_a_death)
 /* ---- labels ---- */
 
 typedef struct Calls {
-        char *methods; /* "NodeStageVolume a, …": with the label in its request */
+        char *methods; /* "NodeStageVolume a, …": each call with the label in its request */
         int64_t last;
 } Calls;
 
