@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A node without containers for tests of the DaemonSet controller: its pods are a list, its time is
- * set, and a pod that becomes desired exists when the test applies the desired set. */
+/* A node without containers for tests of the DaemonSet controller: its pods are a list, tests set
+ * its time, and a desired pod is created when the test applies the desired set. */
 
 #include "agent/daemonset/controller.h"
 #include "agent/manifest/manifest.h"
@@ -19,7 +19,7 @@ enum {
 
 typedef struct FakePod {
         Pod *pod;
-        Pod *desired;         /* in the last pass, as which 'pod' continues; or NULL */
+        Pod *desired;         /* what 'pod' continues as after the last pass, or NULL */
         PodSourceKind source; /* likewise */
         PodStatus status;
 } FakePod;
@@ -128,7 +128,7 @@ static inline int fake_admit(const PodSource *source, const DaemonSet *set, cons
         return 0;
 }
 
-/* The agent starts, or starts again: pods and checkpoints stay. */
+/* Starts or restarts the agent: pods and checkpoints stay. */
 static inline void fake_node_start_agent(FakeNode *node) {
         cleanup_error Error error = ERROR_NULL;
 
@@ -176,7 +176,7 @@ static inline void fake_node_advance(FakeNode *node, unsigned seconds) {
         node->clock.offset += seconds * USEC_PER_SEC;
 }
 
-/* One pass. Each set is from the file "a.yaml". 0 or -ENOMEM. */
+/* Runs one pass of the controller. All sets are from the file "a.yaml". Returns 0 or -ENOMEM. */
 static inline int fake_node_sync(FakeNode *node, const DaemonSet *const *sets) {
         cleanup_with(desired_daemonsets_done) DesiredDaemonSets list = { 0 };
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
@@ -223,7 +223,8 @@ static inline void fake_node_run(FakeNode *node, const DaemonSet *const *sets) {
         fake_node_apply(node);
 }
 
-/* A DaemonSet with this UID whose pods are labelled app=<app>. 'spec' is more YAML of its spec. */
+/* A DaemonSet with this UID whose pods have the label app=<app>. 'spec' is additional YAML for its
+ * spec. */
 static inline DaemonSet *fake_set_new(const char *name, const char *uid, const char *app,
                                       const char *annotations, const char *spec,
                                       const char *image) {

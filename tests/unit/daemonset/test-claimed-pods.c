@@ -19,7 +19,8 @@ static Pod make_pod(const char *owner_uid, const char *app) {
         return pod;
 }
 
-/* How many of one pod, of this source, a DaemonSet of files with the selector app=d claims. */
+/* Returns the number of claimed pods (0 or 1) if a DaemonSet from a file, with the selector app=d,
+ * looks for one pod from this source. */
 static size_t count_claimed_by(bool adopts_orphans, ObjectSource source, const char *owner_uid,
                                const char *app, bool is_orphan, bool is_terminating) {
         static char namespace[] = "default", name[] = "a", uid[] = UID_A, key[] = "app",

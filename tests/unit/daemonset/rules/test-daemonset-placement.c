@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a node should run a DaemonSet, by which rule, with which message. */
+/* Whether a node should run a DaemonSet, and by which rule and with which message this is
+ * decided. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -27,7 +28,8 @@ static ManifestObjects parse_manifest(const char *yaml) {
         return objects;
 }
 
-/* node1 with hostname, disktype=hdd, cpus=8, and taints with ' ' in between. */
+/* node1 with the labels hostname, disktype=hdd and cpus=8, and with taints, which are separated by
+ * ' '. */
 static NodeLabelsTaints make_node(const char *taints) {
         NodeLabelsTaints node = { .name = strdup("node1") };
         cleanup_free char *copy = strdup(taints);
@@ -235,7 +237,7 @@ TEST(toleration_seconds_end)
         manifest_objects_done(&objects);
 }
 
-/* The decision for a set with this affinity if the pods of a file run. */
+/* Returns the decision for a set with this affinity while the pods of a file run. */
 static char *verdict_beside_of(const char *affinity, ObjectSource source, const char *pods,
                                ObjectSource other) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node("");
@@ -338,7 +340,7 @@ static bool runs_beside(const char *affinity, ObjectSource source, const char *p
 TEST(labels_and_affinity_of_pods_with_lower_trust_do_not_count)
 {
         static const bool counts[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
-                /* file, url, index, api: the pod; by row, the set */
+                /* columns: the pod's source (file, url, index, api); rows: the set's source */
                 [OBJECT_SOURCE_FILE] = { false, true, false, false, false },
                 [OBJECT_SOURCE_URL] = { false, true, true, false, false },
                 [OBJECT_SOURCE_INDEX] = { false, true, false, true, false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pod that is made of a DaemonSet's template. */
+/* The pod that is created from a DaemonSet's template. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -66,7 +66,7 @@ TEST(pod_has_the_fields_that_the_controller_sets)
         EXPECT_EQ(required->terms.items[0].match_expressions.n, 0);
         EXPECT_STREQ(required->terms.items[0].match_fields.items[0].key, "metadata.name");
         EXPECT_STREQ(required->terms.items[0].match_fields.items[0].values[0], "node1");
-        /* Two of its own, one of which is the controller's too, which has six. */
+        /* The set has two tolerations, the controller adds six; one of them is the same. */
         EXPECT_EQ(pod->spec.tolerations.n, 7);
         EXPECT(daemonset_selects_pod(set, pod));
         manifest_objects_done(&objects);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rolling updates: which pods are kept, and whether one is created. */
+/* Rolling updates: which pods are kept, and whether a new one is created. */
 
 #include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 #include "tests/test.h"
 
-/* A pod is four letters: 'c'urrent or 'o'ld; t'e'rminating, 'f'ailed, 's'yncing or none of these;
- * 'r'eady or not; and in which order it started. Ready pods are ready since second 100. */
+/* A pod is written as four characters: 'c'urrent or 'o'ld; t'e'rminating, 'f'ailed, 's'yncing or
+ * none of these; 'r'eady or not; and the order in which it started. Ready pods have been ready
+ * since second 100. */
 static size_t read_pods(const char *text, DaemonSetPodState pods[4]) {
         size_t n = 0;
 
@@ -44,7 +45,7 @@ static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, in
         };
 }
 
-/* "keeps 10 new": which pods are kept, a digit each, and the rest of the plan. */
+/* Returns the plan, such as "keeps 10 new": one digit for each pod that is kept, then the rest. */
 static void plan(Strategy strategy, DaemonSetVerdict verdict, const char *pods, unsigned now_sec,
                  char text[64]) {
         RollingUpdateDaemonSet rolling;
@@ -143,7 +144,8 @@ TEST(update_strategy_decides_which_pods_are_kept)
         }
 }
 
-/* At most one pod is kept, or two with maxSurge, and none if a pod is created without maxSurge. */
+/* At most one pod is kept, or two with maxSurge. No pod is kept if one is created without
+ * maxSurge. */
 TEST(number_of_pods_is_limited_in_each_state)
 {
         static const char letters[2][2] = { { 'c', 'o' }, { '-', 'e' } };
