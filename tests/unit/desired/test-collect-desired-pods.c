@@ -67,7 +67,7 @@ static int add_api_pods(DesiredPods *desired, void *userdata) {
 static void on_changed(void *userdata) {
 }
 
-/* "name source, …" of all that is desired. */
+/* Returns "name source, …" of all desired pods. */
 static char *collect(bool has_api, bool *ret_is_incomplete) {
         const DaemonSetPodSource daemonsets = { .add_pods = add_set_pods };
         const ApiServerPodSource apiserver = { .add_daemonsets = add_api_sets,

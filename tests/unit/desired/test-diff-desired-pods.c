@@ -34,7 +34,7 @@ static const PodSource api = { .kind = POD_SOURCE_APISERVER };
 static const PodSource api_daemonset = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
 static const PodSource orphan = { .kind = POD_SOURCE_ORPHAN };
 
-/* "edit default/web-n web.yaml; stop default/db-n: why", or "" */
+/* Returns "edit default/web-n web.yaml; stop default/db-n: why", or "". */
 static char *diff(const DesiredPods *desired, ActualPod *pods, size_t n) {
         const ActualPods actual = { pods, n };
         cleanup_with(pod_worker_actions_done) PodWorkerActions actions = { 0 };
@@ -63,7 +63,7 @@ static char *diff(const DesiredPods *desired, ActualPod *pods, size_t n) {
                 EXPECT_STREQ(text_, expected);                     \
         } while (0)
 
-/* The diff if one pod is desired (NULL: none) and one exists. */
+/* Returns the diff between one desired pod (NULL: none) and one existing pod. */
 static void expect_one(const PodSource *source, const Pod *desired_pod, ActualPod actual,
                        const char *expected) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* An API server that has one object of each kind, and a directory without manifests; the objects of
- * files are in test-fetched-manifests.c. */
+/* An API server that has one object of each kind, and an empty manifest directory. Objects from
+ * files are tested in test-fetched-manifests.c. */
 typedef struct Server {
         DataObject objects[N_OBJECT_KINDS];
         unsigned n_tokens;
@@ -103,7 +103,7 @@ TEST(a_shared_object_is_seen_by_pods_of_one_source)
         EXPECT_EQ(look_up(&world, OBJECT_SOURCE_URL, OBJECT_SECRET, "a"), -ENOENT);
         one.namespace[0] = 'D';
         EXPECT_EQ(look_up(&world, OBJECT_SOURCE_FILE, OBJECT_SECRET, "a"), -ENOENT);
-        /* In the other direction, it replaces the server's object. */
+        /* In the opposite direction, the shared object replaces the server's. */
         one = (SharedObject){ .kind = OBJECT_RUNTIME_CLASS,
                               .name = one.name,
                               .from = OBJECT_SOURCE_INDEX,

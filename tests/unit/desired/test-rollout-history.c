@@ -76,7 +76,7 @@ TEST(text_of_another_form_is_refused)
         }
 }
 
-/* The texts of earlier versions do not have the last line, or the last two. */
+/* Texts that were written by earlier versions have one or two lines less at the end. */
 TEST(damaged_text_is_refused_wherever_it_ends)
 {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };

@@ -62,7 +62,7 @@ TEST(a_file_that_is_not_listed_was_removed_and_others_no_longer_contain_the_pod)
         expect_reason(manifests, false, pod_source_of_file("gone.yaml"), "gone.yaml was removed");
         expect_reason(manifests, false, pod_source_of_file("web.yaml"),
                       "web.yaml no longer contains it");
-        /* For a broken file the last valid content counts, which would contain the pod. */
+        /* A broken file keeps its last valid content, which would contain the pod. */
         expect_reason(manifests, false, pod_source_of_file("broken.yaml"),
                       "broken.yaml no longer contains it");
         daemonset_reason = "DaemonSet default/logd was removed";
