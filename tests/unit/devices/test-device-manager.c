@@ -12,7 +12,7 @@
 
 #define GPU "example.com/gpu"
 
-/* A provider that answers at once, or when the test says so. */
+/* A provider that answers immediately, or when the test requests it. */
 typedef struct FakeProvider {
         bool answers_later;
         uint64_t call;
@@ -167,7 +167,7 @@ static void set_limit(Container *container, const char *name, int64_t n) {
         limit->amount.value = n;
 }
 
-/* One container, "c", that requests so many. */
+/* A pod with one container "c" that requests this number of devices. */
 static Pod *make_pod(const char *uid, int64_t n) {
         Pod *pod = calloc(1, sizeof(*pod));
         Container *container;
@@ -594,7 +594,8 @@ TEST(allocations_survive_a_restart_of_the_agent)
         EXPECT_STREQ(edits.files.items[0].permissions, "rw");
         EXPECT_STREQ(edits.cdi_devices[0], "example.com/gpu=0");
         device_edits_done(&edits);
-        /* The kubelet's reasons after a reboot, and the same devices afterwards. */
+        /* Once the provider has registered again, the pod is admitted with the devices that it
+         * already has. */
         register_provider(&world, &world.provider, false, false);
         list_devices(&world, &world.provider, "c b a");
         EXPECT_EQ(admit(&world, pod, NULL), 0);
