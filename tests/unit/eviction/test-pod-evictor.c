@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Three pods without cgroups, so that their usage is not known and their priority decides. */
+/* Three pods without cgroups: their usage is unknown, so that their priority decides. */
 typedef struct EvictorWorld {
         const char *refuses; /* the UID of a pod that cannot fail */
         const char *failed;  /* the one that was failed last */
@@ -144,7 +144,7 @@ TEST(without_candidates_no_pod_is_evicted)
         EXPECT(!world.failed && !pod_evictor_is_busy(evictor, true));
 }
 
-/* A shim that finds 4 MiB in each path. */
+/* Writes a program in place of the shim that measures 4 MiB in each path. */
 static char *make_measuring_shim(void) {
         char *path = path_join(test_directory(), "shim");
         FILE *file = path ? fopen(path, "we") : NULL;
