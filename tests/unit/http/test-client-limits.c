@@ -11,7 +11,7 @@ enum {
         OTHER = 40003,
 };
 
-/* How many clients of the user are served until it must wait. */
+/* Returns how many clients of the user are served before one must wait. */
 static unsigned serve_all(ClientLimits *limits, uid_t uid) {
         unsigned n = 0;
 
