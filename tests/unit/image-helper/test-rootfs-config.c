@@ -2,7 +2,7 @@
 #include "agent/image-helper/import/rootfs-config.h"
 #include "tests/test.h"
 
-/* The changes one after the other, on an empty configuration; NULL: one of them is refused. */
+/* Applies the changes one after another to an empty configuration; NULL: one of them is refused. */
 static char *apply_changes(const char *const *changes, Error *reterr) {
         cleanup_json json_t *config = json_object();
 

@@ -172,7 +172,7 @@ TEST(every_requirement_must_be_met)
         EXPECT_EQ(signatures_check(policy, digests, &set, NULL), 0);
 }
 
-/* Every byte of the signed data counts, and every byte of the signature. */
+/* A change of any byte of the signed data or of the signature is detected. */
 TEST(a_signature_of_changed_bytes_does_not_count)
 {
         size_t length, payload_length, key_length;

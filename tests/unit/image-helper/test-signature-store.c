@@ -132,7 +132,7 @@ TEST(signatures_that_a_later_pull_does_not_find_stay_stored)
         expect_signatures(store, SIGSTORE_SIGNATURES_MAX, "newest 0", "old 0");
 }
 
-/* A control character is six bytes of JSON. */
+/* A control character takes six bytes in JSON. */
 TEST(as_many_signatures_are_stored_as_can_be_read_again)
 {
         enum {

@@ -76,7 +76,7 @@ static void put_file(const TestStore *test, const char *path, const char *text) 
         REQUIRE(write_file_atomic_at(fd, path, text, strlen(text), 0600) == 0);
 }
 
-/* A regular file that can be opened, and reading gives EIO. */
+/* A regular file that can be opened, but whose reads fail with EIO. */
 static void make_unreadable(const TestStore *test, const char *path) {
         REQUIRE(unlinkat(store_fd(test->store), path, 0) == 0);
         REQUIRE(symlinkat("/proc/self/mem", store_fd(test->store), path) == 0);

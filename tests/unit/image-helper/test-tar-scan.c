@@ -44,7 +44,7 @@ TEST(names_of_pax_replace_those_of_the_header)
         free(tar.data);
 }
 
-/* Its value would end before it starts. */
+/* The value of the record would end before it starts. */
 TEST(a_record_of_pax_without_a_newline_is_ignored)
 {
         static const char record[] = "7 path=";
