@@ -7,7 +7,7 @@
 #include <errno.h>
 
 typedef struct Taken {
-        char text[4096]; /* the items, each with a '|' behind it */
+        char text[4096]; /* the items, each followed by '|' */
         size_t n;
         int verdict;
 } Taken;
@@ -24,7 +24,7 @@ static int on_item(const char *data, size_t length, void *userdata) {
         return taken->verdict;
 }
 
-/* In two pieces, split at 'at', the first of them byte by byte if 'is_slow'. */
+/* Pushes the text in two pieces, split at 'at'; the first one byte by byte if 'is_slow'. */
 static int feed_framer(bool is_list, const char *json, size_t at, bool is_slow, Taken *taken,
                        char rest[1024]) {
         JsonFramer *splitter = json_framer_new(is_list, on_item, taken);
@@ -150,7 +150,7 @@ TEST(too_deep_json_is_an_error)
         EXPECT_EQ(take_deep(JSON_FRAMER_DEPTH_MAX + 1), -EBADMSG);
 }
 
-/* A string of so many bytes: in an item of a List, or next to the items. */
+/* A string of this number of bytes, in an item of a List or next to the items. */
 static int take_long(bool is_in_items, size_t n) {
         size_t length = 0;
         cleanup_free char *blanks = malloc(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of a mirror pod, and the omitted parts. */
+/* Which parts of a pod its mirror pod contains, and which are omitted. */
 
 #include "agent/kubeclient/mirror-pod.h"
 

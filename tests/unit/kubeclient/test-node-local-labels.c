@@ -21,7 +21,7 @@ static void own_taint(NodeLabelsTaints *local, const char *text) {
         REQUIRE(taint_parse(text, &local->taints.items[local->taints.n++], NULL) == 0);
 }
 
-/* A Node as the server has it: labels, taints, and the two lists. */
+/* A Node of the API server: labels, taints, and the two lists. */
 static json_t *node(const char *labels, const char *taints, const char *own_labels,
                     const char *own_taints) {
         cleanup_free char *text = NULL;

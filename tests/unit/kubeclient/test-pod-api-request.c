@@ -10,7 +10,7 @@ static char pod_name[] = "p", pod_namespace[] = "d", pod_uid[] = "here";
 static const Pod pod = { .metadata = {
                                  .name = pod_name, .namespace = pod_namespace, .uid = pod_uid } };
 
-/* A status whose conditions are left out, so that the reported one can be written down. */
+/* A status without its conditions, so that the tests can contain the reported text. */
 static const PodStatus running = { .phase = POD_RUNNING, .is_rejected = true };
 
 #define RUNNING "{\"phase\":\"Running\"}"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patch of a pod's status: which fields it has, and which it leaves to other writers. */
+/* The patch of a pod's status: which fields it contains, and which ones it leaves to other
+ * writers. */
 
 #include "agent/kubeclient/pod-status-patch.h"
 

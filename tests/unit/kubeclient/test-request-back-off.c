@@ -5,7 +5,7 @@
 #include "tests/test.h"
 
 enum {
-        ALWAYS = 1000, /* the chance that is all of the jitter */
+        ALWAYS = 1000, /* a random value of 'ALWAYS' adds the whole jitter */
 };
 
 TEST(wait_doubles_to_its_limit_and_has_jitter)
