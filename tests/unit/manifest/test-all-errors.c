@@ -6,7 +6,7 @@
 
 #define HEAD "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 
-/* The errors, each with a newline behind it. */
+/* Returns the errors, each followed by a newline. */
 static char *find_errors(const char *yaml) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;
@@ -166,7 +166,7 @@ TEST(all_fields_in_the_wrong_place_are_reported_with_the_errors_below_them)
                       "spec.containers[], not below the document\n");
 }
 
-/* One error of a pod with this text below its containers[0], its spec or at its top. */
+/* Expects one error of a pod with this text in containers[0], in its spec or at its top level. */
 static void expect_advice(const char *top, const char *spec, const char *container,
                           const char *expected) {
         cleanup_free char *yaml = NULL, *all = NULL;
@@ -223,7 +223,7 @@ TEST(a_field_belongs_to_the_nearest_object_that_has_it)
                       "spec.containers[0].startupProbe, not below containers");
 }
 
-/* A Secret has a name like any object, but its volume does not. */
+/* The name of a Secret is 'name', like that of any object, but its volume has no 'name' field. */
 TEST(a_field_that_many_objects_have_gets_no_advice)
 {
         expect_advice("", "volumes: [{name: v, secret: {name: s}}],", "",

@@ -120,7 +120,7 @@ TEST(fields_that_admission_fills_in_are_accepted)
         EXPECT(is_accepted(metadata, spec));
 }
 
-/* Such a pod is rejected when it is to start, with the kubelet's reason. */
+/* Such a pod is rejected at its start, with the kubelet's reason. */
 TEST(pod_for_another_system_can_be_read)
 {
         cleanup_with(pod_freep) Pod *pod = parse_api_pod(
@@ -133,7 +133,7 @@ TEST(pod_for_another_system_can_be_read)
         EXPECT_EQ(pod->spec.os->name, OS_WINDOWS);
 }
 
-/* Fields that the server does not check, and fields that are refused in a manifest. */
+/* Fields that the API server does not check, and fields that are refused in a manifest. */
 TEST(values_that_only_a_manifest_must_not_have_are_accepted)
 {
         static const char spec[] =
@@ -234,7 +234,7 @@ TEST(annotations_of_this_agent_are_not_read_in_pods_of_an_api_server)
                            CONTAINER));
 }
 
-/* Each variable is known twice: as it is, and by its manager. */
+/* The API server stores each variable twice: in the spec, and in the entry of its field manager. */
 TEST(a_pod_of_many_variables_is_accepted)
 {
         char *metadata = NULL, *spec = NULL;
@@ -299,8 +299,8 @@ TEST(lists_of_a_pod_are_as_long_as_the_server_accepts_them)
         }
 }
 
-/* An API server does not look at a medium, and a newer one has more operators and policies. The
- * volume fails when it is made. */
+/* An API server does not check the medium of a volume, and a newer server may have more operators
+ * and policies. A volume with an unknown medium fails when it is mounted. */
 TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
 {
         cleanup_with(pod_freep) Pod *pod = parse_api_pod(
@@ -323,7 +323,7 @@ TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
         EXPECT_EQ(again->spec.volumes.items[0].empty_dir->medium, MEDIUM_OTHER);
 }
 
-/* The pod of this spec, which has passed through its record. */
+/* Returns the pod with this spec after it was written to its record and read again. */
 static Pod *parse_newer_pod(const char *spec) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_freep) Pod *pod = parse_api_pod("", spec, &error);
@@ -461,7 +461,8 @@ TEST(unknown_effect_of_a_toleration_tolerates_no_taint)
                                              &(Taint){ .key = key, .effect = effect }));
 }
 
-/* Such a term matches no node; labels of other pods are not looked at. */
+/* A term with an unknown operator matches no node; the labels of other pods are not compared with
+ * it. */
 TEST(unknown_operator_of_a_selector_matches_nothing)
 {
         static const char requirement[] = "{\"key\":\"a\",\"operator\":\"Gte\",\"values\":[\"1\"]}";

@@ -61,7 +61,7 @@ TEST(json_is_read_too)
         EXPECT_EQ(cdi_spec_parse("x.json", text, strlen(text), &spec, NULL), 0);
 }
 
-/* A file with this version and these edits of its device, after other lines. */
+/* Returns a file with this version and these edits of its device after other lines. */
 static int parse_device(const char *version, const char *kind, const char *name, const char *lines,
                         const char *edits, Error *reterr) {
         cleanup_with(cdi_spec_freep) CdiSpec *spec = NULL;

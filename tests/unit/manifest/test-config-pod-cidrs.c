@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-/* The ranges with blanks, or the error after the path. */
+/* Returns the ranges separated by blanks, or the error without its path. */
 static const char *ranges(const char *yaml) {
         static char text[512];
         cleanup_with(config_done) Config config = { 0 };

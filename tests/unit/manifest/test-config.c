@@ -282,7 +282,7 @@ TEST(zero_durations_are_the_defaults)
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };
 
-        /* kubeadm's output for settings without a value. */
+        /* kubeadm writes such values for settings without a value. */
         EXPECT_STREQ(load("syncFrequency: 0s\nimageMinimumGCAge: 0s\nimageMaximumGCAge: 0s\n"
                           "memorySwap: {}\ncrashLoopBackOff: {}\nruntimeRequestTimeout: 0s\n"
                           "logging: {flushFrequency: 0, options: {json: {infoBufferSize: \"0\"}}}\n"
@@ -529,7 +529,7 @@ TEST(unreadable_configuration_is_an_error)
         EXPECT_STREQ(error.message, expected);
 }
 
-/* A commented-out setting starts with '#' without a blank before the name. */
+/* A setting that is commented out has no blank between '#' and its name. */
 static char *with_comments_in_force(const char *text) {
         char *copy = strdup(text), *to = copy;
 
@@ -581,7 +581,7 @@ static const EvictionThreshold *find_threshold(const Config *config, EvictionSig
         return NULL;
 }
 
-/* How much memory must be available on a machine with so much memory. */
+/* Returns how much memory must be available on a machine with this amount of memory. */
 static int64_t memory_threshold(const char *text, int64_t capacity) {
         char **warnings = NULL;
         Config config = { 0 };
@@ -724,7 +724,7 @@ TEST(invalid_threshold_is_refused_with_its_place)
         }
 }
 
-/* The error of a configuration, "" if it is valid. */
+/* Returns the error of a configuration, or "" if it is valid. */
 static const char *verdict_of(const char *yaml) {
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };

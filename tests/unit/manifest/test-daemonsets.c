@@ -310,7 +310,7 @@ TEST(affinity_annotation_becomes_the_field)
                        "'nodeAffinity'?");
 }
 
-/* As in objects that were copied from a cluster. */
+/* These fields are present in objects that were copied from a cluster. */
 TEST(fields_that_only_a_cluster_uses_are_ignored_with_a_warning)
 {
         static const char copied[] =

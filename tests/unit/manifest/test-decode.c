@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* The error of a file, or its warnings, or "". */
+/* Returns the error of a file, its warnings, or "". */
 static const char *verdict(const char *yaml) {
         static char text[4096];
         ManifestObjects objects = { 0 };

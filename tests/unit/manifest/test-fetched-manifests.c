@@ -152,7 +152,7 @@ TEST(sources_do_not_touch_each_other)
         end_world(&world);
 }
 
-/* ConfigMap default/m and the default PriorityClass, which is called c, of one source. */
+/* ConfigMap default/m and the default PriorityClass c from one source. */
 #define OBJECTS(word)                                                            \
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {w: '" word \
         "'}\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"       \
@@ -277,7 +277,7 @@ TEST(pods_that_ran_from_a_source_stay_until_it_has_something)
         EXPECT_STREQ(list_state(&world), "staticPodURL: a-n");
         fetch(&world, POD_SOURCE_INDEX_PREFIX);
         EXPECT_STREQ(list_state(&world), "staticPodURL: a-n");
-        fetch(&world, POD_SOURCE_URL_NAME); /* an empty directory: nothing is wanted */
+        fetch(&world, POD_SOURCE_URL_NAME); /* an empty directory: no pod is desired */
         EXPECT_STREQ(list_state(&world), "");
         end_world(&world);
 }

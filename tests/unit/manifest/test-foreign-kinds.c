@@ -12,7 +12,7 @@
         "spec: {containers: [{name: c, image: i}]}\n---\n"
 #define RUNS "it runs Pod, DaemonSet, ConfigMap, Secret, PriorityClass, RuntimeClass and List"
 
-/* The warnings or the error of a file, and how many pods it has. */
+/* Returns the warnings or the error of a file, and the number of its pods. */
 static void expect_pods(const char *yaml, size_t n_pods, const char *verdict) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;

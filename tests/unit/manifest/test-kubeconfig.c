@@ -48,7 +48,7 @@ static const char *verdict(const char *yaml) {
         return text;
 }
 
-/* Lines 1 to 3 are these; the cluster is line 4, the user line 5. */
+/* These are lines 1 to 3; the cluster is on line 4, the user on line 5. */
 static const char *kubeconfig_verdict(const char *cluster, const char *user) {
         char yaml[4096];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's parsers and computations, without memory: manifests, objects of an API server,
+/* Parsers and computations of the agent without memory: manifests, objects of an API server,
  * records, configurations, and the data that is computed from a manifest. */
 
 #include "agent/bundle/env-file.h"
@@ -40,7 +40,7 @@ const char *__lsan_default_suppressions(void) {
 static const char manifests[] = SOURCE_DIR "/manifests";
 
 enum {
-        STRIDE = 7, /* if a function allocates some thousand times */
+        STRIDE = 7, /* for functions with thousands of allocations */
 };
 
 static char *read_source(const char *path) {
@@ -425,7 +425,8 @@ TEST(indexes_references_policies_and_variables_are_parsed)
                 1);
 }
 
-/* An image too much is not removed; one too few would be. */
+/* A superfluous image in the set is only not removed; a missing one would be removed while it is
+ * used. */
 static int fill_image_set(const char *reference, char **ret) {
         cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
         bool is_there;

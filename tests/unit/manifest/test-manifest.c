@@ -62,7 +62,7 @@ static size_t row_size(const Field *field) {
         }
 }
 
-/* Rows that are set in an object, as "Schema.key". */
+/* Adds the rows that are set in an object to the notes, as "Schema.key". */
 static void note_rows(const Schema *schema, const void *object, char ***notes);
 
 static void note_row(const Schema *schema, const Field *field, const void *object, char ***notes) {
@@ -171,7 +171,7 @@ static void expect_differences(const Schema *schema, void *object, const Pod *wh
                                const Pod *original) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
-                /* The object is saved as a whole, so that its memory is not leaked. */
+                /* The whole object is saved and restored, so that its memory is not leaked. */
                 cleanup_free char *saved = malloc(schema->size + 1);
 
                 REQUIRE(saved);
@@ -296,7 +296,7 @@ TEST(pod_from_a_file_has_the_identity_of_a_static_pod)
         manifest_objects_done(&objects);
 }
 
-/* The pod's config.hash, for the caller to free. */
+/* Returns the pod's config.hash, which the caller frees. */
 static char *config_hash_of(const char *yaml) {
         ManifestObjects objects = { 0 };
         char *hash;
@@ -466,7 +466,7 @@ TEST(pod_names_leave_space_for_the_node_suffix)
 {
         char name[254], yaml[512];
 
-        /* "default_<name>-node1_<UID>" has 255 characters, those of a file's name. */
+        /* "default_<name>-node1_<UID>" has 255 characters, the maximum for the name of a file. */
         memset(name, 'a', sizeof(name));
         name[208] = '\0';
         (void) snprintf(yaml, sizeof(yaml),
@@ -494,7 +494,7 @@ TEST(pod_names_leave_space_for_the_node_suffix)
                              "'-node1' can follow");
 }
 
-/* A pod with an argument of 'n' times 'character', which is repeated by 'tail'. */
+/* A pod with an argument that consists of 'n' times 'character', and that 'tail' repeats. */
 static char *print_large_pod(const char *character, size_t n, const char *tail) {
         char *yaml = NULL;
         size_t length;
@@ -514,7 +514,7 @@ static char *print_large_pod(const char *character, size_t n, const char *tail) 
 TEST(pod_that_its_record_could_not_hold_is_refused)
 {
         cleanup_free char *large = print_large_pod("x", 700000, "\", *a, *a]}\n");
-        /* Each of these is "\u0001" in the record. */
+        /* Each of these characters is written as "\u0001" in the record. */
         cleanup_free char *fits = print_large_pod("\\x01", MIB - 100, "\", *a]}\n"), *json = NULL;
         ManifestObjects objects;
 

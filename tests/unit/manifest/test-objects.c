@@ -31,7 +31,7 @@ static void expect_verdict(const char *yaml, const char *verdict) {
         manifest_objects_done(&objects);
 }
 
-/* 'text' with 'value' in the place of "%s". */
+/* Returns 'text' with 'value' in place of "%s". */
 static char *replace_once(const char *text, const char *value) {
         const char *place = strstr(text, "%s");
         char *result = NULL;
@@ -117,7 +117,7 @@ TEST(objects_are_checked)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-/* Any content of a document that is a Secret, or may be one. */
+/* The document is a Secret or may be one, so that errors must not show any of its content. */
 TEST(no_message_about_a_secret_quotes_a_value)
 {
         static const char *const documents[] = {

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* The pod of a file; 'warning' is the only one, or NULL. */
+/* Returns the pod of a file; 'warning' is the only expected warning, or NULL. */
 static ManifestObjects parse_pod(const char *annotations, const char *spec, const char *warning) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -45,7 +45,8 @@ TEST(the_old_name_of_a_service_account_is_read)
         manifest_objects_done(&objects);
 }
 
-/* As OpenShift's pods of infrastructure have it; but a container must not run without its files. */
+/* OpenShift's infrastructure pods have such volumes, but a container must not run without its
+ * files. */
 TEST(a_volume_of_a_source_that_nobody_knows_is_an_empty_dir)
 {
         static const char form[] = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n"

@@ -46,7 +46,7 @@ TEST(a_probe_has_one_handler)
                        "type");
 }
 
-/* The verdict on a hook with an argument of 'n' times 'character'. */
+/* Returns the verdict on a hook with an argument that consists of 'n' times 'character'. */
 static char *verdict_on_long_hook(const char *character, size_t n) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         size_t length = strlen(character);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields that will not be supported are refused with a reason: those that need a cluster, and
+/* Fields that will never be supported are refused with a reason: those that require a cluster, and
  * volumes of other drivers. */
 
 #include "agent/manifest/manifest.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* The error of a spec next to one container, without its place. */
+/* Returns the error of these fields of a spec with one container, without its position. */
 static const char *refusal(const char *spec) {
         static char text[1024];
         ManifestObjects objects = { 0 };

@@ -3,7 +3,7 @@
 #include "agent/manifest/yaml-tree.h"
 #include "tests/test.h"
 
-/* The JSON that Kubernetes would make of "v: <text>": strings in quotes. */
+/* The JSON to which Kubernetes would convert "v: <text>": strings are in quotes. */
 static const char *json_of(const char *text, char buffer[256]) {
         YamlTree tree = { 0 };
         Error error = ERROR_NULL;

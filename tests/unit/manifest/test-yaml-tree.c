@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <stdarg.h>
 
-/* Parses, and returns the error, else "". */
+/* Parses the text and returns the error, or "". */
 static const char *parse_yaml(const char *data, size_t length, YamlTree *ret) {
         static char sentence[512];
         cleanup_error Error error = ERROR_NULL;
@@ -46,7 +46,7 @@ typedef struct Text {
         size_t length;
 } Text;
 
-/* The stream keeps the address of the text, so it must not move. */
+/* The stream keeps the address of the 'Text', so the 'Text' must not move. */
 static void text_begin(Text *text) {
         text->stream = open_memstream(&text->data, &text->length);
         REQUIRE(text->stream);
@@ -152,7 +152,8 @@ TEST(aliases_and_merge_keys_work)
         EXPECT_STREQ(parse_yaml(yaml, strlen(yaml), &tree), "");
         REQUIRE(tree.n_documents == 1);
         root = tree.documents[0];
-        /* Own pairs override merged ones, and the first merged one overrides the second. */
+        /* A mapping's own pairs override merged ones, and the first merged mapping overrides the
+         * second. */
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "one"), "p")->text, "1");
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "one"), "q")->text, "9");
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "two"), "q")->text, "9");
@@ -175,7 +176,7 @@ TEST(alias_without_anchor_or_to_itself_is_refused)
                      "f:1:5: the alias refers to a value that contains it");
         EXPECT_STREQ(sentence_of("&x {a: {b: *x}}", 15),
                      "f:1:12: the alias refers to a value that contains it");
-        /* Anchors are valid within their document. */
+        /* Anchors are valid only within their document. */
         EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12), NO_ANCHOR("f:3:1"));
 }
 
