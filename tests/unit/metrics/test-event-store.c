@@ -75,7 +75,7 @@ TEST(repeated_event_is_counted_and_becomes_the_latest)
                      "1970-01-01T00:00:05Z");
         json_decref(json);
         EXPECT(!next_event(events, &number));
-        /* A reader that has seen all events gets those that repeat. */
+        /* A reader that has already received all events gets the repeated ones. */
         add_event(events, &pod, "b", 6);
         json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "b");

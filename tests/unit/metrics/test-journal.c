@@ -75,7 +75,7 @@ TEST(messages_that_the_journal_does_not_read_are_lost_and_counted)
         unsigned n_sent = 5000, n_received = 0;
 
         journal_attach_log(path);
-        for (unsigned i = 0; i < n_sent; i++) /* returns, though the journal does not read */
+        for (unsigned i = 0; i < n_sent; i++) /* returns although the journal does not read */
                 log_info("Message %u", i);
         while (read_entry(fd)[0])
                 n_received++;

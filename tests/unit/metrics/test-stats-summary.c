@@ -200,7 +200,7 @@ TEST(cadvisors_metrics_are_grouped_and_labelled)
         EXPECT(strstr(text, "\nmachine_cpu_cores 4\n"));
 }
 
-/* Text of the metrics of a container with these labels. */
+/* Returns the text of the metrics of a container with these labels. */
 #define APP_LABELS                     \
         "container=\"app\",id=\"/pod/" \
         "c1\",image=\"app:1\",name=\"c1\",namespace=\"default\",pod=\"web\""
