@@ -16,7 +16,7 @@ enum {
         LINE_LENGTH = 64, /* without the indentation */
 };
 
-/* Each schema once, in the order in which the fields name them. */
+/* Adds each schema once, in the order in which fields refer to them. */
 typedef struct SchemaList {
         const Schema *items[SCHEMAS_MAX];
         const Schema *owners[SCHEMAS_MAX]; /* that named it first */
@@ -153,7 +153,7 @@ static void print_row(FILE *out, const char *key, const char *value) {
         fputc('\n', out);
 }
 
-/* Two types of one name are distinguished by the type that names the second one. */
+/* Two types with the same name are distinguished by the type that refers to the second one. */
 static bool has_namesake_before(const SchemaList *list, size_t i) {
         for (size_t j = 0; j < i; j++)
                 if (streq(list->items[j]->name, list->items[i]->name))

@@ -132,7 +132,7 @@ TEST(excerpt_is_cut_between_characters)
         text[sizeof(text) - 2] = '\0';
         excerpt(buffer, text);
         EXPECT(strstr(buffer, "ä…") != NULL);
-        /* One byte further, and the cut would split a character. */
+        /* From the next byte on, a cut at the same position would split a character. */
         excerpt(buffer, text + 1);
         EXPECT(strstr(buffer, "ä…") != NULL);
         EXPECT_STREQ(excerpt(buffer, "a\tb\x7f"), "a?b?");

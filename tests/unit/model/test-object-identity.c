@@ -6,7 +6,8 @@
 static char set_name[] = "logd", set_uid[] = "0123", space[] = "kube-system", other[] = "other";
 static char version[] = "apps/v1", kind[] = "DaemonSet";
 
-/* Each part in turn is another one: none of the rest makes up for it. */
+/* Each part of the identity differs in turn: equality of the other parts must not outweigh the
+ * difference. */
 TEST(a_pod_is_a_daemonsets_by_all_parts_of_the_identity)
 {
         const ObjectIdentity set = { OBJECT_SOURCE_FILE, space, set_name, set_uid };

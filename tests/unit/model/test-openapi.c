@@ -6,7 +6,7 @@
 #include "common/json-text.h"
 #include "tests/test.h"
 
-/* The schema that a reference, or the items of a list, leads to. */
+/* Returns the schema to which a reference, or the items of a list, leads. */
 static json_t *follow_reference(const json_t *schemas, const json_t *type) {
         const json_t *items = json_object_get(type, "items");
         const char *reference = strna(json_text(items ? items : type, "$ref"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adoption: a DaemonSet's pod made by this node, and the one that a controller manager makes of the
- * same set, with the changes of admission. */
+/* Adoption: compares the pod that this node creates for a DaemonSet with the pod that a controller
+ * manager creates for the same set and that admission changes. */
 
 #include "agent/model/pod-adoption.h"
 
@@ -37,7 +37,8 @@ static const char token_mount[] =
         "{\"name\":\"kube-api-access-fql27\",\"readOnly\":true,"
         "\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}";
 
-/* With %s: the volumes, the mounts, further fields of the container, further fields of the spec. */
+/* The %s stand for the volumes, the mounts, further fields of the container, and further fields of
+ * the spec. */
 static const char pod_json[] =
         "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"logd-fdzrp\","
         "\"generateName\":\"logd-\",\"namespace\":\"kube-system\",\"uid\":\"" UID "\","
@@ -73,7 +74,7 @@ static ManifestObjects parse_api_object(const char *kind, const char *json) {
         return objects;
 }
 
-/* The pod that this node makes of the set. */
+/* The pod that this node creates for the set. */
 static Pod *make_ours(void) {
         cleanup_with(manifest_objects_done) ManifestObjects objects =
                 parse_api_object("DaemonSet", set_json);
@@ -84,8 +85,8 @@ static Pod *make_ours(void) {
         return pod;
 }
 
-/* The pod that the controller made: with or without the changes of admission, and further fields.
- */
+/* The pod that the controller created, with or without the changes of admission, and with further
+ * fields. */
 typedef struct Theirs {
         bool has_token;
         const char *container; /* fields followed by a comma */

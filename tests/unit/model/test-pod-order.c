@@ -10,7 +10,7 @@ enum {
         PODS_MAX = 8
 };
 
-/* Pods "name" or "name after others", in the namespace default, on the node n. */
+/* Pods, written as "name" or "name after others", in the namespace default on the node n. */
 typedef struct World {
         Pod pods[PODS_MAX];
         const Pod *list[PODS_MAX];
@@ -41,7 +41,7 @@ static void world_done(World *world) {
         }
 }
 
-/* The cycle from the first pod on, or "none". */
+/* Returns the cycle that starts at the first pod, or "none". */
 static char *cycle_of_first(const World *world) {
         size_t next[PODS_MAX];
 
@@ -94,11 +94,12 @@ TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
 TEST(a_name_means_no_pod_of_a_source_with_lower_trust)
 {
         static const bool expected[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
-                /* file, url, index, api: the pod that is meant; by row, the one that names it */
+                /* columns: the source of the named pod (file, url, index, api); rows: that of the
+                 * pod that names it */
                 [OBJECT_SOURCE_FILE] = { false, true, false, false, false },
                 [OBJECT_SOURCE_URL] = { false, true, true, false, false },
                 [OBJECT_SOURCE_INDEX] = { false, true, false, true, false },
-                /* there the annotation does not count */
+                /* pods of the API server: the annotation has no effect */
                 [OBJECT_SOURCE_APISERVER] = { false, false, false, false, false },
         };
         World world = { .n = 0 };

@@ -6,7 +6,8 @@
 
 #define NOW (1767323045 * USEC_PER_SEC) /* 2026-01-02T03:04:05Z */
 
-/* A pod with two containers; the pieces are members of status, and more of the pod. */
+/* A pod with two containers; the parameters are members of its status, and further members of the
+ * pod. */
 #define POD(status, more)                                                             \
         "{'metadata':{'name':'p'},'spec':{'containers':[{'name':'a'},{'name':'b'}]}," \
         "'status':{" status "}" more "}"
@@ -44,7 +45,7 @@ static const struct {
         { POD(STATUSES(ENDED("'reason':'OOMKilled','exitCode':137"), RUNNING), ""), "1/2", "OOMKilled", "0" },
         { POD(STATUSES(ENDED("'exitCode':3"), ENDED("'exitCode':4")), ""), "0/2", "ExitCode:3", "0" },
         { POD(STATUSES(ENDED("'exitCode':137,'signal':9"), RUNNING), ""), "1/2", "Signal:9", "0" },
-        /* One has completed and the other runs: the pod runs, if it is ready. */
+        /* One container has completed and the other one runs: the pod runs if it is ready. */
         { POD(STATUSES(ENDED("'reason':'Completed'"), RUNNING), ""), "1/2", "NotReady", "0" },
         { POD(STATUSES(ENDED("'reason':'Completed'"), RUNNING) ",'conditions':[{'type':'Ready','status':'True'}]", ""), "1/2", "Running", "0" },
         { POD(STATUSES(ENDED("'reason':'Completed'"), UNREADY), ""), "0/2", "Completed", "0" },
@@ -52,7 +53,7 @@ static const struct {
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Running'}}", "0/0", "Terminating", "0" },
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Succeeded'}}", "0/0", "Succeeded", "0" },
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Running','reason':'NodeLost'}}", "0/0", "Unknown", "0" },
-        /* Restarts are summed up; the time of the last one is shown when it is known. */
+        /* Restarts are added up; the time of the last one is shown if it is known. */
         { POD(STATUSES(RUNNING ",'restartCount':2", RUNNING ",'restartCount':1"), ""), "2/2", "Running", "3" },
         { POD(STATUSES(RUNNING ",'restartCount':2,'lastState':{'terminated':{'finishedAt':'2026-01-02T03:04:00Z'}}",
                        RUNNING ",'restartCount':1,'lastState':{'terminated':{'finishedAt':'2026-01-02T03:00:00Z'}}"), ""), "2/2", "Running", "3 (5s ago)" },

@@ -7,7 +7,7 @@
 #include "agent/model/status.h"
 #include "tests/test.h"
 
-/* Containers are written as "limits cpu, memory; requests cpu, memory"; NULL is unset. */
+/* Containers are written as "limits cpu, memory; requests cpu, memory"; NULL: not set. */
 typedef struct Amounts {
         const char *limit_cpu, *limit_memory, *request_cpu, *request_memory;
 } Amounts;

@@ -22,7 +22,7 @@ static const struct {
         { "7n", "7n", 1, 1 },
         { "7u", "7u", 1, 1 },
 
-        /* The largest suffix that leaves a whole number, in the family it was written in. */
+        /* The largest suffix of the same family that results in a whole number. */
         { "1000m", "1", 1, 1000 },
         { "1000", "1k", 1000, 1000000 },
         { "1200", "1200", 1200, 1200000 },
@@ -75,7 +75,7 @@ static const struct {
         { "-500m", "-500m", -1, -500 },
         { "-1Ki", "-1Ki", -1024, -1024000 },
 
-        /* Finer than a billionth is rounded up, larger than 2^63-1 saturates. */
+        /* Fractions of a billionth are rounded up; values above 2^63-1 saturate. */
         { "0.1n", "1n", 1, 1 },
         { "1.1n", "2n", 1, 1 },
         { "1e-30", "1e-9", 1, 1 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decisions about a rollout, at their times. */
+/* The decisions about a rollout, and when they are made. */
 
 #include "agent/model/rollout-deadline.h"
 #include "common/clock.h"

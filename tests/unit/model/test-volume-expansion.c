@@ -21,7 +21,7 @@ static const ExpansionCase cases[] = {
         { "1Gi", "1Gi", "1Gi", NULL, NULL, 0, NULL, false, VOLUME_EXPANSION_NONE, NULL, false },
         { "1Gi", "2Gi", "1Gi", "2Gi", "ControllerResizeInProgress", 1024, NULL, false,
           VOLUME_EXPANSION_NONE, NULL, false },
-        /* for a controller that writes no stages */
+        /* a controller that does not report the stages of the expansion */
         { "2Gi", "2Gi", "1Gi", NULL, NULL, 1024, NULL, false, VOLUME_EXPANSION_CALL, "2Gi", false },
         { "2Gi", "2Gi", "1Gi", NULL, NULL, 1024, NULL, true, VOLUME_EXPANSION_READ_ONLY, "2Gi",
           false },
