@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of the built-in network, and where they are kept. */
+/* The addresses of the built-in network, and where they are stored. */
 
 #include "agent/node/built-in-ranges.h"
 #include "common/cleanup.h"

@@ -13,7 +13,7 @@
 #define NOW       (1767323045 * USEC_PER_SEC) /* 2026-01-02T03:04:05Z */
 #define YEAR_USEC (UINT64_C(365) * 24 * 3600 * USEC_PER_SEC)
 
-/* This file is built with the time_t of GnuTLS, which ends in 2038 on a distribution of 32 bits. */
+/* This file is built with the time_t of GnuTLS, which ends in 2038 on 32-bit distributions. */
 #define MUCH_LATER (sizeof(time_t) > 4 ? NOW + 20 * YEAR_USEC : NOW + 11 * YEAR_USEC)
 
 static time_t verification_time;
@@ -56,7 +56,7 @@ TEST(an_authority_that_is_damaged_is_refused)
         EXPECT(strstr(damaged.message, "it is not a certificate and its key"));
 }
 
-/* 0 if the authority has issued the certificate, and both are valid at that time. */
+/* Returns 0 if the authority has issued the certificate and both are valid at that time. */
 static int verify_at(const NodeAuthority *authority, const char *certificate, uint64_t usec) {
         gnutls_datum_t issuer = make_datum(node_authority_certificate(authority)),
                        issued = make_datum(certificate);

@@ -69,7 +69,7 @@ static char *taints(const NodeLabelsTaints *node) {
                 EXPECT_STREQ(text_, expected);           \
         } while (0)
 
-/* The labels and taints that others have put onto the Node. */
+/* The labels and taints that other clients have set on the Node. */
 static NodeLabelsTaints make_external(const char *key, const char *value, const char *taint) {
         NodeLabelsTaints external = { 0 };
 
@@ -180,7 +180,8 @@ TEST(a_noexecute_taint_keeps_the_time_when_it_was_first_seen)
         EXPECT_EQ(node_labels_set_external(&node, &external), 1);
         REQUIRE(node.effective.taints.n == 2);
         EXPECT_STREQ(node.effective.taints.items[1].time_added, past);
-        /* The next agent: the server does not report the time any more, which is known. */
+        /* After a restart of the agent, the server does not report the time any more, but the agent
+         * has stored it. */
         node_labels_done(&node);
         node = load_node(&config, true);
         free(external.taints.items[0].time_added);
