@@ -21,7 +21,7 @@ static const ServedResource *pods_resource(void) {
         return find_served_resource(&path);
 }
 
-/* As served_objects_parse() and a watch give it. */
+/* An object in the form in which served_objects_parse() and a watch return it. */
 static json_t *make_served_pod(const char *name, const char *label, const char *phase) {
         json_t *pod = make_pod(name, label, phase);
 
@@ -126,7 +126,7 @@ static void start_watch(ClientWatch *watch, ObjectVersions *versions, uint64_t s
         EXPECT_EQ(client_watch_start(watch), 0);
 }
 
-/* "ADDED/a ": type and name of each event. */
+/* Returns the type and the name of each event, as "ADDED/a ". */
 static char *summarize_events(const char *lines) {
         char *text = NULL;
         size_t size;

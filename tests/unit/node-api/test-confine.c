@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The error of each in a process with the filter; 0: it was allowed. */
+/* The error of each system call in a process with the filter; 0: the call was allowed. */
 typedef struct Outcome {
         int confined, local, internet, multiplexed, pair, clock, file;
 } Outcome;

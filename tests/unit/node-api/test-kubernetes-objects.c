@@ -342,7 +342,7 @@ TEST(a_reply_that_is_not_an_object_is_refused)
 
 /* ---- tables ---- */
 
-/* Every kind has as many cells as columns, even if fields are missing in the object. */
+/* Rows of every kind have as many cells as columns, even if fields are missing in the object. */
 TEST(each_row_has_a_cell_for_each_column)
 {
         cleanup_json json_t *object = read_json("{\"metadata\":{\"name\":\"a\"}}");
@@ -364,7 +364,7 @@ TEST(each_row_has_a_cell_for_each_column)
         }
 }
 
-/* The cells of one object, with bars in between. */
+/* Returns the cells of one object, separated by bars. */
 static void expect_cells(const char *path, const char *object, const char *expected) {
         const ServedResource *resource = find_resource(path);
         cleanup_json json_t *table = NULL, *json = read_json(object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bodies in protobuf, reviews of oneself, metrics. */
+/* Bodies in protobuf, self reviews, metrics. */
 
 #include "agent/node-api/access/self-reviews.h"
 #include "agent/node-api/kubernetes/metrics-objects.h"
@@ -11,7 +11,7 @@
 
 /* ---- protobuf ---- */
 
-/* A body of the kind, with the message. */
+/* A body of this kind that contains the message. */
 static size_t make_body(char *body, const char *kind, const char *message, size_t length) {
         size_t n = 0, kind_length = strlen(kind);
 
@@ -85,7 +85,7 @@ TEST(damaged_protobuf_is_refused)
         for (size_t n = 0; n < length; n++) {
                 cleanup_json json_t *part = protobuf_body_parse(body, n);
 
-                /* Cut between its fields it is shorter, and valid. */
+                /* A body that is cut between two fields is shorter, but valid. */
                 EXPECT(!part || json_object_size(part) == 0);
         }
         EXPECT(!PARSE("DeleteOptions", "\x0a\x01x"));            /* not a number */

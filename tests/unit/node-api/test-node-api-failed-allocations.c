@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 enum {
-        STRIDE = 13, /* there are more than thousand allocations */
+        STRIDE = 13, /* there are more than a thousand allocations */
 };
 
-/* Without valid arguments they do nothing; an error other than EPERM shows that they are allowed.
- */
+/* Without valid arguments these calls do nothing; an error other than EPERM shows that a call is
+ * allowed. */
 static const long calls[] = { SYS_read,       SYS_ioctl,          SYS_writev, SYS_sendmsg,
                               SYS_getsockopt, SYS_fcntl,          SYS_getuid, SYS_futex,
                               SYS_epoll_ctl,  SYS_accept4,        SYS_unlink, SYS_mount,
@@ -29,7 +29,7 @@ typedef struct Outcome {
 } Outcome;
 
 static void confine_and_try(Outcome *outcome, unsigned n) {
-        /* libseccomp may crash: the process has ended then, too. */
+        /* libseccomp may crash, which is accepted: the process ends in this case, too. */
         (void) signal(SIGSEGV, SIG_DFL);
         (void) close(STDERR_FILENO);
         failpoint_fail_allocation(n);

@@ -7,7 +7,7 @@
 
 static int items[64];
 
-/* How many of these have a turn, and how many wait. */
+/* Adds 'n' reviews, and returns how many of them have a turn and how many wait. */
 static void enter(ReviewTurns *turns, ReviewKind kind, int *first, size_t n, unsigned *n_turns,
                   unsigned *n_waiting) {
         *n_turns = *n_waiting = 0;

@@ -5,7 +5,7 @@
 #include "tests/test.h"
 #include "tests/unit/node-api/spdy-client.h"
 
-/* A connection with its client; the reports of the server are a text. */
+/* A connection with its client; the server's reports are collected in a text. */
 typedef struct SpdyWorld {
         SpdyClient client;
         ByteQueue output;
@@ -251,7 +251,7 @@ TEST(refused_stream_is_reset)
         EXPECT_STREQ(take_frames(&world), "rst 1 5;");
 }
 
-/* Such a stream with FIN would have ended at once, and so would not count. */
+/* With FIN, such a stream would have ended immediately and would not count. */
 TEST(stream_on_which_nothing_may_be_sent_is_reset)
 {
         enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handshakes of both ends in one process, by turns. The clients' certificates are made here, some
- * of them for a made-up public key: their signatures are random bytes. */
+/* Handshakes of both ends in one process, in turns. The clients' certificates are created here,
+ * some of them for an invented public key: their signatures are random bytes. */
 
 #include "agent/node-api/tls/tls-credentials.h"
 
@@ -144,7 +144,7 @@ static char *print_pem_material(const Pair *pair, const char *ca) {
         return json_to_text(object, JSON_COMPACT);
 }
 
-/* It serves with the authority's own certificate. */
+/* A signer that serves with the authority's own certificate. */
 static Signer *test_signer(void) {
         static Signer *made;
         cleanup_free char *material = NULL;
@@ -253,7 +253,7 @@ static gnutls_x509_crt_t make_fake_certificate(const FakeKey *fake, unsigned exp
 /* ---- a client ---- */
 
 typedef struct Client {
-        int fds[2]; /* its own end, and the server's, which the server owns */
+        int fds[2]; /* the client's end, and the server's end, which the server owns */
         gnutls_session_t session;
         gnutls_certificate_credentials_t credentials;
         gnutls_pcert_st chain[2];
@@ -280,8 +280,7 @@ static void client_add(Client *client, gnutls_x509_crt_t certificate_consume) {
         gnutls_x509_crt_deinit(certificate_consume);
 }
 
-/* Uses the client's certificates; 'key_consume' is the key of the first one. NULL: there is none.
- */
+/* Uses the client's certificates; 'key_consume' is the key of the first one. NULL: no key. */
 static void client_start(Client *client, const char *priorities, gnutls_privkey_t key_consume) {
         client->key = key_consume;
         client->code = GNUTLS_E_AGAIN;
@@ -318,7 +317,7 @@ static void client_done(Client *client) {
         close_fd(client->fds[0]);
 }
 
-/* The server's code; the session is the caller's. */
+/* Returns the server's error code; the caller owns the session. */
 static int shake_hands(Client *client, TlsCredentials *credentials, gnutls_session_t *ret) {
         int code = GNUTLS_E_AGAIN;
 
@@ -404,7 +403,8 @@ TEST(a_large_key_of_rsa_pss_is_refused_as_well)
         }
 }
 
-/* The authority has signed it, maybe for a client: then GnuTLS verifies the first one with it. */
+/* The other certificate may be one that the authority has issued, for example for a client: GnuTLS
+ * then verifies the first certificate with its key. */
 TEST(a_large_key_of_another_certificate_of_the_chain_is_refused_as_well)
 {
         for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
@@ -472,7 +472,7 @@ static double used_seconds(void) {
         return (double) used.tv_sec + (double) used.tv_nsec / 1e9;
 }
 
-/* The loop is the only one of the server: while it verifies, it serves no other client. */
+/* The server has only one loop, which serves no other client while it verifies a certificate. */
 TEST(a_large_key_keeps_no_other_client_waiting)
 {
         static const TlsStreamHandlers handlers = { on_test_open, on_test_closed };
@@ -588,7 +588,7 @@ typedef struct SubjectCase {
         { type, der, sizeof(der) - 1 }
 
 static const SubjectCase subjects[] = {
-        /* Not escaped as in a distinguished name's text. */
+        /* The name is not escaped as it would be in the text of a distinguished name. */
         { { PART("CN", "\x0c\x05"
                        "a+b@x"),
             PART("O", "\x0c\x06"
@@ -597,7 +597,7 @@ static const SubjectCase subjects[] = {
                       " #\"<;") },
           "a+b@x",
           { "ops,eu", " #\"<;" } },
-        /* The last common name; an empty group. */
+        /* The last common name is used; an empty group is kept. */
         { { PART("CN", "\x0c\x03"
                        "joe"),
             PART("O", "\x0c\x00"),
@@ -757,7 +757,7 @@ static gnutls_x509_crt_t make_client_certificate(gnutls_privkey_t key) {
         return certificate;
 }
 
-/* The proof of a client, as it was sent; it is in 'asked'. */
+/* Makes the proof of a client in the form in which it was sent; 'asked' contains it. */
 static char *make_proof(const char *priorities, size_t *ret_length) {
         gnutls_privkey_t key = make_curve_key();
         cleanup_free char *ticket = NULL;
@@ -811,7 +811,7 @@ TEST(a_handshake_that_was_changed_anywhere_proves_nothing)
         }
 }
 
-/* The nonce is the server's own: without it an old handshake would do. */
+/* The server chooses the nonce: otherwise the proof of an old handshake would be accepted. */
 TEST(a_nonce_that_the_signer_has_not_made_proves_nothing)
 {
         cleanup_with(signer_freep) Signer *other = NULL;
@@ -943,7 +943,7 @@ static bool has_signed(Signer *signer, SignedThing thing, gnutls_sign_algorithm_
         return is_done;
 }
 
-/* Invalid material changes nothing, and handshakes under way have the certificate of before. */
+/* Invalid material changes nothing, and handshakes in progress keep the previous certificate. */
 TEST(a_handshake_continues_while_the_certificate_changes)
 {
         cleanup_with(signer_freep) Signer *signer = make_signer_of(0, false);
