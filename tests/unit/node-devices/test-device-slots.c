@@ -14,7 +14,7 @@ static char **split(const char *text) {
         return strv;
 }
 
-/* "a !b ?c": 'b' is unhealthy, 'c' can be allocated and is not there; "x>a": 'x' became 'a'. */
+/* "a !b ?c": 'b' is unhealthy, 'c' can be allocated but does not exist; "x>a": 'x' became 'a'. */
 static void expect_slots(const NodeDeviceConfig *config, const char *present, const char *held,
                          const char *expected) {
         char **there = split(present), **having = split(held), *text = strdup("");
