@@ -97,7 +97,7 @@ static ContainerMachine *machine_of(TestContainers *test, const char *name) {
         return pod_container_machine(container);
 }
 
-/* In a back-off, so that a restart is not immediate. */
+/* The container is in back-off, so that a restart is not immediate. */
 static void run_container(TestContainers *test, const char *name) {
         ContainerMachine *machine = machine_of(test, name);
 

@@ -53,7 +53,7 @@ static void add_container(World *world, const char *word) {
                 (ContainerStatusList){ world->statuses + n_init, world->spec.containers.n };
 }
 
-/* Words apart by blanks, those of init first. */
+/* 'pod' consists of words separated by blanks, init containers first. */
 static void make_pod(World *world, RestartPolicy policy, const char *pod) {
         char text[64], *rest = text, *word;
 

@@ -11,7 +11,7 @@ static PreemptionCandidate candidate(QosClass qos, int64_t cpu, int64_t memory) 
                                                       [NODE_PODS] = 1 } } };
 }
 
-/* Names the chosen ones by their letters. */
+/* 'expected' contains the letters of the chosen candidates. */
 static void expect_chosen(PreemptionCandidate *candidates, size_t n, const NodeUsage *missing,
                           const char *expected) {
         NodeUsage unmet;
@@ -50,8 +50,8 @@ TEST(few_and_small_pods_are_chosen)
         };
 
         expect_chosen(all, 5, &(NodeUsage){ { [RESOURCE_CPU] = 90 } }, "a");
-        /* Both b and c would do; b requests less memory. The later one of d and e, which are
-         * equal. */
+        /* Both b and c would suffice; b requests less memory. d and e are equal, so the later one
+         * is chosen. */
         expect_chosen(all, 3, &(NodeUsage){ { [RESOURCE_CPU] = 200 } }, "b");
         expect_chosen(all + 2, 3, &(NodeUsage){ { [RESOURCE_CPU] = 250 } }, "c");
         expect_chosen(all, 5, &(NodeUsage){ { [RESOURCE_CPU] = 350 } }, "ab");
@@ -60,8 +60,8 @@ TEST(few_and_small_pods_are_chosen)
 
 TEST(each_amount_that_is_missing_has_the_same_weight)
 {
-        /* a gives all of the CPU and none of the memory, c half of each: their distances are 1 and
-         * 0.5. */
+        /* a frees all of the missing CPU and none of the memory, c half of each: their distances
+         * are 1 and 0.5. */
         PreemptionCandidate all[] = {
                 candidate(QOS_BURSTABLE, 100, 0),
                 candidate(QOS_BURSTABLE, 0, 1000),

@@ -96,7 +96,7 @@ TEST(a_record_of_the_first_version_is_read)
         EXPECT(schema_equal(&pod_schema, pod, loaded.pod));
 }
 
-/* Damages the record at 'offset' (or cuts it there) and expects that it is not believed. */
+/* Damages the record at 'offset', or cuts it there, and expects that it is refused. */
 static void expect_refused(const char *uid, const char *good, size_t length, size_t offset,
                            bool cut) {
         cleanup_free char *path = record_path(uid), *damaged = malloc(length);

@@ -20,7 +20,7 @@ static sd_event *new_loop(void) {
         return event;
 }
 
-/* The result for a pod with two such paths when the process has checked them. */
+/* Returns the result for a pod with two such paths after the process has checked them. */
 static int look_at_two_paths(HostPathVolumeSource *first, HostPathVolumeSource *second,
                              Error *reterr) {
         Volume volumes[] = { { .name = (char[]){ "one" }, .host_path = first },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container's machine over a recorder in place of the world. */
+/* The container's state machine, with a recorder that replaces its environment. */
 
 #include "agent/pods/machine/container-machine.h"
 
@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-/* The requests of the machine, and their effects. */
+/* The requests of the state machine, and their effects. */
 typedef struct World {
         ContainerMachine *machine;
         char script[4096];
@@ -677,8 +677,8 @@ TEST(after_a_found_exit_the_pod_decides_about_a_restart)
         world_done();
 }
 
-/* Random events: never two processes, no resource that the state does not use, each attempt run at
- * most once, and a stopped container ends. */
+/* Random events: there are never two processes, no resource is held that the state does not use,
+ * each attempt runs at most once, and a stopped container ends. */
 static void start_sidecar(Lifecycle *lifecycle) {
         start_machine_with_hooks(RESTART_POLICY_ALWAYS, lifecycle);
         container_machine_start(world.machine);
@@ -700,7 +700,7 @@ TEST(a_stop_in_turn_runs_the_hook_at_once_and_sends_the_signal_when_others_have_
         EXPECT(container_machine_is_finished(world.machine));
         world_done();
 
-        start_sidecar(&with_hooks); /* its turn comes while the hook still runs */
+        start_sidecar(&with_hooks); /* it is stopped in turn while the hook still runs */
         container_machine_stop_in_turn(world.machine);
         container_machine_stop(world.machine);
         EXPECT(world.hook);
@@ -719,7 +719,7 @@ TEST(a_container_that_ends_before_its_turn_is_not_started_again)
         EXPECT(container_machine_is_finished(world.machine));
         world_done();
 
-        start_machine(RESTART_POLICY_ALWAYS); /* one that is being created gets no signal either */
+        start_machine(RESTART_POLICY_ALWAYS); /* no signal during creation either */
         container_machine_start(world.machine);
         container_machine_stop_in_turn(world.machine);
         container_machine_on_started(world.machine, 0, 1);

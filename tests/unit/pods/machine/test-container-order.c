@@ -7,9 +7,10 @@ enum {
         N_MAX = 6
 };
 
-/* A pod as a word: a letter for each container. Init containers: 'i' waits, 'r' runs, 'd' is done,
- * 'x' has failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D'
- * is done, with a hook: 'h' waits, 'H' runs it; ephemeral ones: 'p' waits, 'P' runs. */
+/* A pod is written as a word with a letter for each container. Init containers: 'i' waits, 'r'
+ * runs, 'd' is done, 'x' has failed; sidecars: 's' waits, 'u' is up, 'e' has ended; main
+ * containers: 'm' waits, 'M' runs, 'D' is done, and with a hook: 'h' waits, 'H' runs the hook;
+ * ephemeral containers: 'p' waits, 'P' runs. */
 static ContainerOrderEntry entry_of(char letter) {
         ContainerOrderEntry entry = { .role = ROLE_MAIN };
 
@@ -95,7 +96,8 @@ TEST(init_containers_start_in_order_and_main_containers_together)
                 { "Mmm", ".ss" },
                 { "mhm", "ss." },
                 { "hhp", "s.s" },
-                /* An ephemeral container starts at any time, and nothing waits for it. */
+                /* An ephemeral container may start at any time, and no other container waits for
+                 * it. */
                 { "imp", "s.s" },
                 { "rmp", "..s" },
                 { "dmp", ".ss" },
@@ -123,7 +125,7 @@ TEST(sidecars_stop_last_in_reverse_order)
                 { "urm", "txx" },
                 { "sim", "txx" },
                 { "usDD", "tx.." },
-                /* Neither an ephemeral container nor one of init delays a sidecar. */
+                /* Neither an ephemeral container nor an init container delays a sidecar. */
                 { "uMP", "txx" },
                 { "uDP", "x.x" },
                 { "Dp", ".x" },

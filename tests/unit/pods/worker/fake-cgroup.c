@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of common/cgroup.c: cgroups of version 2 are directories below the test's own. */
+/* Replaces common/cgroup.c: cgroups of version 2 are directories below the test's directory. */
 
 #include "common/cgroup.h"
 

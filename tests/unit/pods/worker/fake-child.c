@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of common/child.c: no process is started. */
+/* Replaces common/child.c: no process is started. */
 
 #include "common/child.h"
 

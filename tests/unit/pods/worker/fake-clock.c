@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks of the process, for libsystemd as well: the event loop reads the time by
- * clock_gettime(), and calls the timers that are due by it. Timers that it arms in the kernel are
- * only recorded, to detect when nothing happens. */
+/* The clocks of the process, also for libsystemd: the event loop reads the time with
+ * clock_gettime() and calls the timers that are due at this time. Timers that it arms in the kernel
+ * are only recorded, to detect when nothing happens. */
 
 #include "tests/unit/pods/worker/fakes.h"
 
@@ -12,7 +12,7 @@
 /* 2026-06-01T00:00:00Z */
 #define STARTED_AT (UINT64_C(1780272000) * USEC_PER_SEC)
 
-/* The event loop may wake up later than asked by this, to save a wake-up. */
+/* The event loop may call a timer later by this time, to save a wake-up. */
 #define ACCURACY_USEC (300 * USEC_PER_MSEC)
 
 enum {
@@ -43,7 +43,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret) {
 }
 
 #if __SIZEOF_LONG__ == 4
-/* Under which name the agent's own code calls it there. */
+/* On 32 bits the agent's own code calls the function by this name. */
 typedef struct LongTime {
         int64_t seconds;
         int32_t nanoseconds, padding;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of common/fsync-queue.c and common/forked-task.c: nothing is synced, and a task runs in
- * this process. */
+/* Replaces common/fsync-queue.c and common/forked-task.c: nothing is synced, and tasks run in this
+ * process. */
 
 #include "common/cleanup.h"
 #include "common/file.h"

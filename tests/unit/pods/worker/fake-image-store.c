@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of agent/image/image-store.c: each name is an image of one layer. */
+/* Replaces agent/image/image-store.c: each name is an image of one layer. */
 
 #include "agent/image/image-store.h"
 

@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-/* Timers that are due within this are called at the same time. */
+/* Timers that are due within this interval are called at the same time. */
 #define GRID_USEC (50 * USEC_PER_MSEC)
 
 enum {

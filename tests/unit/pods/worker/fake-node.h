@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A node for one test: a pod manager, with the fakes around it, and tables of what happens to it.
- * A row of a table says: after so much time this event, and then these requests were made and the
- * pod has this status. */
+/* A node for one test: a pod manager with fakes around it, and tables of events. A row of a table
+ * states that after this time this event happens, and that the pod manager then makes these
+ * requests and the pod has this status. */
 
 #include "agent/pods/manager/pod-manager.h"
 #include "tests/unit/pods/worker/fakes.h"
@@ -30,7 +30,7 @@ typedef struct FakeNode {
         NodeResources allocatable;
         DeviceManager *devices;
         PodManager *manager;
-        char pod_events[NODE_TEXT_MAX]; /* "Started Killing", since the last look at them */
+        char pod_events[NODE_TEXT_MAX]; /* "Started Killing": the reasons since the last query */
         char last_message[512];         /* of the last of them */
         unsigned n_reports;             /* calls of on_pod() */
         unsigned n_logs_ended;
@@ -39,42 +39,45 @@ typedef struct FakeNode {
 /* Starts the agent of a node without pods. */
 FakeNode *fake_node_new(void);
 
-/* The agent and its node end; nothing is left. */
+/* Ends the agent and its node; nothing is left. */
 FakeNode *fake_node_free(FakeNode *node);
 DEFINE_CLEANUP(FakeNode *, fake_node_free)
 
-/* The agent dies, and another one starts and reads the records. */
+/* Kills the agent; another one starts and reads the records. */
 void fake_node_restart_agent(FakeNode *node);
 
-/* The work of the loop now, until nothing is left to do. */
+/* Runs the loop at the current time until nothing is left to do. */
 void fake_node_run(FakeNode *node);
 
-/* Time goes on; each timer is called when it is due. */
+/* Lets time pass; each timer is called when it is due. */
 void fake_node_pass(FakeNode *node, uint64_t usec);
 
-/* A file of the manifest directory, or what an API server has bound to the node. Its pods start, or
- * are edited. */
+/* Applies a file of the manifest directory, or the pods that an API server has bound to the node.
+ * Its pods start, or are edited. */
 void fake_node_apply(FakeNode *node, const char *yaml);
 void fake_node_bind(FakeNode *node, const char *json);
 
-/* The devices of the resource "example.com/gpu": "a b". Who allocates them answers at once. */
+/* Sets the devices of the resource "example.com/gpu", such as "a b". Their allocation succeeds
+ * immediately. */
 void fake_node_set_devices(FakeNode *node, const char *ids);
 
-/* "Running Ready | app running ready, side waiting CrashLoopBackOff (2)" of the pod with this name
- * in its manifest; "gone". Borrowed until the next call. */
+/* Returns the status of the pod with this name in its manifest, such as "Running Ready | app
+ * running ready, side waiting CrashLoopBackOff (2)", or "gone". Valid until the next call. */
 const char *fake_node_status(FakeNode *node, const char *name);
 char *fake_node_uid(FakeNode *node, const char *name);
 
-/* The reasons of events of pods since the last call. Borrowed until the next one. */
+/* Returns the reasons of the pods' events since the last call. Valid until the next call. */
 const char *fake_node_pod_events(FakeNode *node);
 
-/* A row. Events, with the names of containers, images and pods:
+/* A row. Its event, with the names of containers, images and pods:
  *   ""                        only time passes
  *   "apply"                   the manifest is 'text', from now on
  *   "exit app 1"              the container's process ends
- *   "exec app 1"              the command that a probe or a hook runs in it ends; "exec app
- * timeout" "stop web", "delete web 5", "evict web" "shims die", "connections break", "agent
- * restarts", "machine restarts" "pulled busybox", "not pulled busybox" */
+ *   "exec app 1"              the command that a probe or a hook runs in it ends
+ *   "exec app timeout"        the command exceeds its time limit
+ *   "stop web", "delete web 5", "evict web"
+ *   "shims die", "connections break", "agent restarts", "machine restarts"
+ *   "pulled busybox", "not pulled busybox" */
 typedef struct NodeStep {
         unsigned seconds;
         const char *event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of agent/sandbox/sandbox.c: shims that are not processes. A shim outlives the Sandbox
- * that started it, as a real one does, keeps what its containers did, and replays it to the next
- * one that connects. Time limits of stops are its own. */
+/* Replaces agent/sandbox/sandbox.c: shims that are not processes. Like a real shim, a fake one
+ * outlives the Sandbox that started it, keeps the events of its containers, and replays them to the
+ * next Sandbox that connects. The shim enforces the time limits of stops itself. */
 
 #include "agent/sandbox/exec-requests.h"
 #include "common/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of agent/sandbox/systemd-client.c and agent/sandbox/shutdown-inhibitor.c. */
+/* Replaces agent/sandbox/systemd-client.c and agent/sandbox/shutdown-inhibitor.c. */
 
 #include "agent/sandbox/shutdown-inhibitor.h"
 #include "agent/sandbox/systemd-client.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The surroundings of pods/ in these tests, in place of the machine: each fake-*.c defines the
- * functions of a real file under their own names, and is linked instead of it. A fake records what
- * it was asked for, in the words of fake_requests(), and plays the events that a test orders. All
- * answers arrive from the event loop, as real ones do. One machine for each process. */
+/* Fakes that replace the machine around pods/ in these tests: each fake-*.c defines the functions
+ * of a real file under the same names, and is linked instead of that file. A fake records the
+ * requests to it, in the form that fake_requests() returns, and generates the events that a test
+ * orders. All responses arrive from the event loop, like real ones. There is one machine for each
+ * process. */
 
 #include "agent/sandbox/sandbox.h"
 #include "common/clock.h"
@@ -17,22 +18,22 @@
 /* Adds a line to the record. */
 void fake_request(const char *format, ...) printf_like(1, 2);
 
-/* The lines since the last call, borrowed until the next one. */
+/* Returns the lines since the last call. Valid until the next call. */
 const char *fake_requests(void);
 
 /* ---- the clock (fake-clock.c) ---- */
 
-/* All clocks of the process stand still, and go on by this much. Timers of the event loop fire when
- * the loop runs next. */
+/* Advances all clocks of the process, which stand still otherwise. Timers of the event loop fire
+ * when the loop runs next. */
 void fake_clock_pass(uint64_t usec);
 
-/* Only realtime: somebody sets the clock. */
+/* Sets only the realtime clock, like an administrator. */
 void fake_clock_set(int64_t by_usec);
 
-/* The machine sleeps: all but the awake time go on. */
+/* The machine sleeps: all clocks but the awake time advance. */
 void fake_clock_sleep(uint64_t usec);
 
-/* No timer of the event loop fires for so long, at least. */
+/* Returns the minimum time until a timer of the event loop fires. */
 uint64_t fake_clock_quiet_usec(void);
 
 /* ---- shims (fake-sandbox.c) ---- */
@@ -53,9 +54,9 @@ typedef struct FakeShimBehaviour {
         bool setup_hangs;          /* mounts are not made */
         unsigned n_cleanup_errors; /* so many cleanups fail */
         const char *plugin_error;  /* network plugins fail */
-        bool has_old_shims;        /* of an agent that did not support attach */
-        bool records_deletions;    /* of what attempts left; else they are no requests */
-        bool keeps_execs;          /* answers to commands are those of the test; else all succeed */
+        bool has_old_shims;        /* shims of an agent that did not support attach */
+        bool records_deletions; /* deletions of the remains of attempts are recorded as requests */
+        bool keeps_execs;       /* the test answers commands; otherwise all succeed */
 } FakeShimBehaviour;
 
 extern FakeShimBehaviour fake_shims;
@@ -66,13 +67,14 @@ typedef struct FakeContainerBehaviour {
         bool ignores_signal; /* only SIGKILL ends it */
 } FakeContainerBehaviour;
 
-/* For the containers of that name, from the next start on. */
+/* Applies to containers with this name, from the next start on. */
 FakeContainerBehaviour *fake_container(const char *name);
 
-/* The running container of that name exits. */
+/* The running container with this name exits. */
 void fake_container_exit(const char *name, int exit_code);
 
-/* Its start, which hangs, ends with 'type': SHIM_EVENT_STARTED or SHIM_EVENT_START_FAILED. */
+/* The hanging start of the container ends with 'type': SHIM_EVENT_STARTED or
+ * SHIM_EVENT_START_FAILED. */
 void fake_container_start_ends(const char *name, ShimEventType type);
 
 /* If its start hangs, it ends well. */
@@ -81,21 +83,21 @@ void fake_container_start_hanging(const char *name);
 /* The oldest command that runs in the container ends. */
 void fake_exec_ends(const char *name, const ShimEvent *result);
 
-/* How many processes of containers with that name there are (NULL: all). */
+/* Returns the number of processes of containers with this name (NULL: of all containers). */
 unsigned fake_count_processes(const char *name);
 
-/* How many containers were running twice, ever: always 0. */
+/* Returns how many containers have ever run twice at the same time: must be 0. */
 unsigned fake_count_doubles(void);
 unsigned fake_count_shims(void);
 
-/* All shims die, with their containers; or their connections break and come back. */
+/* All shims die together with their containers; or their connections break and are restored. */
 void fake_shims_die(void);
 void fake_connections_break(void);
 
-/* Shims that did not answer do so now. */
+/* Shims that have not answered yet do so now. */
 void fake_shims_answer(void);
 
-/* As after a reboot: no shim is left, and nobody hears of it. */
+/* Removes all shims without notification, like a reboot. */
 void fake_shims_forget(void);
 
 /* ---- children (fake-child.c) ---- */
@@ -108,7 +110,7 @@ typedef struct FakeChildBehaviour {
 
 extern FakeChildBehaviour fake_children;
 
-/* A child that ends from the loop, after 'run' was called. */
+/* A child that ends from the event loop, after 'run' was called. */
 Child *fake_child_new(sd_event *event, child_done_t done, void *userdata, void (*run)(void *work),
                       void *work, int status, const char *error);
 
@@ -121,10 +123,10 @@ typedef enum FakeImageState {
         IMAGE_INVALID, /* EINVAL */
 } FakeImageState;
 
-/* For the images of that name; at first they are present. */
+/* Applies to images with this name; initially all images are present. */
 void fake_image_set(const char *name, FakeImageState state);
 
-/* Pulls of that name end: 0, or -errno. */
+/* Pulls of images with this name end with 0 or -errno. */
 void fake_pull_ends(const char *name, int r);
 
 /* ---- HTTP (fake-http-client.c) ---- */
@@ -142,20 +144,20 @@ extern FakeHttpAnswer fake_http;
 
 /* ---- the disk (fake-disk.c) ---- */
 
-/* Tasks that look at paths do not end. */
+/* Tasks that check paths do not end. */
 extern bool fake_disk_hangs;
 
 /* ---- cgroups (fake-cgroup.c) ---- */
 
-/* Values are files below this directory. */
+/* Values of cgroups are files below this directory. */
 void fake_cgroups_init(const char *directory);
 
-/* No value of this file can be written: -EBUSY. NULL: all can. */
+/* Writes of values to this file fail with -EBUSY. NULL: all writes succeed. */
 extern const char *fake_cgroup_refused_file;
 
 /* ---- systemd (fake-systemd-client.c) ---- */
 
-/* PID 1 says that the machine is shutting down. */
+/* PID 1 reports that the machine is shutting down. */
 extern bool fake_systemd_is_stopping;
 
 /* logind announces a shutdown, or its end. */

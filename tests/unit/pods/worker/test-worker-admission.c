@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pods the node admits, and what becomes of the others. */
+/* Which pods the node admits, and what happens to the others. */
 
 #include "tests/unit/pods/worker/fake-node.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits of running pods: in place, by restarting containers, by replacing the pod; and resizes. */
+/* Edits of running pods: in place, by restarting containers, or by replacing the pod; and
+ * resizes. */
 
 #include "tests/unit/pods/worker/fake-node.h"
 
@@ -113,7 +114,7 @@ TEST(a_path_that_does_not_answer_does_not_stop_the_pod_that_runs)
         EXPECT_STREQ(fake_requests(), REPLACED "run app/0\n");
 }
 
-/* The value in a file of the pod's cgroup. */
+/* Returns the value in a file of the pod's cgroup. */
 static char *read_pod_value(FakeNode *node, const char *file) {
         cleanup_free char *uid = fake_node_uid(node, "web");
         cleanup_free char *group = cgroup_of_pod(&node->bundle, QOS_BURSTABLE, uid);

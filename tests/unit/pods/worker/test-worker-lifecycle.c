@@ -40,8 +40,8 @@ TEST(a_container_that_ignores_its_stop_signal_is_killed_at_the_end_of_the_grace_
         fake_container("app")->ignores_signal = false;
 }
 
-/* The kubelet's delays: the first restart is immediate, the next ones follow 10 s, 20 s, 40 s …
- * after the exit. */
+/* The delays are the kubelet's: the first restart is immediate, the next ones follow 10 s, 20 s, 40
+ * s … after the exit. */
 TEST(restarts_back_off_and_a_long_run_resets_that)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();

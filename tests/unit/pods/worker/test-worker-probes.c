@@ -105,7 +105,7 @@ TEST(a_probe_that_takes_longer_than_its_period_follows_at_once)
         PLAY(node, steps);
 }
 
-/* The readiness probe goes on until the container ends, the liveness probe does not. */
+/* The readiness probe continues until the container ends, the liveness probe does not. */
 TEST(probes_stop_with_their_container)
 {
         cleanup_with(fake_node_freep) FakeNode *node = new_probed_node();
@@ -145,7 +145,7 @@ TEST(a_restarted_agent_keeps_the_results_of_probes)
 typedef struct HandlerRow {
         const char *handler;
         FakeHttpAnswer answer;
-        const char *requests, *status, *message; /* of the last event; NULL: there is none */
+        const char *requests, *status, *message; /* the last event's message; NULL: no event */
 } HandlerRow;
 
 static const HandlerRow handler_rows[] = {

@@ -182,7 +182,7 @@ TEST(volumes_follow_their_objects)
         config_map = data_object_free(config_map);
 }
 
-/* A Secret that is encrypted, with values as if it were open. */
+/* An encrypted Secret, with the values that it has after decryption. */
 static struct {
         DataObject *object;
         int result; /* of its decryption */
@@ -353,7 +353,7 @@ TEST(usage_and_counts_are_printed)
         EXPECT_EQ(counts.containers_started, 1);
 }
 
-/* A question changes nothing, whoever asks. */
+/* A query changes nothing, regardless of the client. */
 TEST(questions_change_nothing)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever happens, in whatever order: a pod never has two processes of one container, nothing runs
- * that must not, an undesired pod ends, and a node at rest has no timer that it does not need. The
- * seed is printed; MAINSTAY_TEST_SEED=n repeats one, and
- * MAINSTAY_TEST_SEEDS=n tries so many. */
+/* With random events in any order, a pod never has two processes of one container, nothing runs
+ * that must not run, an undesired pod ends, and an idle node has no timer that it does not need.
+ * The seed is printed; MAINSTAY_TEST_SEED=n repeats one seed, and MAINSTAY_TEST_SEEDS=n sets the
+ * number of seeds to try. */
 
 #include "tests/unit/pods/worker/fake-node.h"
 
@@ -129,7 +129,7 @@ static void run_and_check(FakeNode *node, uint64_t usec) {
         EXPECT(fake_count_shims() <= 1);
         for (size_t i = 0; i < N_ELEMENTS(names); i++)
                 EXPECT(fake_count_processes(names[i]) <= 1);
-        /* An agent that has no news changes nothing. */
+        /* Without new events, the agent changes nothing. */
         status = strdup(fake_node_status(node, "web"));
         fake_node_run(node);
         EXPECT_STREQ(fake_node_status(node, "web"), status);
@@ -147,7 +147,7 @@ static void start_what_hangs(void) {
                 fake_container_start_hanging(names[i]);
 }
 
-/* Without failures all comes to what its policy says. */
+/* Without failures, each container reaches the state that its restart policy requires. */
 static void check_that_it_settles(FakeNode *node, const RandomPod *pod) {
         const char *status;
 

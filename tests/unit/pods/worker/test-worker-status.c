@@ -14,7 +14,8 @@ static const PodStatus *get_status(FakeNode *node) {
         return status;
 }
 
-/* "Initialized=False (ContainersNotInitialized) …", without those that are as they should be. */
+/* Returns the conditions that are not as expected of a running pod, such as "Initialized=False
+ * (ContainersNotInitialized) …". */
 static char *print_conditions(FakeNode *node) {
         const PodStatus *status = get_status(node);
         char *text = strdup("");
@@ -22,7 +23,8 @@ static char *print_conditions(FakeNode *node) {
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++) {
                 const PodCondition *condition = &status->conditions[type];
 
-                /* Those that come and go are named while they are true, the others while not. */
+                /* Temporary conditions are listed while they are true, all others while they are
+                 * not true. */
                 if (condition->is_true == pod_condition_is_passing(type) &&
                     type != CONDITION_ALL_CONTAINERS_RESTARTING)
                         REQUIRE(text_appendf(&text, "%s%s%s%s%s", text[0] ? "; " : "",
@@ -100,7 +102,7 @@ TEST(a_status_has_a_new_version_only_if_it_has_changed)
         fake_node_run(node);
         second = get_status(node);
         EXPECT(second->version > first->version);
-        /* Who keeps the old one still has it. */
+        /* A reference to the old status still shows the old values. */
         EXPECT_EQ(first->containers.items[0].restart_count, 0);
         EXPECT_EQ(second->containers.items[0].restart_count, 1);
         EXPECT(!pod_status_equal(first, second));

@@ -13,7 +13,7 @@
 #define READY "Running Ready | app running ready"
 #define GRACE "  terminationGracePeriodSeconds: %d\n"
 
-/* A pod whose container ends by SIGKILL only. */
+/* A pod whose container ends only by SIGKILL. */
 static FakeNode *new_stubborn_node(const char *yaml) {
         FakeNode *node = fake_node_new();
 
