@@ -167,7 +167,7 @@ TEST(output_of_a_program_is_transferred_with_invalid_bytes_replaced)
         EXPECT(got.timed_out);
 }
 
-/* New agents talk to old shims: the names on the wire must not change. */
+/* New agents communicate with old shims: the names on the wire must not change. */
 TEST(the_names_on_the_wire_are_fixed)
 {
         static const char golden[] = "{\"type\":\"stop\",\"id\":\"x\",\"signal\":15,"
@@ -257,8 +257,7 @@ TEST(every_truncation_and_every_flipped_bit_is_handled)
                 "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[\"/a\",\"/b\"]}";
 
         for (size_t n = 0; n < sizeof(text) - 1; n++) {
-                cleanup_free char *copy =
-                        malloc(n + 1); /* exactly: a sanitizer detects one byte more */
+                cleanup_free char *copy = malloc(n + 1); /* exact size, for sanitizers */
                 cleanup_shim_request ShimRequest request = { 0 };
 
                 REQUIRE(copy);
@@ -307,7 +306,7 @@ TEST(a_message_that_is_too_long_or_not_utf8_is_not_sent)
         request.fstab = "/bad\xff";
         EXPECT_EQ(shim_request_encode(&request, &packet, &length), -EILSEQ);
         EXPECT(!packet);
-        /* But the output of a program is always sent. */
+        /* The output of a program, in contrast, is always sent. */
         REQUIRE(shim_event_encode(&event, &packet, &length) == 0);
         EXPECT_EQ(shim_event_decode(packet, length, &got, NULL), 0);
         EXPECT_STREQ(got.message, "caf? ??");
