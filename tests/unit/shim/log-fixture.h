@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A log whose files are opened in this process, as the shim does it for its copier. */
+/* A log whose files are opened in this process, like the shim does for its copier. */
 
 #include "agent/shim/container-log.h"
 #include "tests/test.h"

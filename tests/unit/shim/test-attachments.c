@@ -35,7 +35,7 @@ static void attachments_done(Attachments *attachments) {
         close_fd(attachments->epoll_fd);
 }
 
-/* Adds a client; 'options' have no descriptors yet. Its number. */
+/* Adds a client; 'options' have no descriptors yet. Returns the number of the client. */
 static unsigned add_client(Attachments *attachments, AttachmentOptions options,
                            AttachmentStreams *ret) {
         static unsigned id;
@@ -51,7 +51,7 @@ static unsigned add_client(Attachments *attachments, AttachmentOptions options,
         return id;
 }
 
-/* All that is in the pipe, as text of at most 'size'; the number of bytes. */
+/* Reads all data from the pipe, as a text of at most 'size' bytes. Returns the number of bytes. */
 static size_t drain(int fd, char *ret, size_t size) {
         char chunk[BLOCK];
         size_t total = 0;

@@ -16,8 +16,8 @@ enum {
         MOMENT_MSEC = 50,
 };
 
-/* Starts a process that starts another one. The first ends after 'msec', or never if that is
- * negative. */
+/* Starts a process that starts another one. The first process ends after 'msec', or never if 'msec'
+ * is negative. */
 static pid_t start_two(int msec, pid_t *ret_grandchild) {
         int fds[2];
         pid_t child, grandchild;
