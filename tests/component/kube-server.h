@@ -96,7 +96,7 @@ static inline void world_done(World *world) {
         world_kill(world);
 }
 
-/* Turns the loop until it is so. */
+/* Runs the loop until the condition holds. */
 #define WAIT_UNTIL(world, condition)                                                    \
         do {                                                                            \
                 uint64_t deadline_ = now_boottime_usec() + PATIENCE_SEC * USEC_PER_SEC; \
@@ -105,7 +105,7 @@ static inline void world_done(World *world) {
                 EXPECT(condition);                                                      \
         } while (0)
 
-/* An answer that is kept. */
+/* A response that is kept beyond the callback. */
 typedef struct Answer {
         bool is_done;
         char *error;

@@ -126,7 +126,7 @@ static inline void answer_request(int fd, const char *request) {
         else if (streq(path, "/away"))
                 send_text(fd, "HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/500\r\n"
                               "Content-Length: 0\r\n\r\n");
-        else if (streq(path, "/echo")) { /* the request, as it was heard */
+        else if (streq(path, "/echo")) { /* the request, as it was received */
                 char head[96];
 
                 (void) snprintf(head, sizeof(head),
@@ -168,7 +168,7 @@ static inline void make_certificate(gnutls_certificate_credentials_t credentials
         REQUIRE(gnutls_x509_crt_set_key(certificate, key) == 0);
         REQUIRE(gnutls_x509_crt_set_dn(certificate, "CN=nobody", NULL) == 0);
         REQUIRE(gnutls_x509_crt_set_serial(certificate, &serial, 1) == 0);
-        /* And it is over, too. */
+        /* The certificate has also expired. */
         REQUIRE(gnutls_x509_crt_set_activation_time(certificate, 1000) == 0);
         REQUIRE(gnutls_x509_crt_set_expiration_time(certificate, 2000) == 0);
         REQUIRE(gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0) == 0);

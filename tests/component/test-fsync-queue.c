@@ -42,7 +42,7 @@ static bool has_fsync_child(void) {
         return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Until no child is left. */
+/* Runs the loop until no child is left. */
 static void run_fsync_loop_once(FsyncWorld *world) {
         uint64_t deadline = now_boottime_usec() + 180 * USEC_PER_SEC;
 

@@ -550,7 +550,7 @@ TEST(bytes_of_names_are_kept_as_they_are)
 {
         Stack stack = { 0 };
 
-        /* As the program does at its start. */
+        /* Sets the locale like the program does when it starts. */
         REQUIRE(setlocale(LC_CTYPE, "C.UTF-8"));
         EXPECT_EQ(unpack_test_layer(
                           &stack,

@@ -228,7 +228,7 @@ TEST(an_image_is_available_when_its_archive_appears)
         LOOP_UNTIL(&world, world.n_changes > 0 && request_image(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         expect_content(answer.image, "one");
-        /* By digest, too, with any name. */
+        /* The image is also found by its digest, with any name. */
         (void) snprintf(reference, sizeof(reference), "example.com/other@%s", answer.image->digest);
         answer_done(&answer);
         EXPECT_EQ(request_image(&world, reference, &answer), 1);

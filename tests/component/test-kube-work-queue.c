@@ -14,7 +14,7 @@ typedef struct Author {
         const char *path; /* NULL: nothing is to be written */
         KubeWorkResult verdict;
         unsigned status;
-        bool marks, forgets, ends; /* the key, as it hears the answer */
+        bool marks, forgets, ends; /* what it does with the key when the result arrives */
         char order[1024];
 } Author;
 

@@ -20,7 +20,7 @@ static void append_log_line(const char *directory, const char *text) {
         REQUIRE(dprintf(fd, "2026-01-02T03:04:05.6Z stdout F %s\n", text) > 0);
 }
 
-/* Until that much is there. */
+/* Reads until the text has the expected length. */
 static void expect_log_text(int fd, const char *expected) {
         uint64_t end = now_boottime_usec() + 180 * USEC_PER_SEC;
         char text[256] = "";

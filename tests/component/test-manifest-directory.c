@@ -452,7 +452,7 @@ TEST(first_file_by_name_owns_a_name_and_an_owner_keeps_it)
         fixture_start(&f);
         EXPECT_STREQ(state(&f), "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already "
                                 "defined by b.yaml");
-        /* Earlier by name, but later. */
+        /* The name sorts first, but the file was added later. */
         put_pod(&f, "a.yaml", "web");
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "
                          "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already defined "
