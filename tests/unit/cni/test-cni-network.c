@@ -278,7 +278,7 @@ TEST(plugin_error_with_a_dummy_interface_is_ignored_but_a_crash_is_not)
         EXPECT(answer(network, CNI_DEL, 3, 1, refusal, NULL) < 0);
 }
 
-/* As host-local writes it. */
+/* Writes the file of an address in the format of host-local. */
 static void allocate(const char *directory, const char *name, const char *id) {
         cleanup_free char *path = NULL;
         FILE *file;

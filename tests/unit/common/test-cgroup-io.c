@@ -98,7 +98,7 @@ TEST(a_device_that_is_not_a_partition_is_its_own_disk)
         EXPECT_EQ(disk.minor, 7);
 }
 
-/* Whichever this machine has. */
+/* Uses any partition of this machine. */
 TEST(a_partition_is_on_a_disk)
 {
         DIR *dir = opendir("/sys/dev/block");

@@ -168,7 +168,7 @@ TEST(changed_condition_has_its_transition_time)
         sample_done(&sample);
 }
 
-/* As the node problem detector does. */
+/* The same condition as that of the node problem detector. */
 TEST(a_read_only_file_system_is_reported_if_there_is_or_was_one)
 {
         Sample sample;

@@ -159,7 +159,7 @@ TEST(a_cancelled_shutdown_restarts_only_what_it_stopped)
         EXPECT(container_machine_is_waiting(machine_of(&test, "main")));
         EXPECT(container_machine_has_succeeded(machine_of(&test, "init")));
         EXPECT(container_machine_has_succeeded(machine_of(&test, "once")));
-        /* As a restarted agent does. */
+        /* A restarted agent makes the same call. */
         pod_containers_adopt_generation(&test.containers);
         EXPECT(container_machine_has_succeeded(machine_of(&test, "once")));
 }

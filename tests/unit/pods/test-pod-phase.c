@@ -115,7 +115,7 @@ TEST(conditions_name_the_unready_containers)
         char *text;
 
         make_pod(&world, RESTART_POLICY_ALWAYS, "iR sW mW mW");
-        world.statuses[0].ready = false; /* it is so when it is done */
+        world.statuses[0].ready = false; /* not ready until it has completed */
         text = list_incomplete_containers(&world.spec, &world.status);
         EXPECT_STREQ(text, "containers with incomplete status: [a b]");
         free(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of common/http-client.c. */
+/* Replaces common/http-client.c. */
 
 #include "common/http-client.h"
 

@@ -52,7 +52,7 @@ typedef struct FakeShimBehaviour {
         const char *setup_error;   /* mounts cannot be made */
         bool hangs;                /* shims do not answer */
         bool setup_hangs;          /* mounts are not made */
-        unsigned n_cleanup_errors; /* so many cleanups fail */
+        unsigned n_cleanup_errors; /* number of cleanups that fail */
         const char *plugin_error;  /* network plugins fail */
         bool has_old_shims;        /* shims of an agent that did not support attach */
         bool records_deletions; /* deletions of the remains of attempts are recorded as requests */
