@@ -13,7 +13,7 @@ LABEL_SENTENCE = ("a lowercase RFC 1123 label must consist of lower case alphanu
 
 
 class Refusal(Exception):
-    """Becomes a Status."""
+    """An error that is returned to the client as a Status."""
 
     def __init__(self, code, reason, message, details=None, **headers):
         super().__init__(message)
@@ -46,7 +46,7 @@ def conflict(kind, name, why="the object has been modified; please apply your ch
 
 
 def invalid(kind, name, causes):
-    """'causes': the reason, the message and the field of each."""
+    """The refusal of an invalid object; 'causes' has the reason, the message and the field of each cause."""
     parts = [f"{place}: {message}" for _, message, place in causes]
     text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
@@ -85,13 +85,13 @@ class User:
 
     @property
     def node(self):
-        """The name of the node that this is, or None."""
+        """The name of the node that this user is, or None."""
         prefix = "system:node:"
         return self.name[len(prefix):] if "system:nodes" in self.groups and self.name.startswith(prefix) else None
 
 
 def check_reviewer(request):
-    """Reviews are for nodes, and for administrators."""
+    """Only nodes and administrators may request reviews."""
     if not (request.user.node or "system:masters" in request.user.groups):
         raise Refusal(403, "Forbidden", f'User "{request.user.name}" cannot create reviews')
 
@@ -187,7 +187,7 @@ def is_related(store, node, plural, namespace, name):
 
 
 def authorize_node(store, user, request):
-    """NODE_RULES, and the objects that a node may read: only those that belong to it."""
+    """Applies NODE_RULES and limits the objects that a node may read to those that belong to it."""
     kind, verb, node = request.kind, request.verb, user.node
     key = kind.plural + (f"/{request.subresource}" if request.subresource else "")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The authority of a test cluster: certificates of servers and clients, of any time; signed requests; kubeconfigs."""
+"""The certificate authority of a test cluster: server and client certificates of any validity, signed requests,
+kubeconfigs."""
 
 import base64
 import os
@@ -60,8 +61,8 @@ def read(path):
 
 
 class Authority:
-    """Signs with its own key; everything is in 'directory'. One that is there already is used, and so is, once, each of
-    the certificates in 'issued'."""
+    """Signs with its own key; everything is in 'directory'. An authority that is already there is used, and each of the
+    certificates in 'issued' is used once."""
 
     def __init__(self, directory, name="ca", alt="IP:127.0.0.1,DNS:localhost,DNS:kubernetes", issued=()):
         self.issued = set(issued)
@@ -115,8 +116,8 @@ class Authority:
 
 
 def kubeconfig(path, server, authority=None, cert=None, key=None, token=None, inline=False, name=None, **user):
-    """Writes one for a server (by its 'name' on the certificate), with files or with the data itself; 'user' are more
-    fields of the user."""
+    """Writes a kubeconfig for a server (by its 'name' on the certificate), with files or with the data itself; 'user'
+    has more fields of the user."""
     def reference(field, file):
         if inline:
             return {field + "-data": base64.b64encode(read(file).encode()).decode()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the test API server misbehaves, and a relay that loses a connection without a word."""
+"""The faults of the test API server, and a relay that silently loses a connection."""
 
 import json
 import select
@@ -17,13 +17,13 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
 
 class Fault:
     """Affects each request that 'match' names: verb, plural, subresource, namespace, name, who_is, or a function of it
-    as 'when'; 'times' of them, then it is over. Effects:
+    as 'when'; the fault is over after 'times' of them. Effects:
 
-    status, retry_after   is the answer, not carried out
+    status, retry_after   is the answer; the request is not carried out
     unrelated             the Node authorizer does not know yet that the object belongs to this node
-    after                 'status' or 'reset' only after it was carried out: the answer is lost
+    after                 'status' or 'reset' only after the request was carried out: the answer is lost
     latency               seconds before anything happens
-    delay                 seconds after it was carried out, before that is said
+    delay                 seconds between carrying out the request and answering it
     body                  bytes that are the answer with 200
     change                a function of the bytes of the answer to others
     cut                   ends the connection after so many bytes of the answer

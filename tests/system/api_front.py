@@ -22,7 +22,7 @@ class Front:
     def __init__(self, api, *more):
         self.api, self.more, self.port = api, more, world.free_port()
         self.log = os.path.join(api.directory, f"front-{self.port}.log")
-        self.own = []  # all that were started, the last one last
+        self.own = []  # all masters that were started, the newest last
         self.start()
 
     def start(self):
@@ -73,8 +73,8 @@ class Front:
             one.wait()
 
     def replace(self):
-        """A new worker starts and the old one sends GOAWAY: it finishes its streams and accepts none. They share a socket, so that
-        no connection is refused in between. Gives the old one."""
+        """A new worker starts and the old one sends GOAWAY, finishes its streams and accepts no new ones. Both share a
+        socket, so that no connection is refused in between. Gives the old one."""
         master = self.own[-1].pid
         old = self.all_pids() - {master}
         os.kill(master, signal.SIGHUP)
@@ -91,8 +91,8 @@ class Front:
 
 
 class Wire(Relay):
-    """A relay on another machine, as far as packets go: a network namespace at the end of a cable. Its 'host' is the
-    address there; clients have to verify the name 'kubernetes'."""
+    """A relay whose packets travel as from another machine: it is in a network namespace at the other end of a veth
+    pair. Its 'host' is the address there; clients have to verify the name 'kubernetes'."""
 
     def __init__(self, port):
         self.name, number = f"mt{os.getpid()}", os.getpid() % 16384 * 4
@@ -111,7 +111,8 @@ class Wire(Relay):
         run_command("nsenter", f"--net={self.space}", *words)
 
     def listen(self):
-        """A socket stays in the namespace in which it was made; the thread that makes it does not come back."""
+        """Listens in the namespace: a socket stays in the one in which it was created; the thread that creates it does
+        not return."""
         made = []
 
         def listen_in_namespace():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server's operations on objects: strategic merge patches and those of RFC 7386, selectors of labels and of
-fields."""
+"""The API server's operations on objects: strategic merge patches, JSON merge patches (RFC 7386), label selectors and
+field selectors."""
 
 import copy
 
@@ -81,7 +81,7 @@ def merge_list(name, old, patch):
 
 
 def sort_list(target, name, order):
-    """The elements that are named come in that order; others stay behind those that they followed."""
+    """The named elements come in that order; each of the others stays behind the element that it followed."""
     key = MERGE_KEYS.get(name)
     wanted = [item.get(key) if key and isinstance(item, dict) else item for item in order]
     rows, last = [], -1
@@ -94,7 +94,7 @@ def sort_list(target, name, order):
 
 
 def strip(value):
-    """A part of a patch for a missing value: without its directives and its nulls."""
+    """The part of a patch that creates a missing value, without its directives and its nulls."""
     if isinstance(value, dict):
         return {key: strip(item) for key, item in value.items() if item is not None and not key.startswith("$")}
     if isinstance(value, list):
@@ -111,7 +111,7 @@ def field(obj, path):
 
 
 def requirements(text):
-    """From 'a=b,c!=d': the name, the value, whether they must be equal."""
+    """The name, the value and whether they must be equal, for each requirement of a selector like 'a=b,c!=d'."""
     rows = []
     for part in filter(None, text.split(",")):
         name, sign, value = part.partition("!=") if "!=" in part else part.partition("=")

@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
     @property
     def qualified(self):
-        """As messages name it: "leases.coordination.k8s.io"."""
+        """The name that messages use: "leases.coordination.k8s.io"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -50,7 +50,7 @@ KINDS = {kind.plural: kind for kind in (
     Kind("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False, True),
 )}
 
-# The defaults that a kind shows although they were not set.
+# The defaults that the server shows for a kind although they were not set.
 SHOWN = {"Event": {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
                    "reportingComponent": "", "reportingInstance": ""},
          "Pod": {"spec": {}, "status": {}}, "Node": {"spec": {}, "status": {}}, "DaemonSet": {"spec": {}, "status": {}},
@@ -73,31 +73,31 @@ class Change(NamedTuple):
 
 
 class Store:
-    """Objects are never changed in their place: each write puts another one there, so that a reader needs no copy."""
+    """Objects are never changed in place: each write stores a new one, so that a reader needs no copy."""
 
     def __init__(self, version=1000):
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.version = version
-        self.chosen_uids = {}  # of plural and name: no server gives UIDs that are known elsewhere
+        self.chosen_uids = {}  # UIDs that a test chooses, by plural and name, as if they were known elsewhere
         self.oldest = version  # a watch from before it has expired
         self.objects = {plural: {} for plural in KINDS}
         self.history = {plural: [] for plural in KINDS}
-        self.snapshots = {}  # of lists that were given in part: by their resourceVersion
+        self.snapshots = {}  # lists that were given in part, by their resourceVersion
 
     def get(self, plural, namespace, name):
         with self.lock:
             return self.objects[plural].get((namespace, name))
 
     def all(self, plural, namespace=None):
-        """In the order of their names."""
+        """The objects in the order of their names."""
         with self.lock:
             found = self.objects[plural].items()
             return [obj for key, obj in sorted(found, key=lambda item: (item[0][0] or "", item[0][1]))
                     if namespace is None or key[0] == namespace]
 
     def complete(self, kind, obj):
-        """As the server shows it."""
+        """The object as the server shows it, with its defaults."""
         metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
         rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion", "metadata")}
         shown = {**copy.deepcopy(SHOWN.get(kind.kind, {})), **rest}
@@ -123,8 +123,8 @@ class Store:
             return new
 
     def replace(self, kind, obj):
-        """Replaces the object of its name, or adds it. One that is the same is not written; one that waits only for its
-        finalizers goes with the last of them."""
+        """Replaces the object of the same name, or adds it. An object that has not changed is not written; one that
+        waits only for its finalizers is removed together with the last of them."""
         with self.lock:
             before = self.objects[kind.plural][name_of(obj)]
             if obj == before:
@@ -150,7 +150,7 @@ class Store:
             return last
 
     def compact(self):
-        """All history is forgotten: watches and lists from before now have expired."""
+        """Forgets all history: watches and lists that began earlier have expired."""
         with self.lock:
             self.version += 1
             self.oldest = self.version
@@ -168,12 +168,12 @@ class Store:
             return changes[first:]
 
     def dump(self):
-        """For restore(): the content of a backup of etcd."""
+        """The content of an etcd backup, for restore()."""
         with self.lock:
             return self.version, {plural: dict(objects) for plural, objects in self.objects.items()}
 
     def restore(self, backup):
-        """Objects and resourceVersions are as they were then; watches get no event."""
+        """Sets objects and resourceVersions back to those of the dump; watches get no event."""
         with self.lock:
             self.version, objects = backup
             self.objects = {plural: dict(found) for plural, found in objects.items()}

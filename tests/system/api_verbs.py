@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions of the test API server for each verb. Handles objects, not HTTP: takes a request, returns an object, or
-a Refusal is raised."""
+"""The actions of the test API server for each verb. Handles objects, not HTTP: takes a request and returns an object or
+raises a Refusal."""
 
 import base64
 import copy
@@ -27,7 +27,7 @@ SUBRESOURCES = {"status", "token", "binding", "approval"}
 
 
 class Request:
-    """One request, worked out of its method and path."""
+    """One request, parsed from its method and path."""
 
     def __init__(self, method, target, user, body=None, content_type=JSON):
         self.at = time.monotonic()
@@ -111,7 +111,7 @@ class Api:
                                    request.subresource)
 
     def handle(self, request):
-        """The code and the object. A watch is not for here."""
+        """Returns the status code and the object. Watches are handled elsewhere."""
         if request.method == "POST" and request.path in access.REVIEWS:
             return 201, access.REVIEWS[request.path](self, request)
         if request.kind is None:
@@ -367,7 +367,7 @@ class Api:
         return {**obj, "metadata": metadata}
 
     def delete_pod(self, kind, pod, grace):
-        """Marked with its grace period, and gone when that is 0."""
+        """Marks the pod with its grace period, and removes it if that is 0."""
         if grace is None:
             grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
         if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Succeeded", "Failed"):
@@ -382,7 +382,7 @@ class Api:
 
 
 def keep_the_rest(request, old, new):
-    """A write to the status leaves all else as it was, and the other way round."""
+    """A write to the status leaves everything else unchanged, and a write to the object leaves the status unchanged."""
     if not request.kind.has_status:
         return new
     if request.subresource in ("status", "approval"):

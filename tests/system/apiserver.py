@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kubernetes API server for tests: TLS on loopback, client certificates and tokens, the resources that a node needs,
-NodeRestriction, and every misbehaviour. test_apiserver.py compares it with the responses of a real one."""
+NodeRestriction, and faults on demand. test_apiserver.py compares it with the responses of a real one."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ from api_verbs import ADMIN, MERGE, STRATEGIC, Api, Request
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": "linux/amd64"}
 BODY_MAX = 3 * 1024 * 1024
 GZIP_FROM = 128 * 1024
-NO_CHECK_TIME = 0x200000  # of OpenSSL: an expired certificate is refused with a 401, not in the handshake
+NO_CHECK_TIME = 0x200000  # flag of OpenSSL: an expired certificate is refused with a 401, not in the handshake
 BOOKMARK_SECONDS = 60
 
 
@@ -91,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def end_abruptly(self):
-        """Closes without the end that TLS and HTTP require."""
+        """Closes the connection without the final messages that TLS and HTTP require."""
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
         raise ConnectionAbortedError
@@ -110,7 +110,7 @@ class Listener(http.server.ThreadingHTTPServer):
         pass
 
     def finish_request(self, request, client_address):
-        """In the thread of the connection: a slow handshake delays no other connection."""
+        """Does the handshake in the thread of the connection, so that a slow one delays no other connection."""
         with self.lock:
             self.connections.add(request)
         try:
@@ -145,7 +145,8 @@ class Listener(http.server.ThreadingHTTPServer):
 
 class ApiServer:
     """'requests' are all requests, in order; 'misbehave()' adds a Fault; the functions create, get, patch, delete do
-    the same as kubectl. 'directory' gets the certificates, and has those that are named in 'issued'."""
+    the same as kubectl. The certificates are written to 'directory', which already has those that are named in
+    'issued'."""
 
     def __init__(self, directory, issued=()):
         self.directory = directory
@@ -171,7 +172,8 @@ class ApiServer:
         threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
-        """Gone, as a machine that is switched off with a word; start() brings it back with all that it knew."""
+        """Stops the server like a machine that is shut down properly; start() brings it back with everything that it
+        had stored."""
         if self.listener is None:
             return
         self.halt.set()
@@ -195,7 +197,7 @@ class ApiServer:
         self.listener.close_connections()
 
     def expire_watches(self):
-        """All watches end, and their state is forgotten: nothing changes in between."""
+        """Ends all watches and forgets their state; no object changes in between."""
         with self.store.lock:
             self.store.compact()
             self.drop_connections()
@@ -205,7 +207,7 @@ class ApiServer:
         return f"https://127.0.0.1:{self.port}"
 
     def use_certificate(self, cert, key):
-        """For connections from now on."""
+        """Uses the certificate for new connections."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
         for path in self.clients:
@@ -218,7 +220,7 @@ class ApiServer:
         self.halt.wait(seconds)
 
     def kubeconfig(self, path, node=None, token=None, port=None, host="127.0.0.1", inline=False, cert=None, key=None, **user):
-        """Writes one for a node (its certificate is made), or for a token."""
+        """Writes a kubeconfig for a node, whose certificate it creates, or for a token."""
         if node and not cert:
             cert, key = self.authority.node(node)
         url = f"https://{host}:{port or self.port}"
@@ -375,7 +377,7 @@ class ApiServer:
     # Requests and actions of tests
 
     def misbehave(self, **how):
-        """Adds a Fault; the first that meets a request strikes."""
+        """Adds a Fault; the first one that matches a request takes effect."""
         fault = Fault(**how)
         self.faults.append(fault)
         return fault
@@ -443,7 +445,7 @@ class ApiServer:
 
 
 class Watch:
-    """One watch: its reports, and its end."""
+    """One watch: its events and its end."""
 
     def __init__(self, server, handler, request, fault, seconds):
         self.server, self.store, self.handler = server, server.store, handler
@@ -467,7 +469,7 @@ class Watch:
                 self.server.pause(piece / self.fault.rate)
 
     def refused(self):
-        """By an event, as a server does whose headers are out."""
+        """Refuses with an event, like a server that has already sent its headers."""
         refusal = None
         if self.request.query.get("sendInitialEvents") == "true":
             refusal = access.Refusal(500, "InternalError", "a watch stream was requested by the client but the required "
@@ -508,7 +510,8 @@ class Watch:
             return changes
 
     def report(self, change):
-        """For a watch with a selector: an object that starts to match is ADDED, one that stops matching is DELETED."""
+        """Sends an event. In a watch with a selector an object that starts to match is ADDED, and one that stops
+        matching is DELETED."""
         before, now = self.request.selects(change.before), self.request.selects(change.obj)
         if change.what == "DELETED":
             if before:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes on a machine that systemd has booted, and that it shuts down; systemd and logind are a program of the test's."""
+"""Nodes on a machine that systemd has booted and will shut down; a program of the test stands in for systemd and
+logind."""
 
 import os
 import subprocess
@@ -17,7 +18,7 @@ class Systemd:
         for options, path in (["-shared", "-fPIC"], self.library), ([], program):
             subprocess.run(["cc", *options, "-O2", "-o", path, SOURCE, "-lsystemd", "-ldl"], check=True)
         self.process = subprocess.Popen([program, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # pylint: disable=consider-using-with
-        self.boot()  # which it answers once it listens: an agent looks for the bus only once
+        self.boot()  # which the program answers once it listens: an agent looks for the bus only once
 
     def say(self, letter):
         self.process.stdin.write(letter)

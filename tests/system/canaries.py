@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that must not appear anywhere, and the spellings in which they could."""
+"""Words that must not appear anywhere, and the encodings in which they could appear."""
 
 import base64
 import os
 
 
 def encodings(word):
-    """How a value may be written somewhere: as it is, in base64 at each of the three alignments, in UTF-16 and in hex."""
+    """The forms in which a value may be written: unchanged, in base64 at each of the three alignments, in UTF-16 and in
+    hex."""
     found = {word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be"), word.encode().hex().encode(), word.encode().hex().upper().encode()}
     for text in (word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")):
         for shift in range(3):
@@ -25,7 +26,7 @@ def files_below(*directories):
 
 
 def files_with(words, *directories):
-    """The files that contain one of the words, in one of these spellings."""
+    """The files that contain one of the words in one of these encodings."""
     found = []
     for path in files_below(*directories):
         with open(path, "rb") as file:

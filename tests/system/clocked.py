@@ -10,7 +10,7 @@ from member import Member
 
 
 def build(directory):
-    """The library that is preloaded into them; gives its path."""
+    """Builds the library that is preloaded into the agents; returns its path."""
     path = os.path.join(str(directory), "shift-clock.so")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift-clock.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", path, source], check=True)
@@ -18,7 +18,7 @@ def build(directory):
 
 
 class Clocked(harness.Node):
-    """Mixed into a node; its 'library' must be known before it starts."""
+    """A mixin for a node; its 'library' must be set before the node starts."""
 
     library = None
     passed = 0  # seconds
@@ -38,14 +38,15 @@ class Clocked(harness.Node):
         self.write_clock(seconds, 0)
 
     def let_pass(self, seconds):
-        """So much time has passed since the node was made, by all clocks."""
+        """Lets so much time pass by all clocks, counted from the creation of the node."""
         assert seconds >= self.passed, f"{self.passed} seconds have passed: timers would wait for the rest"
         self.passed = seconds
         self.write_clock(seconds, seconds)
         self.get("/readyz")  # a request makes the agent read the clock
 
     def sleep(self, seconds):
-        """So long the machine has slept: all clocks but the monotonic one have gone on, and no process has run."""
+        """Lets the machine sleep for so long: all clocks except the monotonic one have advanced, and no process has
+        run."""
         self.write_clock(seconds, 0, seconds)
         self.get("/readyz")
 

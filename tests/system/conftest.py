@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures that all system tests share: the image, made once; a node for each test; the closing count."""
+"""Fixtures that all system tests share: the image, which is made once; a node for each test; the summary line."""
 
 import os
 import shutil
@@ -51,8 +51,8 @@ def group(item):
 
 
 def duration_of(item):
-    """In seconds. One that has not been timed yet may take as long as the longest one of its file: if it started last, all
-    others would wait for it."""
+    """The duration of a test in seconds. A test that has not been timed yet is assumed to take as long as the longest
+    one of its file: if it started last, all others would wait for it."""
     return durations.duration_of(item.nodeid, max(durations.longest_of(item.path.name), SLOW_SECONDS if item.get_closest_marker("slow") else 1))
 
 
@@ -78,7 +78,7 @@ def fixture_archive():
 
 @pytest.fixture(scope="session", name="image_store")
 def fixture_image_store(archive):
-    """The agent's result for the archive: an image that has been unpacked. Most tests are not about that."""
+    """The agent's result for the archive, an unpacked image, because most tests are not about unpacking."""
     path = os.path.join(os.path.dirname(archive), "images")
     node = harness.Node(archive)
     node.launch(specs.pod("web"))
@@ -112,7 +112,7 @@ def fixture_make_node(with_image):
 
 @pytest.fixture(name="make_stick")
 def fixture_make_stick(tmp_path):
-    """Sticks that are all put in at the same place, 'media' of the test's directory."""
+    """USB sticks that are all mounted at the same place, 'media' in the test's directory."""
     sticks = []
     (tmp_path / "media").mkdir()
 
@@ -127,7 +127,8 @@ def fixture_make_stick(tmp_path):
 
 @pytest.fixture(name="make_failing")
 def fixture_make_failing(archive):
-    """Nodes of a class of failing.py; nothing fails when they are finished, and each must leave nothing behind."""
+    """Nodes of a class in failing.py; their failpoints are off when they are finished, and each must leave nothing
+    behind."""
     nodes = []
 
     def make(kind, **options):
@@ -171,7 +172,8 @@ def fixture_node(make_node):
 
 @pytest.fixture(scope="session", name="copy_certificates")
 def fixture_copy_certificates(tmp_path_factory):
-    """Copies an authority, made once, that has issued certificates of the server and of the node; gives their names."""
+    """Copies an authority, which is made once and has issued the certificates of the server and of the node; returns
+    their names."""
     authority = Authority(str(tmp_path_factory.mktemp("certificates")))
     issued = [os.path.basename(cert).removesuffix(".crt") for cert, _ in (authority.server(), authority.node(harness.NODE_NAME))]
     config = authority.config
@@ -226,7 +228,7 @@ def fixture_make_clocked_member(with_image, api, library):
 
 @pytest.fixture(scope="module", name="shared_node")
 def fixture_shared_node(archive, image_store):
-    """One node for all tests of a file, for those that only look or that leave it as it was."""
+    """One node for all tests of a file that only read from it or leave it as it was."""
     node = harness.Node(archive, store=image_store)
     yield node
     node.finish()

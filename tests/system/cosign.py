@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of images as cosign 2 and cosign 3 make and store them, made with openssl: cosign itself is not in Debian 12
-(cosign-3/ has an image that it signed). The format is that of cosign's SIGNATURE_SPEC.md and BUNDLE_SPEC.md, byte by byte as
-cosign prints its JSON."""
+"""Signatures of images as cosign 2 and cosign 3 make and store them, made with openssl: cosign itself is not in Debian
+12 (cosign-3/ has an image that it signed). The format is that of cosign's SIGNATURE_SPEC.md and BUNDLE_SPEC.md, and the
+JSON is the same as cosign's byte by byte."""
 
 import base64
 import hashlib
@@ -33,7 +33,8 @@ def digest_of(data):
 
 
 class Key:
-    """A pair of keys: 'ecdsa' is P-256, as 'cosign generate-key-pair' makes; or 'ed25519', or any group of openssl's."""
+    """A key pair: 'ecdsa' is P-256, which 'cosign generate-key-pair' uses; 'ed25519' and every curve of openssl are
+    possible, too."""
 
     def __init__(self, directory, name="cosign", kind="ecdsa"):
         self.kind = kind
@@ -68,7 +69,7 @@ def payload(digest, reference, **annotations):
 
 
 def signature_manifest(rows):
-    """The image with the tag 'sha256-<hex>.sig' of (payload, signature) pairs, and its blobs."""
+    """The image with the tag 'sha256-<hex>.sig', made of (payload, signature) pairs, and its blobs."""
     config = compact({"architecture": "", "created": "0001-01-01T00:00:00Z", "history": [{"created": "0001-01-01T00:00:00Z"}],
                       "os": "", "rootfs": {"type": "layers", "diff_ids": [digest_of(data) for data, _ in rows]}, "config": {}})
     manifest = compact({
@@ -113,7 +114,7 @@ def bundle_manifest(data, subject):
 
 def referrers_index(manifests):
     """The list of the referrers of an image: a response of the referrers API, or the index with the tag 'sha256-<hex>'.
-    cosign uses the type of the configuration for that of the artifact."""
+    cosign uses the type of the configuration as the type of the artifact."""
     return compact({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
         {"mediaType": MANIFEST_TYPE, "size": len(data), "digest": digest_of(data), "artifactType": EMPTY_TYPE}
         for data in manifests]})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The possible contents of a disk after a power cut: the writes of a program below a directory are recorded, and each
-state that they could have left is created again, in the way of ALICE (Pillai and others, 2014). Only data that was
+state that they could have left is reproduced, with the method of ALICE (Pillai et al., 2014). Only data that was
 followed by an fsync of the file or of its directory is certain to be there; any part of the rest may be."""
 
 import ast
@@ -26,12 +26,13 @@ TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def command(trace, *words, calls=CALLS):
-    """The command under a recorder that is not its parent, so that it is signalled and waited for as without."""
+    """The command under a recorder that is not its parent, so that it can be signalled and waited for as if there were
+    no recorder."""
     return ["strace", "-D", "-f", "-y", "-s", "10000000", "-e", f"trace={calls}", "-e", "signal=none", "-o", trace, *words]
 
 
 def finished_calls(trace):
-    """The calls of a trace, each at its return: the number of the line, and the call."""
+    """The calls of a trace in the order in which they returned: the number of the line, and the call."""
     pending = {}
     with open(trace, encoding="utf-8", errors="surrogateescape") as file:
         for number, line in enumerate(file.read().split("\n")[:-1]):
@@ -87,8 +88,8 @@ class File:
 
 class Tree(dict):
     """The contents of a directory, parents first: {path: bytes, a Special, or None for a directory}. For a file with
-    several names all except the first are in 'links', with the first; 'attributes' has {path: {"owner", "mode",
-    "times", or an extended attribute's name: value}} of those that were set."""
+    several names, 'links' maps each further name to the first one; 'attributes' has {path: {"owner", "mode", "times",
+    or an extended attribute's name: value}} with the attributes that were set."""
 
     def __init__(self):
         super().__init__()
@@ -104,7 +105,7 @@ class Tree(dict):
         return kept
 
     def key(self):
-        """The same for trees that are the same."""
+        """A key that is equal for equal trees."""
         return hash(tuple(self.items())), repr(self.links), repr(self.attributes)
 
 
@@ -112,13 +113,13 @@ class Recording:
     """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
     ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node,
     new node), ("data", file, offset or None at the end, bytes), ("cut", file, length), ("attribute", node, name, value,
-    or None if it was removed). 'synced' has for each the number of operations after which it is on the disk for
-    certain, 'lines' its place in the trace."""
+    or None if it was removed). For each operation, 'synced' has the number of operations after which it is certainly on
+    the disk, and 'lines' has its line in the trace."""
 
     def __init__(self, top):
         self.top, self.root = top, Directory()
         self.operations, self.synced, self.lines = [], [], []
-        self.positions = {}  # of descriptors, which a write moves
+        self.positions = {}  # file positions of descriptors, which a write moves
 
     # Actions of the program
 
@@ -133,7 +134,7 @@ class Recording:
         return self
 
     def path(self, at, word):
-        """Below the directory, in pieces; None outside of it."""
+        """The components of a path below the directory; None for a path outside of it."""
         name = os.fsdecode(text(word))
         if not name.startswith("/"):
             name = os.path.join(DESCRIPTOR.match(at).group(1), name)
@@ -152,7 +153,7 @@ class Recording:
         return node
 
     def parent(self, pieces):
-        """The directory, created if it existed before the recording."""
+        """The directory that contains a path; it is added to the tree if it existed before the recording."""
         node = self.root
         for piece in pieces[:-1]:
             node = node.entries.setdefault(piece, Directory())
@@ -228,7 +229,7 @@ class Recording:
             self.bind(pieces, File(Special("node", (getattr(stat, kind) | int(mode or "0", 8), os.makedev(*device or (0, 0))))))
 
     def set_attribute(self, at, word, name, value):
-        """The node of a descriptor, or of a name in its directory."""
+        """Sets an attribute of the node of a descriptor, or of a name in its directory."""
         pieces = self.path(at, word) if word and TEXT.fullmatch(word) else None
         node = self.find(pieces) if pieces else self.node_of(at)
         if node is not None:
@@ -252,7 +253,7 @@ class Recording:
             self.set_attribute(words[0], words[1], "times", tuple(int(s) * 10**9 + int(ns) for s, ns in times))
 
     def do_fsetxattr(self, process, words, number):
-        # The recorder leaves out a last zero.
+        # The recorder leaves out a trailing zero.
         self.set_attribute(words[0], None, os.fsdecode(text(words[1])), text(words[2]).ljust(int(words[3]), b"\0"))
 
     def do_fremovexattr(self, process, words, number):
@@ -403,7 +404,8 @@ def write_entry(tree, path, directory):
 
 
 def write_attributes(attributes, target):
-    """In an order in which none undoes another: a new owner takes some away, and each changes a time."""
+    """Writes the attributes in an order in which none undoes another: a new owner removes some of them, and each write
+    changes a time."""
     if "owner" in attributes:
         os.chown(target, *attributes["owner"], follow_symlinks=False)
     if "mode" in attributes:
@@ -416,7 +418,7 @@ def write_attributes(attributes, target):
 
 
 def write(tree, directory):
-    """Puts a tree into a directory that is there."""
+    """Writes a tree into an existing directory."""
     for path in tree:
         write_entry(tree, path, directory)
     for path in reversed(tree):
@@ -430,7 +432,7 @@ class Recorded:
     calls = CALLS
 
     def __init__(self, run, archive, directory, make=None):
-        """Without 'make', which is given this object, it is a node like those of other tests."""
+        """'make' creates the node and is given this object; without it the node is like those of other tests."""
         self.archive, self.images = archive, os.path.join(directory, "images")
         self.shared = os.path.join(directory, "shared")
         os.mkdir(self.shared)
@@ -459,11 +461,11 @@ class Recorded:
                 world.wait(lambda pid=pid: not world.is_alive(pid), "the recorder has ended")
 
     def mark(self, *manifests, synced="", line=None):
-        """From here on, or from that line on."""
+        """Marks the facts that hold from here on, or from that line on."""
         self.marks.append((count_lines(self.trace) if line is None else line, manifests, synced))
 
     def wait_synced(self, directory, file):
-        """Until the last file of that name is on the disk."""
+        """Waits until the last file of that name is on the disk."""
         def is_synced():
             calls = [call for _, call in finished_calls(self.trace)]
             last = max((i for i, call in enumerate(calls) if re.search(rf' rename.*"{file}"(, \w+)?\) += 0$', call)),
@@ -472,12 +474,12 @@ class Recorded:
         world.wait(is_synced, lambda: f"{file} is synced")
 
     def facts(self, end):
-        """The state after so many operations."""
+        """The facts that hold after so many operations."""
         line = self.log.lines[end - 1] if end else -1
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 
     def is_kept(self, path):
-        """Whether the path belongs to the tried part; the images, which are stored, do not."""
+        """Whether the path belongs to the part whose states are tried; the stored images do not."""
         return not path.startswith(("images", "preload"))
 
     def tree(self, end, chosen):
@@ -495,7 +497,7 @@ class Recorded:
                     yield (end, chosen), *facts
 
     def try_states(self, samples, part, boot, least=100, first=10):
-        """The part 0 is a small one, of some more states than 'first'; the other seven are all states."""
+        """Part 0 is small and has a few more states than 'first'; the other seven parts together have all states."""
         states = list(self.states(samples))
         print(f"{len(self.log.operations)} operations, {len(states)} states")
         assert len(states) > least

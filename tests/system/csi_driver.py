@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CSI driver of tests, by the reference implementation of gRPC, with its registrar. It stages a volume by a tmpfs, and publishes it by a
-bind mount of that; without staging it publishes a tmpfs."""
+"""A CSI driver for tests, based on the reference implementation of gRPC, with its registrar. It stages a volume as a
+tmpfs and publishes it as a bind mount of that; without staging it publishes a tmpfs."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ STAGE, STATS, EXPAND, CONDITION, MULTI_WRITER, GROUP = range(1, 7)
 
 
 def mapping(data, wanted):
-    """A map of strings."""
+    """Decodes a map of strings."""
     return {texts(value, 1)[0]: "".join(texts(value, 2)) for number, value in fields(data) if number == wanted}
 
 
@@ -30,7 +30,7 @@ def message(data, wanted):
 
 
 def capability_of(data):
-    """A VolumeCapability."""
+    """Decodes a VolumeCapability."""
     mode = first(message(data, 3) or b"", 1, 0)
     if message(data, 1) is not None:
         assert message(data, 2) is None
@@ -51,11 +51,11 @@ class CsiDriver:
         self.path = os.path.join(self.directory, "csi.sock")
         self.calls = []  # (method, {request})
         self.errors = {}  # method: (code, text), or a list of them
-        self.hold = {}  # method: an event that it waits for
+        self.hold = {}  # method: the event that its call waits for
         self.server = self.registrar = None
         self.usages = [(700, 1000, 300, 1), (70, 100, 30, 2)]  # available, total, used, unit
         self.is_abnormal = False
-        self.disk = None  # the block device that volumes are, if they are one
+        self.disk = None  # the block device of all volumes, if they are block devices
         self.node = node
         self.namespace = namespace  # a process in the mount namespace of the node
         os.makedirs(self.directory, exist_ok=True)
@@ -69,7 +69,7 @@ class CsiDriver:
         self.server = start_server(self.path, {"csi.v1.Node": handlers}, self.server)
 
     def register(self, **options):
-        """By its registrar, a container of the same pod."""
+        """Registers the driver, like its registrar, a container of the same pod."""
         if self.registrar:
             self.registrar.stop()
         self.registrar = Registrant(self.node, "CSIPlugin", self.name, endpoint=self.path, versions=self.versions,
@@ -186,7 +186,7 @@ class CsiDriver:
         return [method for method, _ in self.calls if method not in ("NodeGetInfo", "NodeGetCapabilities", *without)]
 
     def call(self, method):
-        """The request of its last call."""
+        """The request of the last call of a method."""
         return [parsed for name, parsed in self.calls if name == method][-1]
 
     def count(self, method):
@@ -201,7 +201,7 @@ class CsiDriver:
         return self.hold[method]
 
     def crash(self):
-        """The process is gone; its sockets stay."""
+        """Ends the server like a process that crashes: its sockets stay."""
         self.server.stop(0).wait()
 
     def stop(self):

@@ -26,25 +26,26 @@ def varint(number):
 
 
 def operation(kind, what):
-    """'what' is its data, or its size."""
+    """One operation; 'what' is its data or its size."""
     if isinstance(what, int):
         return bytes([kind]) + varint(what)
     return bytes([kind]) + varint(len(what)) + what
 
 
 def pack(operations):
-    """A tar-diff of operations, which are joined already."""
+    """A tar-diff that contains operations, which are already joined."""
     return MAGIC + subprocess.run(["zstd", "-c"], input=operations, check=True, capture_output=True).stdout
 
 
 def offsets(tar):
-    """The regular files of a tar: name, position and size."""
+    """The name, position and size of each regular file in a tar."""
     with tarfile.open(fileobj=io.BytesIO(tar)) as members:
         return [(member.name, member.offset_data, member.size) for member in members if member.isreg() and member.size]
 
 
 def tar_diff(old_files, new_tar):
-    """A tar-diff of the tar: files that are equal, or of equal length, come from old files of the same name."""
+    """The tar-diff that makes the tar; files that are equal or have the same length are made from old files of the same
+    name."""
     out, at = [], 0
     for name, start, size in offsets(new_tar):
         old, new = old_files.get(name, b""), new_tar[start:start + size]
@@ -85,14 +86,14 @@ def artifact(old, new, parts, base=None):
 
 
 def referrers(*artifacts, annotated=True):
-    """The index of a registry, or of the tag, that lists them."""
+    """The index that lists deltas, as a registry returns it or as it is stored under a tag."""
     return document({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
         {"mediaType": MANIFEST_TYPE, "artifactType": ARTIFACT_TYPE, "digest": digest_of(one), "size": len(one),
          **({"annotations": json.loads(one)["annotations"]} if annotated else {})} for one in artifacts]})
 
 
 def offer(image, *artifacts, annotated=True):
-    """Puts them into the image's registry, with the tag of registries without the API of referrers."""
+    """Puts deltas into the image's registry, under the tag that replaces the referrers API in registries without it."""
     for one in artifacts:
         image.manifests[digest_of(one)] = (MANIFEST_TYPE, one)
     image.manifests[image.digest.replace(":", "-")] = (INDEX_TYPE, referrers(*artifacts, annotated=annotated))

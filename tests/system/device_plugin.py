@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device plugin, and a client of the pod resources, by the reference implementation of gRPC: what the kubelet's plugins send and
-expect. Messages are encoded here, by their published field numbers."""
+"""A device plugin and a client of the pod resources API, based on the reference implementation of gRPC, with the
+messages that plugins of the kubelet send and expect. They are encoded here by their published field numbers."""
 
 import concurrent.futures
 import contextlib
@@ -24,7 +24,7 @@ def varint(value):
 
 
 def field(number, value):
-    """A number, a text, or the bytes of a message."""
+    """Encodes a field with a number, a text, or the bytes of a message."""
     if isinstance(value, bool) or isinstance(value, int):
         return varint(number << 3) + varint(int(value)) if value else b""
     data = value.encode() if isinstance(value, str) else value
@@ -61,7 +61,8 @@ def texts(data, wanted):
 
 
 def start_server(path, services, old=None):
-    """Serves {service: {method: handler}} at a new socket; 'old' ends, because it would remove the socket later."""
+    """Serves {service: {method: handler}} at a new socket. The server 'old' is ended first, because it would remove the
+    socket later."""
     if old:
         old.stop(0).wait()
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
@@ -209,7 +210,7 @@ class DevicePlugin:
 
 
 def call(path, method, request=b"", channel=None):
-    """The answer and the error of one call: one of them is None."""
+    """The answer and the error of one call, one of which is None."""
     with contextlib.ExitStack() as stack:
         if not channel:
             channel = stack.enter_context(grpc.insecure_channel(f"unix:{path}", LOCALHOST))
@@ -253,7 +254,7 @@ class PodResources:
         return self.devices_of(answer, 1)
 
     def storm(self, n):
-        """The codes of so many Lists at once."""
+        """Sends so many List calls at once and returns their status codes."""
         with grpc.insecure_channel(f"unix:{self.path}", LOCALHOST) as channel:
             method = channel.unary_unary("/v1.PodResourcesLister/List")
             pending = [method.future(b"", timeout=DEADLINE) for _ in range(n)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node whose programs fail or die at named places (common/failpoint.h), and the loop that restarts its agent."""
+"""A node whose programs fail or die at failpoints (common/failpoint.h), and the loop that restarts its agent."""
 
 import http.client
 import json
@@ -24,7 +24,8 @@ def names():
 
 
 class Failing:
-    """For a Node. Until it is armed nothing fails. An agent that died is started again, as systemd would."""
+    """A mixin for a Node. Nothing fails until a failpoint is armed. An agent that has died is started again, as by
+    systemd."""
 
     n_deaths = 0
 
@@ -38,8 +39,8 @@ class Failing:
         return {**super().environment(), "MAINSTAY_FAILPOINTS": self.failpoints}
 
     def arm(self, terms):
-        """The action at each place: {"mainstayd:file.rename": "1*panic"}. The processes have the file mapped: it is
-        overwritten."""
+        """Sets the action of each failpoint: {"mainstayd:file.rename": "1*panic"}. The processes have the file mapped,
+        so it is overwritten in place."""
         text = "".join(f"{name}={term}\n" for name, term in terms.items()).encode()
         assert len(text) < TEXT_SIZE and len(terms) <= LINES_MAX
         fd = os.open(self.failpoints, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -48,14 +49,14 @@ class Failing:
         os.close(fd)
 
     def hits(self):
-        """How often which armed failpoint was passed."""
+        """The number of times that each armed failpoint was passed."""
         with open(self.failpoints, "rb") as file:
             text = file.read(TEXT_SIZE).rstrip(b"\0").decode()
             counts = struct.unpack(f"{LINES_MAX}I", file.read(4 * LINES_MAX))
         return {line.split("=")[0]: count for line, count in zip(text.splitlines(), counts)}
 
     def revive(self):
-        """Starts the agent again if it has died of SIGKILL; of nothing else may it die."""
+        """Starts the agent again if it was killed by SIGKILL; every other death is an error."""
         status = self.agent.poll()
         if status is not None:
             assert status in (-9, 137), self.describe_agent_exit()
@@ -82,7 +83,7 @@ class Failing:
         return super().cli(*words, **options)
 
     def pods(self):
-        """Its last response, while it is not there."""
+        """The pods of the agent; while it is not running, those of its last response."""
         status, body = self.get("/pods")
         return self.parse_pods(body) if status == 200 else [{"metadata": {"name": "", "namespace": ""}, "status": {}}]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk of a node that is full, slow or broken: the calls of the agent, and of all that it starts, on files below the node's
-directories wait for this process (seccomp_unotify(2)), which lets them happen, fail, or happen later.
+"""A disk of a node that is full, slow or broken: system calls of the agent and of all programs that it starts, on files
+below the node's directories, wait for this process (seccomp_unotify(2)), which lets them succeed, fail or wait.
 
     faulty_disk.py SOCKET COMMAND...    executes the command under a filter, whose descriptor it sends there
 """
@@ -25,7 +25,7 @@ READS = {"read": 0, "pread64": 17, "readv": 19, "getdents64": 217}
 NUMBERS = {**WRITES, **NAMES, **SYNCS, **READS}
 CALLS = {number: name for name, number in NUMBERS.items()}
 
-# The new name of a call: its directory's descriptor, None for none, and its path.
+# The arguments of a call that hold its new name: the descriptor of the directory, or None, and the path.
 NEW_NAMES = {"openat": (0, 1), "openat2": (0, 1), "mkdirat": (0, 1), "linkat": (2, 3), "symlinkat": (1, 2), "renameat": (2, 3),
              "renameat2": (2, 3), "open": (None, 0), "mkdir": (None, 0), "link": (None, 1), "symlink": (None, 1),
              "rename": (None, 1)}
@@ -38,7 +38,7 @@ NOTICE, ANSWER = "=QIIiIQ6Q", "=QqiI"
 
 
 def install(names):
-    """The filter, for this process and all its descendants; returns the descriptor."""
+    """Installs the filter for this process and all its descendants; returns its descriptor."""
     assert platform.machine() == "x86_64", "the numbers of the calls are those of x86-64"
     numbers = [NUMBERS[name] for name in names]
     code = [(0x20, 0, 0, 4), (0x15, 1, 0, AUDIT_ARCH_X86_64), (0x06, 0, 0, ALLOW), (0x20, 0, 0, 0)]
@@ -76,7 +76,7 @@ class Call:
 
     @property
     def path(self):
-        """The file that it writes, syncs or reads, or the name that it creates; "" if the process is gone."""
+        """The file that the call writes, syncs or reads, or the name that it creates; "" if the process is gone."""
         if self.name not in NEW_NAMES:
             return self.link(f"fd/{self.arguments[2 if self.name == 'copy_file_range' else 0] & 0xffffffff}")
         at, where = NEW_NAMES[self.name]
@@ -85,7 +85,7 @@ class Call:
         return os.path.normpath(os.path.join(self.link("cwd" if fd == -100 else f"fd/{fd}"), name)) if name else ""
 
     def needs_space(self, path):
-        """Whether it may create a new name, or write into a file; replacing a name needs neither."""
+        """Whether the call may create a new name or write into a file; replacing a name needs no space."""
         if self.name in READS:
             return False
         if self.name not in NEW_NAMES:
@@ -93,7 +93,7 @@ class Call:
         return self.makes_name() and not os.path.lexists(path)
 
     def makes_name(self):
-        """All but an open() without O_CREAT."""
+        """Whether the call creates a name: all calls do except an open() without O_CREAT."""
         if self.name == "openat2":
             return bool(int.from_bytes(self.memory(self.arguments[2], 8), sys.byteorder) & os.O_CREAT)
         flags = {"open": 1, "openat": 2}.get(self.name)
@@ -102,8 +102,8 @@ class Call:
 
 class FaultyDisk:
     """For a Node that has not been started. 'rule' is called for each of the calls on files below the state, run and
-    log directories: None lets it happen, a negative number is the error that it fails with, a positive one the seconds
-    that it waits."""
+    log directories: None lets the call continue, a negative number is the error with which it fails, and a positive one
+    is the number of seconds that it waits."""
 
     def __init__(self, node, *names):
         self.node, self.rule = node, lambda call, path: None
@@ -131,7 +131,7 @@ class FaultyDisk:
                     poll.register(listener, select.POLLIN)
                 elif events & select.POLLIN:
                     self.handle(fd)
-                else:  # no process has this filter any more
+                else:  # no process is left with this filter
                     poll.unregister(fd)
                     os.close(fd)
 
@@ -160,7 +160,7 @@ class FaultyDisk:
             self.answer(fd, call, 0)
 
     def mend(self):
-        """From now on everything succeeds, also calls that wait."""
+        """From now on every call succeeds, also those that wait already."""
         self.rule = lambda call, path: None
         for call in list(self.waiting):
             self.answer_late(call)
@@ -170,7 +170,7 @@ class FaultyDisk:
         try:
             fcntl.ioctl(fd, SEND, struct.pack(ANSWER, call.id, 0, error, 0 if error else CONTINUE))
         except OSError:
-            pass  # it has been killed meanwhile
+            pass  # the process has been killed meanwhile
 
 
 def main():

@@ -18,7 +18,7 @@ def frame(kind, flags, stream, payload):
 
 
 def field(name, value):
-    """A header whose name and value are written out."""
+    """Encodes a header as a literal name and value."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 

@@ -21,7 +21,7 @@ BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "buil
 # Another OCI runtime than the default one of the configuration.
 RUNTIME = os.environ.get("MAINSTAY_RUNTIME")
 NODE_NAME = "node1"
-# A search for leaks takes as long as their work; the suites in C do it.
+# A search for leaks takes as long as the work of the programs; the suites in C do it.
 ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-launch", "mainstay-plugins", "mainstay-secret", "mainstay-shim")
 
 _count = itertools.count(1)
@@ -32,13 +32,13 @@ def program(name):
 
 
 def is_sanitized():
-    """Its allocator keeps freed memory, and pads allocations."""
+    """Whether the build is sanitized: its allocator keeps freed memory and pads allocations."""
     with open(program("mainstayd"), "rb") as file:
         return b"__asan_init" in file.read()
 
 
 def copy_tree(source, target):
-    """With its hard links, owners and times."""
+    """Copies a tree with its hard links, owners and times."""
     subprocess.run(["cp", "-a", source, target], check=True)
 
 
@@ -59,7 +59,8 @@ class Node:
     node_name = NODE_NAME
 
     def __init__(self, archive=None, config=None, start=True, store=None):
-        """An image archive in preload/; 'store' has an agent's result for it, so that there is nothing to import."""
+        """Puts an image archive into preload/; 'store' has an agent's result for it, so that there is nothing to
+        import."""
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
         os.chmod(self.directory, 0o711)  # pods with their own users pass through here, like through /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
@@ -90,7 +91,7 @@ class Node:
         document = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
                     "cgroupRoot": self.cgroup_root,
                     "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
-                    # How full the disk of this machine is must not matter.
+                    # The free space of this machine's disk must not matter.
                     "evictionHard": {"memory.available": "100Mi"}, **fields}
         if RUNTIME:
             document["mainstay"] = {"runtime": RUNTIME, **document.get("mainstay", {})}
@@ -110,7 +111,7 @@ class Node:
                 "--kubelet-dir", os.path.join(self.directory, "kubelet"), "--node-name", self.node_name]
 
     def spawn(self, **options):
-        """A process of the agent's; the test's own business."""
+        """Starts a process of the agent, which the test manages itself."""
         with open(self.stderr, "a", encoding="utf-8") as stderr:
             return subprocess.Popen(self.command(), env=self.environment(), cwd=self.directory,
                                     stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, **options)
@@ -136,12 +137,12 @@ class Node:
         self.agent.wait()
 
     def restart(self, ready=True):
-        """SIGKILL, and a new agent."""
+        """Kills the agent by SIGKILL and starts a new one."""
         self.kill9()
         self.start(ready)
 
     def stop(self):
-        """SIGTERM; gives the exit status."""
+        """Ends the agent by SIGTERM; returns its exit status."""
         self.agent.terminate()
         return self.agent.wait(world.DEADLINE)
 
@@ -196,8 +197,8 @@ class Node:
     # Reports of the agent
 
     def get(self, path):
-        """A reply that was cut, or that did not arrive, is requested again: the agent gives a request ten seconds, and
-        this machine may be slower."""
+        """The objects in a reply of the agent. A reply that was cut or that did not arrive is requested again: the
+        agent allows a request ten seconds, and this machine may be slower."""
         for _ in range(3):
             try:
                 return self.get_once(path)
@@ -228,7 +229,7 @@ class Node:
         return json.loads(body).get("items") or []
 
     def node_object(self):
-        """The Node. Without a process of the command line, it may be looked at again and again."""
+        """The Node. It is read without starting the command line program, so that it may be read again and again."""
         status, body = self.get("/node")
         assert status == 200, body
         return json.loads(body)
@@ -248,7 +249,7 @@ class Node:
         return container_status(self.pod(name), container)
 
     def wait_pod(self, name, predicate, what, deadline=world.DEADLINE):
-        """Waits until the pod is there and as it should be; gives it."""
+        """Waits until the pod exists and is in the required state; returns it."""
         def find_pod():
             pod = self.pod(name)
             return pod if pod and predicate(pod) else None
@@ -271,7 +272,7 @@ class Node:
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
     def wait_waiting(self, name, reason, container="main", deadline=world.DEADLINE, says=""):
-        """Waits for a waiting state with a reason, and with a text in its message; returns the message. A second look
+        """Waits for a waiting state with a reason, and with a text in its message; returns the message. A second query
         could find the next attempt. ErrImagePull becomes ImagePullBackOff, permanently and with the same cause, when
         the second pull has failed: a second later."""
         reasons = (reason, "ImagePullBackOff") if reason == "ErrImagePull" else (reason,)
@@ -283,22 +284,22 @@ class Node:
         return waiting_state(pod, container).get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=world.DEADLINE):
-        """Waits for a container that runs with at least so many restarts; gives its status."""
+        """Waits until a container runs after at least so many restarts; returns its status."""
         pod = self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
             for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)
         return container_status(pod, container)
 
     def launch(self, pod):
-        """Drops a pod and waits until it runs and has set its traps; gives it as reported."""
+        """Drops a pod and waits until it runs and has set its traps; returns it as reported."""
         self.drop(pod)
         reported = self.wait_running(pod["metadata"]["name"])
         self.wait_traps(pod)
         return reported
 
     def wait_traps(self, pod):
-        """Waits until the scripts of a pod that runs have set their traps for SIGTERM: until then a shell that is PID 1 does
-        not hear the signal."""
+        """Waits until the scripts of a pod that runs have set their traps for SIGTERM: until then a shell that is PID 1
+        ignores the signal."""
         name, spec = pod["metadata"]["name"], pod["spec"]
         if not spec.get("hostPID") and not spec.get("shareProcessNamespace"):
             for container in spec["containers"]:
@@ -310,7 +311,7 @@ class Node:
              lambda: f"{name}/{container} has set its trap; the agent said:\n{self.said()[-4000:]}")
 
     def has_trap(self, name, container="main"):
-        """Whether the container's script handles SIGTERM; one that does not run has nothing to set."""
+        """Whether the container's script handles SIGTERM; a container that does not run has no trap to set."""
         if "running" not in self.status(name, container).get("state", {}):
             return True
         pid = self.find_init(name, container)
@@ -355,13 +356,13 @@ class Node:
         return wait(find, f"there is one shim of {name}")
 
     def shim_processes(self):
-        """Shims, their sessions, and forked children that have not executed a program yet."""
+        """The shims, their sessions, and forked children that have not executed a program yet."""
         words = {world.Process(pid): world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
         return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] not in ("prepare", "usage")}
 
     def shims(self):
-        """Those that hold pods, or clean up after one. (The process that prepares the common directory is a part of the
-        agent's start; the process that measures volumes names all pods.)"""
+        """The shims that hold pods or clean up after one. (The process that prepares the common directory is a part of
+        the agent's start; the process that measures volumes has all pods on its command line.)"""
         return world.without_children(sorted(self.shim_processes()))
 
     def is_ours(self, pid):
@@ -380,13 +381,13 @@ class Node:
         return os.path.join(self.log, "pods", f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}")
 
     def log_lines(self, name, container="main", attempt=0):
-        """The content of a container's log file, line by line as on disk. One that is still being written is not
-        there."""
+        """The complete lines of a container's log file, as they are on disk. A line that is still being written is left
+        out."""
         text = world.read(os.path.join(self.log_directory(name), container, f"{attempt}.log"))
         return (text or "").split("\n")[:-1]
 
     def logged(self, name, container="main", attempt=0):
-        """The messages alone."""
+        """The messages in a container's log, without their times and streams."""
         return [line.split(" ", 3)[3] for line in self.log_lines(name, container, attempt)]
 
     # The end
@@ -416,8 +417,8 @@ class Node:
         return self.wait_no_leftovers()
 
     def wait_no_leftovers(self):
-        """Waits until nothing is left; returns the findings of the last check. A finding of a check may be gone the
-        next moment, so no second check describes it."""
+        """Waits until nothing is left; returns the findings of the last check. A leftover may disappear at any moment,
+        so it is not described by a second check."""
         left = []
 
         def is_clean():
@@ -433,9 +434,8 @@ class Node:
         return list(self.find_leftovers())
 
     def drain(self):
-        """Drains the node, whose agent has ended; returns the log of the draining agent. From then on, no pod has left
-        anything; a program of the agent that was killed may end later, and so may its child that waits for the
-        disk."""
+        """Drains the node, whose agent has ended; returns the log of the draining agent. After that nothing is left of
+        any pod; a program of the agent that was killed may end later, and so may its child that waits for the disk."""
         done = self.run_drain()
         assert done.returncode == 0, done.stderr
         left = [what for what in self.leftovers() if not re.match(r"process \d+ \['[^']*/(mainstay-image|mainstayd)'", what)]
@@ -449,7 +449,7 @@ class Node:
                               stderr=subprocess.PIPE, text=True)
 
     def find_leftovers(self):
-        """Remains that should have gone with the last pod; cheap checks come first."""
+        """Leftovers that should have gone with the last pod; cheap checks come first."""
         for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):
             if os.path.isdir(directory):
                 yield from (f"file {directory}/{name}" for name in os.listdir(directory))
@@ -471,13 +471,14 @@ class Node:
         return [] if status == 0 else [f"the agent ended with status {status}"]
 
     def sanitizer_reports(self):
-        """A process that is killed while it looks for its leaks leaves a line that is not a report."""
+        """The reports of sanitizers. A process that is killed during its search for leaks leaves a line that is not a
+        report."""
         names = [name for name in os.listdir(self.directory) if name.startswith("sanitizer.")]
         said = [world.read(os.path.join(self.directory, name)) for name in names] + [self.said()]
         return [text for text in said if re.search(r"Sanitizer:|runtime error:", text)]
 
     def clean_up(self):
-        """By force, so that one failure does not become the next one's."""
+        """Cleans up by force, so that the failure of one test does not cause that of the next."""
         if self.agent and self.agent.poll() is None:
             self.kill9()
         for _ in range(500):
@@ -499,14 +500,14 @@ class Node:
 
 
 def is_running(pod):
-    """All containers run, and the pod reports this."""
+    """Whether all containers run and the pod reports this."""
     statuses = pod["status"].get("containerStatuses", [])
     return pod["status"].get("phase") == "Running" and len(statuses) == len(pod["spec"]["containers"]) and \
         all("running" in status["state"] for status in statuses)
 
 
 def waiting_state(pod, name="main"):
-    """Why a container waits; {} while it does not."""
+    """The waiting state of a container; {} while it does not wait."""
     return container_status(pod, name).get("state", {}).get("waiting", {})
 
 

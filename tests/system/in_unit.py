@@ -11,7 +11,7 @@ import harness
 
 UNIT = os.path.join(harness.TOP, "systemd", "mainstay.service.in")
 
-# Mounts that appear on the machine later are seen, too, as with systemd.
+# Mounts that appear on the machine later are visible, too, like under systemd.
 CONFINED = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", """mount --rbind "$1" "$1"
 mount -o remount,bind,ro /
 cd "$1"
@@ -21,7 +21,7 @@ exec setpriv --no-new-privs --bounding-set="$@"
 
 
 def capabilities():
-    """Of CapabilityBoundingSet= in the unit: "chown" and the like."""
+    """The capabilities in CapabilityBoundingSet= of the unit, such as "chown"."""
     with open(UNIT, encoding="utf-8") as file:
         lines = re.findall(r"^CapabilityBoundingSet=(.*)$", file.read(), re.M)
     return [name.removeprefix("CAP_").lower() for line in lines for name in line.split()]
@@ -39,6 +39,6 @@ class UnitNode(booted.BootedNode):
         return [*CONFINED, self.directory, ",".join(["-all", *(f"+{name}" for name in capabilities())]), *super().command()]
 
     def start(self, ready=True):
-        """After mainstay-prepare.service."""
+        """Starts the agent as after mainstay-prepare.service."""
         subprocess.run([harness.program("mainstay-shim"), "prepare", self.run, os.path.join(self.directory, "kubelet")], check=True)
         super().start(ready)
