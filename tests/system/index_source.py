@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed indexes of manifests: a directory of one, keys, and nginx, which serves it by HTTPS and records the
-requests."""
+"""Signed indexes of manifests: the directory of an index, keys, and nginx, which serves the directory over HTTPS and
+records the requests."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ PLATFORM = f"linux/{specs.ARCHITECTURE}"
 
 
 class Runnable(registry.Blobs):
-    """An image with busybox below its own layers, which are files by name."""
+    """An image with a layer of busybox below its own layers, each of which is given as files by name."""
 
     def __init__(self, *layers, architecture=None):
         super().__init__([layered_image.busybox_layer(), *layers], architecture)
@@ -33,20 +33,20 @@ class Runnable(registry.Blobs):
         return [{"digest": row["digest"], "size": row["size"]} for row in (manifest["config"], *manifest["layers"])]
 
     def row(self, platform=PLATFORM, deltas=()):
-        """The entry of an index about it for a platform."""
+        """The entry of an index for this image and a platform."""
         return {"platform": platform, "mediaType": registry.MANIFEST_TYPE, "digest": self.digest, "size": len(self.manifest),
                 "blobs": self.blob_rows(), "deltas": list(deltas)}
 
 
 def delta_row(old, new, delta):
-    """The delta is the manifest of one whose blobs the new image has."""
+    """The entry of a delta; 'delta' is its manifest, and its blobs are among those of the new image."""
     return {"base": json.loads(old.manifest)["config"]["digest"], "digest": registry.digest_of(delta), "size": len(delta),
             "blobs": [{"digest": row["digest"], "size": row["size"]} for row in json.loads(delta)["layers"]
                       if row["digest"] in new.blobs]}
 
 
 class Key:
-    """A key of Ed25519, made by openssl."""
+    """An Ed25519 key, made by openssl."""
 
     def __init__(self, directory, name):
         self.path = os.path.join(directory, name + ".pem")
@@ -55,22 +55,22 @@ class Key:
         self.public = public.decode().splitlines()[1]
 
     def sign(self, path):
-        """As ten lines of shell would: the signature, as openssl writes it."""
+        """Signs like ten lines of shell would: the signature has the form in which openssl writes it."""
         subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.path, "-in", path, "-out", path + ".sig"],
                        check=True)
 
 
 class Index:
-    """The directory of an index."""
+    """A directory with an index."""
 
     def __init__(self, directory, key, fleet="shops"):
         self.directory, self.key, self.fleet, self.number = directory, key, fleet, 0
         self.path = os.path.join(directory, "index.json")
 
     def write(self, manifests, key=None, spoil=None, **changes):
-        """Signs an index of these files, by name; gives it. Changes in it are signed, too. 'spoil' is called with the
-        path of the index, which has its signature next to it, before a node can see either: the good version is never
-        offered."""
+        """Writes and signs an index of these files, by name; returns it. Changes that are passed for it are signed,
+        too. 'spoil' is called with the path of the index, which has its signature next to it, before a node can see
+        either: the good version is never offered."""
         self.number += 1
         listed = []
         os.makedirs(os.path.join(self.directory, "sha256"), exist_ok=True)
@@ -102,7 +102,8 @@ class Index:
         return {"name": name, "platforms": [image.row(deltas=[delta_row(old, image, delta) for old, delta in deltas])]}
 
     def write_bytes(self, data, key=None, spoil=None):
-        # The signature first: a node that comes between gets an index that it has, and nothing else is offered.
+        # The signature comes first: a node that fetches in between gets an index that it already has, and nothing else
+        # is offered.
         staged = os.path.join(self.directory, ".index")
         with open(staged, "wb") as file:
             file.write(data)
@@ -117,7 +118,7 @@ class Index:
 
 
 class Nginx:
-    """It serves a directory on loopback, by HTTPS."""
+    """Serves a directory on loopback over HTTPS."""
 
     def __init__(self, directory, root, extra=""):
         os.makedirs(directory, exist_ok=True)
@@ -156,8 +157,8 @@ http {{
         return f"https://127.0.0.1:{self.port}/index.json"
 
     def asked(self):
-        """The requests to it, each as a list: method, path, status, bytes received, bytes sent, range, seconds since
-        1970."""
+        """The requests that it received, each as a list: method, path, status, bytes received, bytes sent, range,
+        seconds since 1970."""
         with open(self.log, encoding="utf-8") as file:
             return [line.split(" ") for line in file.read().splitlines()]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-launch as its socket unit starts it, and an agent that has its programs started there."""
+"""mainstay-launch as its socket unit starts it, for an agent that has its programs started there."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ import harness
 
 
 class LaunchServer:
-    """With a socket in a directory of its own; a connection waits for it until it runs."""
+    """mainstay-launch with a socket in its own directory; a connection waits at the socket until the program runs."""
 
     def __init__(self, *options):
         self.options = options
@@ -40,7 +40,7 @@ class LaunchServer:
         return {**os.environ, "MAINSTAY_LAUNCH_SOCKET": self.path}
 
     def client(self, *words, **options):
-        """In the place of the program of that name; see subprocess.Popen."""
+        """Starts the launch client in place of the program of that name; see subprocess.Popen."""
         return subprocess.Popen([harness.program(f"launch/{words[0]}"), *words[1:]], env={**self.environment(), **options.pop("env", {})},
                                 **options)
 

@@ -19,7 +19,7 @@ class Link(str):
 
 
 def tar(entries):
-    """A layer of {name: bytes or Link}; a name that ends with a slash is a directory."""
+    """A layer made of {name: bytes or Link}; a name that ends with a slash is a directory."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, data in entries.items():
@@ -36,7 +36,7 @@ def tar(entries):
 
 @functools.lru_cache(maxsize=None)
 def make_image():
-    """The program tests/make-image."""
+    """The module of the program tests/make-image."""
     loader = importlib.machinery.SourceFileLoader("make_image", os.path.join(harness.TOP, "tests", "make-image"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_image", loader))
     loader.exec_module(module)
@@ -50,7 +50,7 @@ def busybox_layer():
 
 
 def save(path, name, layers, config=None):
-    """An archive of layers that are bytes of tars, the lowest first."""
+    """Writes an archive of layers, which are given as the bytes of tars, the lowest first."""
     document = json.dumps({"architecture": specs.ARCHITECTURE, "os": "linux", "config": config or {},
                            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"
                                                                      for layer in layers]}}).encode()

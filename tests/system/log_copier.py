@@ -7,7 +7,7 @@ import world
 
 
 def find(node, name):
-    """Its pid. The process of a session that is attached leads a separate group."""
+    """The pid of the log copier. Unlike it, the process of an attached session leads its own process group."""
     shim = str(node.shim(name))
     return world.wait(lambda: next((world.Process(pid) for pid in world.pids() if world.status(pid, "PPid") == shim
                                     and world.status(pid, "Name") == "mainstay-shim" and is_confined(pid) and not leads_group(pid)), None),
@@ -26,7 +26,7 @@ def leads_group(pid):
 
 
 def kill(node, name):
-    """Returns when another one runs."""
+    """Kills the log copier; returns when another one runs."""
     pid = find(node, name)
     world.kill_all([pid])
     return world.wait(lambda: next((found for found in [find(node, name)] if found != pid), None), "another log copier runs")

@@ -35,7 +35,7 @@ class LoneApi:
                 file.write(base64.b64decode(re.search(member + ": (.*)", text)[1]))
 
     def ask(self, path, body=None, **options):
-        """Status and object; 'body' is an object, or bytes."""
+        """Sends a request and returns status and object; 'body' is an object or bytes."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         status, answer = self.api.request(path, certificate=self.admin, body=body, **options)

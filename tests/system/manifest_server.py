@@ -45,14 +45,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(head.encode() + body)
 
     def raw(self, text, then_wait=False):
-        """Bytes as they are, and the end of the connection, or none."""
+        """Sends the bytes unchanged, then ends the connection or leaves it open."""
         self.wfile.write(text)
         self.wfile.flush()
         if then_wait:
             self.server.owner.ended.wait(120)
 
     def drip(self, head, body, seconds):
-        """A byte, and a rest, and a byte."""
+        """Sends the head at once, and the body one byte at a time, with a pause after each."""
         self.wfile.write(head)
         for i in range(len(body)):
             self.wfile.write(body[i:i + 1])

@@ -10,19 +10,19 @@ SCALE = float(os.environ.get("MAINSTAY_SCALE", "1"))
 
 
 def scaled(figure, least=1):
-    """How often to do it: MAINSTAY_SCALE=0.1 does a tenth, for a first look."""
+    """The number of repetitions: MAINSTAY_SCALE=0.1 does a tenth of them, for a quick check."""
     return max(least, round(figure * SCALE))
 
 
 def make_random():
-    """Prints its seed, which MAINSTAY_SEED repeats."""
+    """Returns a random generator and prints its seed; MAINSTAY_SEED sets the seed again."""
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     return random.Random(seed)
 
 
 def descriptors(pid):
-    """The targets of the descriptors of a process; anonymous numbers do not count."""
+    """The targets of the descriptors of a process, without the numbers of anonymous ones."""
     return sorted(target.split(":[")[0] for target in world.descriptors(pid).values())
 
 

@@ -37,7 +37,7 @@ class Member(harness.Node):
         super().write_config(**{**fields, "mainstay": {"cniConfDir": self.cni, **fields.get("mainstay", {})}})
 
     def bind(self, name, *containers, namespace="default", **spec):
-        """A pod that the server binds here, as the server has it."""
+        """Creates a pod that is bound to this node; returns the server's object."""
         pod = harness.specs.pod(name, *containers, **spec)
         return self.api.pod(name, NODE_NAME, harness.specs.IMAGE, namespace,
                             **{key: value for key, value in pod["spec"].items() if key != "nodeName"})

@@ -21,7 +21,7 @@ NODE_ADDRESS = "198.51.100.7"
 
 
 def chain(ipam_directory, *more, **bridge):
-    """The configuration list of a bridge network, with more plugins after it."""
+    """The configuration list of a bridge network, with further plugins after the bridge."""
     return {"cniVersion": "1.0.0", "name": "testnet", "plugins": [
         {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": True, "hairpinMode": True,
          "ipam": {"type": "host-local", "dataDir": ipam_directory, "ranges": [[{"subnet": SUBNET}]],
@@ -33,7 +33,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def enter(space):
-    """Moves the calling thread into a network namespace, and the processes that it starts from now on."""
+    """Moves the calling thread, and with it the processes that it starts from now on, into a network namespace."""
     with open(space, "rb") as file:
         assert ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
 
@@ -116,7 +116,7 @@ class NetworkNode(harness.Node):
         return sorted(name for name in os.listdir(directory) if not name.startswith("l"))  # "lock", "last_reserved_ip.0"
 
     def reservations(self):
-        """The content of their files: the container that has each, and its interface."""
+        """The content of the reservation files: the container that has each address, and its interface."""
         return {name: world.read(os.path.join(self.ipam, "testnet", name)) for name in self.reserved()}
 
     def veths(self):
@@ -124,7 +124,7 @@ class NetworkNode(harness.Node):
         return [line.split()[1].split("@")[0] for line in links.splitlines() if " veth" in line]
 
     def rules(self):
-        """Packet filter rules that name an address of the pods' network, one for each."""
+        """The packet filter rules that contain an address of the pods' network."""
         lines = [line for program in ("iptables", "ip6tables") for table in ("nat", "filter")
                  for line in self.run_inside(program, "-t", table, "-S").splitlines()]
         return [line for line in lines if "10.213.0." in line or "fd13::" in line]
@@ -144,7 +144,7 @@ class NetworkNode(harness.Node):
         yield from self.network_leftovers()
 
     def fetch(self, address, port):
-        """The data that a listener sends to the node."""
+        """Connects to a listener and returns the data that it sends to the node."""
         return self.run_inside("busybox", "nc", "-w", "2", address, str(port), check=False)
 
     def address(self, name):

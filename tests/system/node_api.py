@@ -21,7 +21,7 @@ from world import wait
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING_FRAME, GOAWAY = 1, 2, 3, 6, 7
 FIN = 1
-USER_ID = 64123  # of mainstay-api, on a machine on which it is not installed
+USER_ID = 64123  # the user of mainstay-api on a machine on which it is not installed
 
 
 class NodeApi:
@@ -79,7 +79,7 @@ class NodeApi:
             return None
 
     def request(self, path, method="GET", certificate=None, headers=None, body=None):
-        """Status and body as text."""
+        """Sends a request; returns the status and the body as text."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.connect(certificate)
         connection.request(method, path, body=body, headers=headers or {})
@@ -89,7 +89,7 @@ class NodeApi:
         return response.status, text
 
     def open(self, path, certificate=None, headers=None):
-        """A response whose body is read as it arrives."""
+        """Sends a request; returns a response whose body is read as it arrives."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.connect(certificate)
         connection.sock.settimeout(world.DEADLINE)
@@ -97,7 +97,8 @@ class NodeApi:
         return connection.getresponse()
 
     def upgrade(self, path, headers, method="GET", certificate=None, early=b""):
-        """A socket after status 101, and the headers of the reply; or the status and the body. 'early' comes with the request."""
+        """Requests an upgrade; returns the socket after status 101 and the headers of the reply, or else the status and
+        the body. 'early' is data that is sent together with the request."""
         stream = self.connect(certificate)
         lines = [f"{method} {path} HTTP/1.1", "Host: node", "Connection: Upgrade", *headers]
         stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + early)
@@ -130,8 +131,8 @@ class ActivatedApi(NodeApi):
 
 
 class ActivatingNode:
-    """For a node whose agent starts the program: in a mount namespace with a user for it. 'port' is the listening
-    port."""
+    """A mixin for a node whose agent starts the program, in a mount namespace in which the program has a user. 'port'
+    is the listening port."""
 
     def make_mounts(self):
         self.mounts = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
@@ -144,7 +145,8 @@ class ActivatingNode:
         self.write_users(f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n")
 
     def write_users(self, more=""):
-        """The users of this machine without the program's, and 'more'; for a later call in the same file."""
+        """Writes the users of this machine, without that of the program, and 'more'; a later call writes the same
+        file."""
         path = os.path.join(self.directory, "passwd")
         is_mounted = os.path.exists(path)
         lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
@@ -158,7 +160,7 @@ class ActivatingNode:
         return self.with_mounts(*super().command())
 
     def environment(self):
-        """The program opens no files, and inherits this."""
+        """The program opens no files, and inherits this environment."""
         found = super().environment()
         return {name: re.sub("log_path=[^:]*:", "", value) if name.endswith("SAN_OPTIONS") else value
                 for name, value in found.items()}
@@ -195,7 +197,7 @@ def receive(stream, count):
 # SPDY
 
 def dictionary():
-    """That of SPDY/3, from the words of our source."""
+    """The compression dictionary of SPDY/3, taken from the agent's source."""
     source = world.read(os.path.join(harness.TOP, "agent/node-api/wire/spdy-headers.c"))
     words = re.findall(r'"([^"]*)"', source.split("dictionary_words[] = {")[1].split("};")[0])
     text = "".join(re.findall(r'"([^"]*)"', source.split("dictionary_text[] =")[1].split(";\n")[0]))
@@ -265,7 +267,7 @@ class SpdyClient:
 
 
 class SpdySession:
-    """exec over SPDY, version 4."""
+    """A session of exec over SPDY, with version 4 of the protocol."""
 
     def __init__(self, stream, streams):
         self.client = SpdyClient(stream)

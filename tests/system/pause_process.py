@@ -19,7 +19,8 @@ def find(node, name):
 
 
 def expect_nothing_of_the_node(node, secret, **fields):
-    """A container may trace it, see its root directory, and could make it do anything. 'secret' is a new file of the node."""
+    """A container may trace the process, see its root directory, and could make it do anything. 'secret' is a new file
+    of the node."""
     secret.write_text("of the node")
     secret.chmod(0o600)
     tracer = specs.container(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}})
@@ -37,7 +38,7 @@ def expect_nothing_of_the_node(node, secret, **fields):
 
 
 def expect_no_way_to_the_node(node, secret):
-    """The attempts of the container come first: they fail whatever the process is like."""
+    """The attempts of the container come first: they must fail regardless of the state of the process."""
     def attempt(command):
         return node.cli("exec", "traced", "--", "sh", "-c", command)
     programs = [harness.program(name) for name in ("mainstayd", "mainstay-shim", "mainstay")]
@@ -58,7 +59,8 @@ def expect_no_way_to_the_node(node, secret):
 
 
 def expect_no_file_of_the_node(node, pid):
-    """Its program and its variables: all that a container can change is a file in memory that only this process has."""
+    """Checks the program and the variables of the process: a container can only change a file in memory that no other
+    process has."""
     assert world.read(f"/proc/{pid}/environ") == "" and world.cmdline(pid) == ["mainstay-pause"]
     assert os.readlink(f"/proc/{pid}/exe") == "/memfd:mainstay-pause (deleted)"
     mapped = {line.split(maxsplit=5)[5] for line in world.read(f"/proc/{pid}/maps").splitlines() if len(line.split()) > 5}

@@ -44,7 +44,7 @@ def restricted_container(name):
 
 
 class Maker:
-    """Makes a pod that the level restricted allows, and changes it in some places."""
+    """Makes a pod that the level 'restricted' allows, and changes some of its fields."""
 
     def __init__(self, seed, number):
         self.rng, self.number = random.Random(f"{seed}/{number}"), number
@@ -72,7 +72,7 @@ class Maker:
         return self.rng.choice(self.spec["containers"] + self.spec["initContainers"])
 
     def context(self):
-        """A field of the pod, or of a container."""
+        """The security context of the pod or of a container, chosen at random."""
         return self.rng.choice([self.spec, self.container()]).setdefault("securityContext", {})
 
     def own_context(self):
@@ -82,7 +82,7 @@ class Maker:
         return self.rng.choice(values)
 
     def set_or_drop(self, fields, key, *values):
-        """One of the values; None: without the key."""
+        """Sets the key to one of the values, chosen at random, or removes it for None."""
         value = self.rng.choice(values)
         fields.pop(key, None)
         if value is not None:

@@ -104,5 +104,5 @@ def expect_pulled(puller, result):
 
 
 def big_image():
-    """It does not come in one piece."""
+    """An image that is too big to arrive in one piece."""
     return Blobs([{**FILES, "big": random.Random(1).randbytes(4_000_000)}])

@@ -32,11 +32,11 @@ SYSCTLS = ("kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxbytes", 
 
 
 class Missing(Exception):
-    """A program is not there."""
+    """A required program is not installed."""
 
 
 def find_kubelet():
-    """Its path; of any other program that is needed only that it is there."""
+    """The path of the kubelet; other programs that are needed must only exist."""
     kubelet = os.path.join(os.path.abspath(os.environ.get("MAINSTAY_KUBERNETES", "/nonexistent")), "bin", "kubelet")
     missing = [] if os.access(kubelet, os.X_OK) else [f"{kubelet} (MAINSTAY_KUBERNETES)"]
     missing += [f"{name} (Debian's package {package})" for name, package in
@@ -54,8 +54,8 @@ def run(*words):
 
 
 class RealKubelet:
-    """'enter' are words before each command, which enter namespaces; 'fields' belong to its configuration, 'words' to its
-    command line. The directory is as it is in those namespaces."""
+    """'enter' is a command prefix that enters namespaces; 'fields' are added to the configuration and 'words' to the
+    command line. The directory is the path in those namespaces."""
 
     def __init__(self, directory, archives, enter=(), words=(), **fields):
         self.directory, self.enter = directory, list(enter)
@@ -101,7 +101,7 @@ class RealKubelet:
         world.wait(answers, self.said)
 
     def load(self, archives):
-        """The images, and one of the content of the first that waits, for the sandboxes."""
+        """Loads the images, and one with the content of the first image that waits, for the sandboxes."""
         layout = f"{self.directory}/layout"
         for archive in archives:
             self.ctr("images", "import", archive)
@@ -121,8 +121,7 @@ class RealKubelet:
         self.kubelet = self.spawn(self.program, *self.words)
 
     def pid(self, process):
-        """The process of the program itself: the process that enters a PID namespace for it waits for it, as its
-        parent."""
+        """The process of the program itself, not its parent, which enters a PID namespace for it and waits for it."""
         while world.cmdline(process.pid)[:1] == ["nsenter"]:
             children = (world.read(f"/proc/{process.pid}/task/{process.pid}/children") or "").split()
             if not children:
@@ -140,7 +139,8 @@ class RealKubelet:
     # The end
 
     def finish(self):
-        """Ends both and all containers; the directory, mounts and control groups are the caller's."""
+        """Ends the kubelet, containerd and all containers; the caller removes the directory, mounts and control
+        groups."""
         try:
             self.stop(signal.SIGKILL)
             for container in self.ctr("containers", "list", "--quiet").split():
@@ -154,7 +154,8 @@ class RealKubelet:
             self.restore()
 
     def restore(self):
-        """The settings of the machine, and the links of logs that it creates at its own path."""
+        """Restores the settings of the machine, and removes the links to logs that the kubelet creates at a fixed
+        path."""
         for name, text in self.sysctls.items():
             if text is not None and world.read(f"/proc/sys/{name}") != text:
                 with open(f"/proc/sys/{name}", "w", encoding="utf-8") as file:

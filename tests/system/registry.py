@@ -34,7 +34,7 @@ def answers(port):
 
 
 def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1", kind=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
-    """A key, of a kind of openssl's, and a certificate that it has signed itself; gives their paths."""
+    """Makes a key of a type that openssl knows and a self-signed certificate; returns their paths."""
     base = os.path.join(directory, name)
     with open(base + ".cnf", "w", encoding="utf-8") as file:
         file.write(f"[ca]\ndefault_ca=a\n[a]\nnew_certs_dir={directory}\ndatabase={base}.db\nrand_serial=yes\n"
@@ -60,7 +60,7 @@ def blowfish_hash(password):
 
 
 class DockerRegistry:
-    """Debian's docker-registry, with a password and with TLS on request."""
+    """Debian's docker-registry, optionally with a password and with TLS."""
 
     def __init__(self, directory, user=None, password=None, tls=None):
         self.port = free_port()
@@ -93,7 +93,7 @@ class DockerRegistry:
         return f"{self.host}/{name}"
 
     def push_larger(self, archive, name):
-        """The image of an archive with one more layer."""
+        """Pushes the image of an archive with one more layer."""
         base = os.path.join(self.directory, "larger")
         with open(base, "wb") as file:
             file.write(os.urandom(100_000))
@@ -157,8 +157,8 @@ class Blobs:
 
 
 class BadRegistry:
-    """Serves Blobs under every name. 'behave' is called first: a function of the handler that responds itself and
-    returns True, or leaves it to us. Requests are in 'seen': (method, path, headers)."""
+    """Serves Blobs under every name. 'behave' is called first with the handler: it responds itself and returns True, or
+    leaves the response to the registry. Requests are in 'seen': (method, path, headers)."""
 
     def __init__(self, image, behave=None, tls=None, address="127.0.0.1"):
         outer = self
@@ -209,7 +209,7 @@ class BadRegistry:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def find(self, path):
-        """The type and the bytes of a path, or None."""
+        """The media type and the bytes for a path, or None."""
         kind, name = path.split("?")[0].split("/")[-2:]
         if kind == "manifests":
             return self.image.manifests.get(name)

@@ -19,8 +19,8 @@ SETTLED_SECONDS = 420
 ROTATED = re.compile(r"\.log\.\d{8}-")
 MOST_DESCRIPTORS = 200
 # The tolerance of a figure of a later measurement over that of the first one. An agent has a descriptor for each shim
-# that it has started itself, which are those of the four pods that are not spared, and three for a fetch of the source
-# that is under way. A container that was restarted has two logs, with a link to each.
+# that it has started itself (those of the four pods that are not spared), and three for a running fetch of the source.
+# A container that was restarted has two logs, with a link to each.
 SLACK = {"descriptors": 9, "threads": 0, "shims": 0, "descriptors of a shim": 2, "cgroups": 0, "mounts": 1, "files of state": 8,
          "files of run": 2, "files of log": 12, "KiB of state": 1024,
          "addresses": 0, "interfaces": 0, "rules": 0, "chains": 0}
@@ -34,15 +34,15 @@ def read_log(path):
 
 
 def file_key(name):
-    """The oldest file of an attempt first; the one that is written is the last."""
+    """A sort key: the oldest file of an attempt comes first, and the one that is being written last."""
     attempt, _, rest = name.partition(".log")
     return int(attempt), rest == "", rest
 
 
 class CounterLog:
-    """The log of a container that counts: each number follows the one before, in whichever file it is. Another attempt
-    counts from zero; its predecessor may have lost the part that its shim had not written when it was killed, but
-    nothing in between."""
+    """The log of a container that counts: each number follows the one before, also across files. Another attempt counts
+    from zero; its predecessor may have lost the part that its shim had not written when it was killed, but nothing in
+    between."""
 
     def __init__(self, node, name):
         self.node, self.name, self.last = node, name, {}
@@ -76,7 +76,7 @@ class SoakChecks:
     # Deviations that may be temporary
 
     def unsettled(self):
-        """In words; empty if everything is correct."""
+        """The deviations in words; empty if everything is correct."""
         found = [*self.unsettled_pods(), *self.unsettled_processes()]
         return found or [*self.unsettled_shims(), *self.unsettled_groups(), *self.unsettled_networks()]
 
@@ -137,7 +137,7 @@ class SoakChecks:
                         if re.fullmatch("[0-9a-f-]{32,36}", name) and name not in uids)
 
     def addresses(self, has_completed=False):
-        """Those of the pods with their own network."""
+        """The addresses of the pods with their own network."""
         names = {f"{pod.name}-{self.node.node_name}" for pod in self.soak.all_pods()
                  if pod.features["network"] and (pod.kind == "completes") == has_completed}
         return {pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names}
@@ -191,7 +191,8 @@ class SoakChecks:
         self.check_addresses()
 
     def check_addresses(self):
-        """The node may have the hardware address of an earlier pod for a few seconds: the plugin does not announce the new one."""
+        """For a few seconds the node may still have the hardware address of an earlier pod, because the plugin does not
+        announce the new one."""
         for address in self.addresses():
             ping = ["busybox", "ping", "-c", "1", "-W", "1", address]
             world.wait(lambda ping=ping: " 0% packet loss" in self.node.run_inside(*ping, check=False),
@@ -226,7 +227,7 @@ class SoakChecks:
     # Figures
 
     def measure(self):
-        """With the pods that are always there, and nothing else."""
+        """Measures with the pods that are always there, and nothing else."""
         self.soak.clear()
         self.check()
         self.soak.archives.remove_all()
@@ -243,7 +244,7 @@ class SoakChecks:
         return last[-1]
 
     def list_remains(self):
-        """Counted objects, to be named if there are too many of them; a pod's name replaces its UID."""
+        """The counted objects, which are listed if there are too many of them; a pod's UID is replaced by its name."""
         names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
         descriptors = collections.Counter(re.sub("[0-9]+", "N", path) for path in many.descriptors(self.node.agent.pid))
         paths = [*(f"descriptor {number} of {path}" for path, count in descriptors.items() for number in range(count)),
@@ -275,8 +276,8 @@ class SoakChecks:
 
 
 def slopes(measured, calm):
-    """Figures that have grown. Memory is compared among the measurements of one agent, the minimum of which counts: a
-    leak moves those."""
+    """The figures that have grown. Memory is compared by the minimum of the measurements of one agent, which a leak
+    raises."""
     first, last = measured[0], measured[-1]
     found = [f"{name}: {first[name]}, then {last[name]}" for name, slack in SLACK.items() if last[name] > first[name] + slack]
     half = len(calm) // 2

@@ -14,7 +14,7 @@ HOUR, DAY, YEAR = 3600, 24 * 3600, 365 * 24 * 3600
 
 
 class Sessions:
-    """Clients of the local socket that stay for a while, and short commands whose result must be right."""
+    """Clients of the local socket that stay connected for a while, and short commands whose result must be correct."""
 
     def __init__(self, soak):
         self.soak, self.clients, self.number = soak, [], 0
@@ -64,7 +64,7 @@ class Sessions:
                 os.unlink(path)
 
     def execute(self):
-        """No disturbance is active that could make it fail."""
+        """Executes a command while no disturbance is active that could make it fail."""
         node = self.soak.node
         if self.soak.disk.is_full or not self.soak.is_answering() or not harness.is_running(node.pod("steady-idle")):
             return
@@ -93,7 +93,7 @@ class Processes:
         return [pid for pid in self.soak.node.shims() if not self.spared(pid)]
 
     def programs(self, name):
-        """Those of this node that are short-lived, as a rule."""
+        """The programs of this node that are usually short-lived."""
         found = {pid: world.cmdline(pid) for pid in world.pids()}
         return [pid for pid, words in found.items() if words and os.path.basename(words[0]) == name and
                 any(self.soak.node.directory in word for word in words)]
@@ -132,13 +132,13 @@ class Processes:
             self.kill(self.soak.random.choice(found), "mainstay-shim")
 
     def kill_all(self):
-        """Agent and shims together."""
+        """Kills the agent and the shims together."""
         for pid in self.shims():
             self.kill(pid, "mainstay-shim")
         self.kill_agent()
 
     def kill_helper(self):
-        """A fork or a session of a shim, or a cleanup."""
+        """Kills a fork or a session of a shim, or a cleanup."""
         shims = self.soak.node.shims()
         found = [pid for pid in self.soak.node.shim_processes() if pid not in shims and not self.spared(pid)]
         if found:
@@ -159,7 +159,7 @@ class Processes:
         self.kill_program("mainstay-image", self.soak.registry.pull)
 
     def kill_container(self):
-        """The shim of a pod that must run: it is started again."""
+        """Kills the shim of a pod that must run and is therefore started again."""
         pods = [pod for pod in self.soak.churn.pods.values() if pod.is_running()]
         if not pods or not self.soak.is_answering():
             return
@@ -220,7 +220,7 @@ class Processes:
 
 
 class Clock:
-    """The clock is set, or hours pass."""
+    """Sets the clock, or lets hours pass."""
 
     def __init__(self, soak):
         self.soak, self.passed = soak, 0
@@ -280,7 +280,7 @@ class Disk:
 
 
 class Configuration:
-    """Settings that take effect with a restart of the agent."""
+    """Changes settings that take effect when the agent is restarted."""
 
     CHOICES = {"crashLoopBackOff": [{"maxContainerRestartPeriod": "1s"}, {"maxContainerRestartPeriod": "2s"}],
                "serializeImagePulls": [True, False], "podPidsLimit": [-1, 1000], "eventRecordQPS": [50, 5],
@@ -300,7 +300,7 @@ class Configuration:
         if self.soak.random.random() < 0.5:
             node.kill9()
         else:
-            # One that has been started just now does not wait for the signal yet.
+            # An agent that has just been started does not wait for the signal yet.
             waits = int(world.status(node.agent.pid, "SigBlk") or "0", 16) >> (signal.SIGTERM - 1) & 1
             status = node.stop()
             assert status == 0 or (status == -signal.SIGTERM and not waits), f"the agent ended with {status} on SIGTERM\n{node.said()[-4000:]}"

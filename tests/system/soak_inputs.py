@@ -107,7 +107,7 @@ class Churn:
             self.soak.node.remove(pod.file())
 
     def break_file(self):
-        """The file of any pod; none may stop for that."""
+        """Breaks the file of any pod; no pod may stop because of that."""
         pod = self.soak.random.choice([*self.pods.values(), *self.soak.steady.values()])
         self.soak.node.drop(self.soak.random.choice(["spec: [", "", "kind: Pod\napiVersion: v1\n", "\0\1"]), pod.file())
         self.soak.count("broken manifests")
@@ -119,7 +119,7 @@ class Churn:
         self.soak.count("edits of pods")
 
     def delete(self):
-        """As an administrator would: it starts again, as its file is there."""
+        """Deletes a pod like an administrator would: it starts again, because its file is still there."""
         pod = self.some_pod()
         if pod and pod.kind not in ("completes", "crashes") and self.soak.is_answering():
             pod.excuse()
@@ -226,7 +226,7 @@ class Archives:
 
 
 class BusyboxBlobs(registry.Blobs):
-    """Its layers are tars already."""
+    """The layers of the image are already tars."""
 
     @staticmethod
     def tar(files):
@@ -234,7 +234,7 @@ class BusyboxBlobs(registry.Blobs):
 
 
 class Registry:
-    """A registry that gets new tags and answers wrong at times."""
+    """A registry that gets new tags and sometimes answers wrongly."""
 
     def __init__(self, soak, archive):
         self.soak, self.mode, self.tags = soak, "good", []
@@ -276,7 +276,7 @@ class Registry:
         self.soak.count(f"registry: {self.mode}")
 
     def pull(self):
-        """By hand, and nothing waits for it."""
+        """Pulls an image by the command line; nothing waits for the end."""
         self.soak.sessions.open("images", "pull", self.some_name())
 
     def some_name(self):
@@ -294,7 +294,7 @@ class Registry:
 
 
 class Source:
-    """A signed index, by HTTPS: good ones with pods that change, and bad ones, which change nothing."""
+    """A source of signed indexes over HTTPS: good ones with pods that change, and bad ones, which change nothing."""
 
     def __init__(self, soak, directory):
         self.soak, self.versions = soak, {"indexed-a": 0, "indexed-b": 0}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of the soak test: the content of each manifest, and the pods that must run because of it. A word of each
-container's command line is a mark with the pod, the container and the version of the manifest, so that a process shows
-which manifest it is of."""
+"""The pods of the soak test: the content of each manifest, and the pods that must run because of it. Each container's
+command line has a word with the pod, the container and the version of the manifest, so that a process shows to which
+manifest it belongs."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ MEMORY = {"48Mi": 48 << 20, "64Mi": 64 << 20, "96Mi": 96 << 20}
 
 
 def script(node, pod, name, version, body):
-    """It writes down that it has started, in a file that outlives the pod."""
+    """A script that records its start in a file that outlives the pod."""
     line = f"{pod}/{name}/{version}"
     return f": {os.path.basename(node.directory)}/{line}; echo {line} >> /starts/starts; {body}"
 
@@ -62,7 +62,7 @@ class SoakPod:
         """The kind 'completes' runs once and ends, 'crashes' ends again and again; the others run."""
         self.node, self.name, self.kind = node, name, kind
         self.version = self.sandbox = self.label = self.edits = 0
-        self.excuses = self.kills = 0  # of the version, and of all versions
+        self.excuses = self.kills = 0  # excused starts of the version, and of all versions
         self.memory, self.image, self.duration = "64Mi", None, 0.5
         self.features = {"init": False, "side": False, "probes": False, "objects": False, "disk": False, "network": False,
                          **features}
@@ -89,7 +89,7 @@ class SoakPod:
         if self.features["network"]:
             fields["ports"] = [{"containerPort": 80, "hostPort": self.port}]
         if self.features["probes"]:
-            # A program that is killed, or a machine that is slow, must not fail a probe so often.
+            # A killed program or a slow machine must not make a probe fail so often.
             probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 2, "timeoutSeconds": 60, "failureThreshold": 30}
             fields.update(livenessProbe=probe, readinessProbe=probe)
         return specs.container(script=script(self.node, self.name, "main", self.version, self.body()), **fields)
@@ -126,12 +126,12 @@ class SoakPod:
         return f"{self.name}.yaml"
 
     def excuse(self):
-        """Its container, or a process that runs it, was killed."""
+        """Excuses one more start: the container, or a process that runs it, was killed."""
         self.excuses += 1
         self.kills += 1
 
     def excuse_from_start(self):
-        """The disk is full: a start may fail, which one that is not repeated cannot make up for."""
+        """Excuses a failed start while the disk is full, if the pod does not repeat it."""
         if self.kind == "completes":
             self.excuse()
 

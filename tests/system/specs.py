@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests, built of a few words."""
+"""Functions that build manifests from a few arguments."""
 
 import os
 import re
@@ -7,7 +7,8 @@ import re
 import yaml
 
 IMAGE = "docker.io/library/busybox:1"
-# As images and Nodes name the one of this machine; in a root directory of 32 bits, the one that programs have there.
+# The architecture of this machine in the spelling of images and Nodes; in a 32-bit root directory, the architecture of
+# its programs.
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}.get(os.uname().machine, os.uname().machine)
 
 # Runs until SIGTERM and then exits at once: a shell that is PID 1 ignores SIGTERM without a trap.
@@ -20,7 +21,7 @@ def container(name="main", script=IDLE, **fields):
 
 
 def failing_container(**fields):
-    """It exits, and is not ready while it runs either: otherwise all pods might be ready at one moment."""
+    """A container that exits and is not ready while it runs either: otherwise all pods might be ready at one moment."""
     return container(script="exit 1", readinessProbe={"exec": {"command": ["false"]}}, **fields)
 
 
@@ -52,7 +53,7 @@ def text(*documents):
 
 
 def daemonset(name, *containers, update=None, metadata=None, spec=None, **template):
-    """A DaemonSet with a label of its name; named arguments go into the template's spec."""
+    """A DaemonSet whose pods have its name as a label; named arguments go into the template's spec."""
     pod_spec = pod(name, *containers, **template)["spec"]
     strategy = {"updateStrategy": update} if update else {}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, **(metadata or {})},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""USB sticks: file systems that are mounted where a node looks for them, and are pulled out."""
+"""USB sticks: file systems that are mounted where a node looks for them, and that can be pulled out."""
 
 import os
 
@@ -7,7 +7,7 @@ import world
 
 
 class Stick:
-    """'mount' are the words of mount(8) before the directory; a file system in memory if there are none."""
+    """'mount' has the arguments of mount(8) before the directory; without any, the stick is a file system in memory."""
 
     def __init__(self, directory, place, *mount):
         self.directory, self.place = str(directory), str(place)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that an attacker has taken over: makes system calls from inside of it (system-calls.c), so with exactly its
-credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers,
-which need more than the shipped ones (SHIPPED)."""
+"""A process that an attacker has taken over: system calls are made from inside of it (system-calls.c), so with exactly
+its credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers
+(SHIPPED), because sanitizers need more privileges."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ MAP_SHARED_ANONYMOUS = 0x21
 
 
 class ShippedNode(harness.Node):
-    """A node whose programs are those that are shipped."""
+    """A node that uses the shipped build of the programs."""
 
     def command(self):
         return [shipped_program("mainstayd"), *super().command()[1:]]
@@ -45,11 +45,11 @@ def call_number(name):
 
 
 class Gone(Exception):
-    """The process was killed for it, or has ended before."""
+    """The process was killed for the call, or had ended before."""
 
 
 class Takeover:
-    """Stops a process and acts as it. At the end the process continues."""
+    """Stops a process and acts in its place. The process continues at the end."""
 
     def __init__(self, tool, pid):
         self.pid = int(pid)
@@ -68,8 +68,8 @@ class Takeover:
         self.tool.stdout.close()
 
     def call(self, name, *arguments):
-        """Returns the result of the kernel, and the bytes of a bytearray among the arguments. A text is the address of
-        a string, and bytes are that of their copy."""
+        """Makes a system call; returns the result of the kernel, and the bytes of a bytearray among the arguments. A
+        text is passed as the address of a string, and bytes as the address of their copy."""
         words = [str(call_number(name))]
         for argument in arguments:
             if isinstance(argument, str):
@@ -97,7 +97,7 @@ class Takeover:
         return errno.errorcode[-result] if -4096 < result < 0 else "allowed"
 
     def read_file(self, path):
-        """Its beginning, or the name of the error."""
+        """The beginning of a file, or the name of the error."""
         fd, _ = self.call("openat", AT_FDCWD, path, os.O_RDONLY | os.O_CLOEXEC, 0)
         if fd < 0:
             return errno.errorcode[-fd]
@@ -105,7 +105,7 @@ class Takeover:
         self.call("close", fd)
         return content[:n]
 
-    # The system calls that it tries. Each returns the outcomes by attempt.
+    # The system calls that an attacker tries. Each function returns the outcomes by attempt.
 
     def try_files(self, paths):
         return {f"read {path}": "allowed" if isinstance(found := self.read_file(path), bytes) else found for path in paths}
@@ -168,7 +168,7 @@ class Takeover:
         }
 
     def try_memory(self, mebibytes):
-        """More than the limit of the process."""
+        """Allocates more memory than the limit of the process."""
         size = mebibytes << 20
         private, _ = self.call(map_name(), 0, size, 3, 0x22, -1, 0)
         shared, _ = self.call(map_name(), 0, size, 3, MAP_SHARED_ANONYMOUS, -1, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server whose part of a TLS handshake is made by hand: with keys that cost a client minutes to use."""
+"""A server whose part of a TLS handshake is made by hand, with keys that a client needs minutes to use."""
 
 import contextlib
 import os
@@ -79,7 +79,8 @@ def signature(size):
 
 
 def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_length=1):
-    """A server's response to the client's first message. The signature is a made-up one, which only the key shows."""
+    """A server's response to the client's first message. The signature is invented, which is only found out by using
+    the key."""
     extensions = prefixed(2, b"\xff\x01\0\1\0")  # no renegotiation
     hello = struct.pack(">H", TLS12) + os.urandom(32) + b"\0" + struct.pack(">HB", suite, 0) + extensions
     chain = b"".join(prefixed(3, certificate(modulus_size, exponent_size)) for _ in range(chain_length))
@@ -94,7 +95,7 @@ def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_lengt
 
 @contextlib.contextmanager
 def serve(said):
-    """Returns the port on loopback on which each client gets 'said'."""
+    """Starts the server; returns the port on loopback on which each client gets 'said'."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         kept = []
 

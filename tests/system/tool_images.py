@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image archives in the layouts of the tools that build images, each made from its tool's documentation, or by skopeo and
-umoci themselves. IMAGES has them by name; each prints 'ok' and its name's own words, or has its expected error. With
-that one is the result of containerd 1.6 for the same archive: a part of its error, or RUNS, which
-mainstay-differences(7) then explains."""
+"""Image archives in the layouts of the tools that build images, each made from its tool's documentation, or by skopeo
+and umoci themselves. IMAGES has them by name; each prints 'ok' and the words for its name, or has an expected error.
+Next to the error is the result of containerd 1.6 for the same archive: a part of its error, or RUNS, a difference that
+mainstay-differences(7) explains."""
 
 import bz2
 import dataclasses
@@ -87,7 +87,7 @@ def busybox(path="bin/busybox"):
 
 
 def root(*more, **options):
-    """A root file system with a shell, and more."""
+    """The entries of a root file system with a shell, and further entries."""
     tools = [entry(f"bin/{tool}", link="busybox") for tool in ("sh", "cat", "ls", "stat", "id", "test", "wc", "readlink", "echo")]
     return tar(folder("bin"), busybox(), *tools, folder("etc"), folder("tmp", 0o1777),
                entry("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"), entry("etc/group", b"root:x:0:\n"), *more, **options)
@@ -156,7 +156,7 @@ class Layout:
 
 
 def layout(name, tars=None, process=None, **options):
-    """The common case: one image, by its name."""
+    """A layout of the common case: one image, by its name."""
     one, tars = Layout(), tars or [root()]
     config = config_of(tars, process, **options.pop("config", {}))
     return one.name(one.manifest(tars, config, **options), name).tar()
@@ -211,7 +211,7 @@ def docker_save_since_25(name):
 
 @image()
 def docker_save_of_the_containerd_store(name):
-    """All platforms are listed, the blobs of this one are there."""
+    """All platforms are listed, but only the blobs of this machine's platform are there."""
     one = Layout()
     ours = one.manifest([root()])
     proof = one.add(MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, "config": one.add(CONFIG, {"rootfs": {}}), "layers": []})
@@ -422,7 +422,7 @@ def jib_docker_types(name):
 
 @image(says="hello of nix")
 def nix_docker_tools(name):
-    """Everything is below /nix/store and cannot be written; / consists of links."""
+    """Everything is below /nix/store and read-only; / consists of links."""
     store = "nix/store/abc-hello"
     data = tar(folder("./", 0o755), folder("./nix"), folder("./nix/store", 0o555), folder("./" + store, 0o555),
                folder(f"./{store}/bin", 0o555), busybox(f"./{store}/bin/busybox"), hard(f"./{store}/bin/sh", f"./{store}/bin/busybox"),
@@ -474,7 +474,7 @@ def index_too_deep(name):
 
 @image()
 def bazel_rules_oci(name):
-    """No directories at all, and a name by annotation of containerd only."""
+    """The layer has no directories at all, and only an annotation of containerd has the name."""
     one = Layout()
     data = tar(busybox("./bin/busybox"), entry("./bin/sh", link="busybox"), entry("./app/bin.runfiles/_main/x", b"x"))
     return one.name(one.manifest([data]), "1", **{"io.containerd.image.name": name}).tar()
@@ -524,7 +524,7 @@ def run_tool(directory, *words):
 
 
 def copied(name, directory, target, *options):
-    """skopeo's conversion of an archive of Docker's."""
+    """A docker archive that skopeo has converted."""
     source, out = os.path.join(directory, "in.tar"), os.path.join(directory, "out.tar")
     with open(source, "wb") as file:
         file.write(docker_save(name))

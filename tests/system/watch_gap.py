@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change between a command's list of the pods and its watch."""
+"""A change that comes between a command's list of the pods and its watch."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import world
 
 
 class WatchGap:
-    """Between the command line and the agent: calls 'meanwhile' before it passes the first watch on."""
+    """A proxy between the command line and the agent, which calls 'meanwhile' before it forwards the first watch."""
 
     def __init__(self, node, meanwhile):
         self.node, self.meanwhile, self.n_watches = node, meanwhile, 0

@@ -11,15 +11,15 @@ import subprocess
 import time
 
 CGROUP = "/sys/fs/cgroup"
-PORTS = range(22000, 32000)  # below those that the kernel chooses from
+PORTS = range(22000, 32000)  # ports below those that the kernel chooses from
 CLAIMS_MAX = 200
-DEADLINE = 180.0  # of a wait: a busy machine takes a minute for the work of a second
+DEADLINE = 180.0  # seconds of a wait: a busy machine takes a minute for the work of a second
 
 _claims = collections.deque()
 
 
 def read(path):
-    """The text of a file of the kernel's, or None if it (or its process) is gone."""
+    """The text of a kernel file, or None if the file or its process is gone."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -28,8 +28,8 @@ def read(path):
 
 
 def wait(predicate, what, deadline=DEADLINE):
-    """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes,
-    the less often it checks, so that waiting tests leave the processors to the others."""
+    """Calls the function repeatedly until its result is true, and returns that; fails when the time is over. The longer
+    the wait takes, the less often it checks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()
     while True:
         value = predicate()
@@ -64,13 +64,14 @@ def status(pid, field):
 
 
 def start_time(pid):
-    """With the pid it is a process's identity."""
+    """The start time of a process, which identifies the process together with the pid."""
     text = read(f"/proc/{pid}/stat")
     return int(text.rsplit(")", 1)[1].split()[19]) if text else None
 
 
 class Process(int):
-    """A pid that remembers which process it was: the suite uses each of the machine's numbers again within a minute."""
+    """A pid together with the identity of its process: the suite uses up all pids of the machine within a minute, so
+    that they are assigned again."""
 
     def __new__(cls, pid):
         process = super().__new__(cls, pid)
@@ -79,7 +80,7 @@ class Process(int):
 
 
 def is_alive(pid):
-    """A zombie has ended, and so has a process whose pid another one has by now."""
+    """Whether the process runs. A zombie has ended, and so has a process whose pid belongs to another one by now."""
     state = status(pid, "State")
     if isinstance(pid, Process) and start_time(pid) != pid.started:
         return False
@@ -91,15 +92,15 @@ def memory_kib(pid, field):
 
 
 def pss_kib(pid):
-    """Its memory; shared memory counts proportionally."""
+    """The memory of a process; shared memory counts proportionally."""
     text = read(f"/proc/{pid}/smaps_rollup")
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
 
 
 def is_container_init(pid):
-    """PID 1 of a PID namespace that is not ours, once it is the requested program: the runtime calls a container
-    started in the moment in which its own init is about to become that. It has its new name a moment before its
-    words and its environment."""
+    """Whether a process is PID 1 of a PID namespace that is not ours, and already executes the requested program: the
+    runtime reports a container as started just before its own init executes that program. The name of the process
+    changes a moment before its command line and its environment."""
     inner = (status(pid, "NSpid") or "").split()
     return len(inner) == 2 and inner[1] == "1" and not (status(pid, "Name") or "runc").startswith("runc") and bool(cmdline(pid))
 
@@ -154,8 +155,8 @@ def sockets_of_port(port, state=None):
 
 
 def free_port():
-    """A port of loopback for a server that is started soon. It is claimed by a socket of its name, so that no other test is given
-    it meanwhile."""
+    """A free port on loopback for a server that will be started soon. A socket whose name has the number claims it, so
+    that no other test gets it meanwhile."""
     while True:
         port, claim = random.choice(PORTS), socket.socket(socket.AF_UNIX)
         try:
@@ -193,7 +194,7 @@ def cgroup_value(path, controller, file):
 
 
 def cgroup_pids(path):
-    """All processes in the group and below."""
+    """All processes in the group and in those below it."""
     found = []
     for directory, _, _ in os.walk(cgroup_directory(path)):
         found += [Process(pid) for pid in (read(f"{directory}/cgroup.procs") or "").split()]
@@ -201,7 +202,8 @@ def cgroup_pids(path):
 
 
 def oldest_process(path):
-    """Those of the group and below; None if it is empty. Not the lowest pid: numbers start again."""
+    """The oldest process in the group and in those below it; None if there is none. It need not have the lowest pid,
+    because numbers start again."""
     found = [pid for pid in cgroup_pids(path) if pid.started is not None]
     return min(found, key=lambda pid: (pid.started, pid), default=None)
 
@@ -219,7 +221,7 @@ def enter_cgroup(path, pid):
 
 
 def cgroups_below(path):
-    """Every group below, in any hierarchy, the deepest first."""
+    """Every group below this one, in any hierarchy, the deepest first."""
     found = []
     for hierarchy in hierarchies():
         for directory, _, _ in os.walk(hierarchy + path, topdown=False):
@@ -238,13 +240,13 @@ def remove_cgroups(path):
 
 
 def without_children(found):
-    """Those whose parent is not one of them. Processes that have ended in the meantime are omitted."""
+    """The processes whose parent is not one of them, except those that have ended in the meantime."""
     parents = {pid: status(pid, "PPid") for pid in found}
     return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
 
 
 def pids_of_root(path):
-    """Processes that are in the group or below, in any hierarchy."""
+    """The processes in the group and in those below it, in any hierarchy."""
     return [Process(pid) for pid in pids() if re.search(rf":{re.escape(path)}(/|$)", read(f"/proc/{pid}/cgroup") or "", re.M)]
 
 
