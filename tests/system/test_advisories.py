@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Escapes that public advisories of runc, containerd, CRI-O, podman and the kubelet describe, tried against this agent with the
-runc of the machine. Each looks at the node: its files, their modes, its mounts and its settings."""
+"""Escapes that public advisories of runc, containerd, CRI-O, podman and the kubelet describe, tried against this agent
+with the runc of the machine. Each test examines the node: its files, their modes, its mounts and its settings."""
 
 import hashlib
 import io
@@ -37,7 +37,7 @@ ORDINARY = {"proc/": b"", "sys/": b"", "dev/": b"", "etc/": b"", **APP}
 
 
 def add_image(node, name, *layers, **config):
-    """Layers as dictionaries, or as bytes of a tar; gives the reference."""
+    """Adds an image; layers are dictionaries or the bytes of a tar. Returns the reference."""
     reference = f"docker.io/library/{name}:1"
     path = layered_image.save(f"{node.data}/{name}.tar", reference,
                               [layer if isinstance(layer, bytes) else layered_image.tar(layer) for layer in layers],
@@ -99,7 +99,7 @@ def sums(*paths):
 # ---- runc ----
 
 def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(node):
-    """Its first process is the program that starts it, and writes to that file."""
+    """The first process of the container is the program that starts it, and writes to the file of that program."""
     image = add_image(node, "overwriter", {**tree(**ORDINARY), "evil": b"#!/proc/self/exe\n"})
     programs = ["/usr/sbin/runc", *map(harness.program, ("mainstay-shim", "mainstayd", "mainstay"))]
     before = sums(*programs)
@@ -115,7 +115,7 @@ def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(no
 
 @pytest.mark.parametrize("how", ["volume-of-the-image", "link", "link-to-volume"])
 def test_cve_2019_16884_and_2023_27561_proc_is_the_procfs_of_the_container(node, how):
-    """An image or a volume replaces /proc by its own directory, so that writes to it have no effect."""
+    """An image or a volume replaces /proc by a directory, so that the writes of the runtime have no effect."""
     fake = {"fake/": b"", "fake/self/": b"", "fake/self/attr/": b"", "fake/self/attr/exec": b"", "fake/self/status": b"fake"}
     proc = {"proc/": b""} if how == "volume-of-the-image" else {"proc": Link("/fake" if how == "link" else "/volume")}
     rest = {name: data for name, data in ORDINARY.items() if name != "proc/"}
@@ -135,7 +135,7 @@ def test_cve_2019_16884_and_2023_27561_proc_is_the_procfs_of_the_container(node,
 
 @pytest.mark.parametrize("name", ["sys", "dev", "proc"])
 def test_cve_2023_28642_a_link_to_the_nodes_kernel_files_is_not_followed(node, name):
-    """The directory that a file system of the kernel is mounted at is a link out of the image."""
+    """The directory at which a kernel file system is mounted is a link out of the image."""
     outside = make_outside(node)
     rest = {key: data for key, data in ORDINARY.items() if key != f"{name}/"}
     image = add_image(node, f"linked-{name}", {**tree(**rest), name: Link("/../../../../../../.." + outside)})
@@ -148,14 +148,14 @@ def test_cve_2023_28642_a_link_to_the_nodes_kernel_files_is_not_followed(node, n
 
 
 def swapper(volume, directory, target):
-    """A container that exchanges a directory of a volume with a link, for as long as it runs."""
+    """A container that repeatedly exchanges a directory of a volume with a link, as long as it runs."""
     return specs.container("swapper", f"trap 'exit 0' TERM; cd {volume}; mkdir -p {directory}; ln -sfn {target} link; "
                                       f"while :; do mv {directory} aside; mv link {directory}; mv {directory} link; mv aside "
                                       f"{directory}; done 2>/dev/null", volumeMounts=[specs.mount("v", volume)])
 
 
 def roots_of_mounts(pid, prefix):
-    """The directories, as their own file systems name them, that are mounted below a path."""
+    """The directories that are mounted below a path, named by their paths within their file systems."""
     return {(mount["at"], mount["root"]) for mount in world.mounts(pid) if mount["at"].startswith(prefix)}
 
 
@@ -239,7 +239,8 @@ BARE = "echo ready; exec sleep 100000"
 
 
 def covered(how, image=None):
-    """The container's fields and the pod's volumes with which a volume covers /dev; others see it at /v."""
+    """The fields of the container and the volumes of the pod with which a volume covers /dev; other containers see that
+    volume at /v."""
     volume = {"host-path": specs.host_path("v", "PLACE"), "memory": {"name": "v", "emptyDir": {"medium": "Memory"}}}.get(
         how, {"name": "v", "emptyDir": {}})
     at = {"through-volume": "/a/x", "through-image": "/d", "null": "/dev/null"}.get(how, "/dev")
@@ -262,7 +263,7 @@ def cover_dev(node, how, prepare, script=BARE, more=(), **fields):
 
 
 def assert_masked(node, name, container="main"):
-    """By examining the container from outside of it."""
+    """Checks from outside of the container that the paths are masked."""
     init = node.init(name, container)
     for path in MASKED:
         if os.path.exists(path):
@@ -279,7 +280,7 @@ MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/proc/
 @pytest.mark.parametrize("null", ["ln -s /proc/keys null", "ln -s ../proc/kcore null", "ln -s /proc/sys/kernel/core_pattern null",
                                   "ln -s missing null", "ln -s null null", "true", ": >null", "ln -s /sys/firmware null", "mkdir null"])
 def test_cve_2025_31133_paths_of_the_kernel_are_masked_whatever_a_volume_has_for_null(node, null):
-    """runc before 1.2.8 mounts the target of /dev/null over them, or nothing if it is missing."""
+    """runc before 1.2.8 mounts the target of /dev/null over these paths, or nothing if /dev/null is missing."""
     cover_dev(node, "volume", null)
     _, state = settle(node, "covered")
     if "running" in state:
@@ -323,7 +324,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_while_null_is_exchanged(n
 
 
 def test_cve_2025_31133_the_devices_of_the_node_may_be_mounted(node):
-    """Not privileged: an operation of many daemons."""
+    """Many daemons mount the devices of the node without being privileged."""
     node.launch(specs.pod("daemon", specs.container(script=READY, volumeMounts=[specs.mount("dev", "/dev")]),
                           volumes=[specs.host_path("dev", "/dev")]))
     assert_masked(node, "daemon")
@@ -345,7 +346,7 @@ def test_cve_2025_52565_a_terminal_is_not_mounted_or_made_through_links(node, at
 @pytest.mark.parametrize("link", ["/proc/1/root", "../../../proc/1/root", "/proc/self/root", "/proc/1/cwd/../../../../..", "/p/1/root"])
 @pytest.mark.parametrize("where", ["volume", "sub-path", "image"])
 def test_cve_2024_21626_a_link_leads_no_working_directory_out_of_the_container(node, where, link):
-    """The runtime makes the directory as root of the node; the processes of the node are visible."""
+    """The runtime creates the working directory as root of the node; the container sees the processes of the node."""
     outside = make_outside(node)
     image = add_image(node, "links", {**tree(**ORDINARY), "p": Link("/proc"), "v/": b"", "link": Link(link)})
     prepare = specs.container("prepare", f"mkdir /v/part; ln -s {link} /v/link; ln -s {link} /v/part/link",
@@ -383,7 +384,8 @@ os.execvp("runc", ["runc", *words])
 
 
 def use_racing_runtime(node, directory, hook, place, script):
-    """Starts the node; at each start of a container from now on the runtime runs this, at the moment that is best for an attacker."""
+    """Starts the node. From now on the runtime runs the given command at each start of a container, at the best moment
+    for an attacker."""
     runtime, armed = directory / "runtime", directory / "armed"
     runtime.write_text(RACING_RUNTIME.format(armed=str(armed), hook=hook, place=place, script=script), encoding="utf-8")
     runtime.chmod(0o755)
@@ -394,8 +396,9 @@ def use_racing_runtime(node, directory, hook, place, script):
 
 @pytest.mark.parametrize("target", ["/proc/{pid}/root{outside}", "/proc/{pid}/cwd", "/proc/self/fd/6/../../../../../../..{outside}"])
 def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_way_out(archive, tmp_path, target):
-    """Another container of the pod exchanges it; here the runtime does, by a hook after the agent's, at the moment that is best. No
-    process starts outside; what the runtime may make there is an empty directory, if the pod sees the node's processes."""
+    """In an attack another container of the pod exchanges the directory; here a hook after the agent's does it, at the
+    best moment. No process starts outside; the runtime may only create an empty directory there, if the pod sees the
+    node's processes."""
     node, outsider = harness.Node(archive, start=False), None
     try:
         outside, volume = make_outside(node), os.path.join(node.data, "volume")
@@ -417,7 +420,8 @@ def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_
 
 
 def test_cve_2025_52881_no_mount_covers_the_files_of_a_process(node):
-    """The runtime writes the label of the process to /proc/self/attr. Here another container of the pod leads a mount there."""
+    """The runtime writes the label of the process to /proc/self/attr. Here another container of the pod redirects a
+    mount to that place."""
     main = specs.container(script="grep ' /proc/[0-9]' /proc/self/mountinfo && echo covered; sleep 0.2", volumeMounts=[
         specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{name}") for name in ("attr", "fd", "task"))])
     node.drop(specs.pod("race", main, swapper("/v", "point", "/proc/self"),
@@ -430,7 +434,7 @@ def test_cve_2025_52881_no_mount_covers_the_files_of_a_process(node):
 
 @pytest.mark.parametrize("covered_path", ["1/attr", "1/task", "1/fd", "1"])
 def test_cve_2025_52881_a_mount_over_a_process_stops_the_start(archive, tmp_path, covered_path):
-    """That mount, as the runtime makes it if the link is exchanged at the moment that is best."""
+    """The mount is the one that the runtime makes if the link is exchanged at the best moment."""
     node = harness.Node(archive, start=False)
     try:
         volume = os.path.join(node.data, "volume")
@@ -447,7 +451,7 @@ def test_cve_2025_52881_a_mount_over_a_process_stops_the_start(archive, tmp_path
 
 
 def test_cve_2025_52881_kernel_parameters_are_not_set_by_the_runtime(node):
-    """It would write them to /proc/sys of the container."""
+    """The runtime would write them to /proc/sys of the container."""
     node.launch(specs.pod("sysctl", specs.container(script=READY), hostNetwork=False, securityContext={"sysctls": [
         {"name": "net.ipv4.ip_unprivileged_port_start", "value": "7"}]}))
     assert node.cli("exec", "sysctl", "--", "cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start").stdout == "7\n"
@@ -503,7 +507,7 @@ def peak_kib(pid):
 
 
 def test_cve_2022_31030_and_1708_the_output_of_a_probe_is_not_held_in_memory(node):
-    """A command of a probe that writes 256 MiB."""
+    """The command of a probe writes 256 MiB."""
     probe = {"exec": {"command": ["/bin/sh", "-c", "yes 0123456789abcdef | head -c 268435456; echo done >/tmp/done"]},
              "periodSeconds": 1, "timeoutSeconds": 100, "failureThreshold": 1000}
     node.launch(specs.pod("loud", specs.container(script=READY)))
@@ -516,7 +520,7 @@ def test_cve_2022_31030_and_1708_the_output_of_a_probe_is_not_held_in_memory(nod
 
 
 def test_cve_2023_25153_a_document_of_an_archive_is_limited(node):
-    """An index.json of 600 MB, and a manifest.json."""
+    """The archive has an index.json or a manifest.json of 600 MB."""
     for name in ("index.json", "manifest.json"):
         path = os.path.join(node.data, "huge.tar")
         info = tarfile.TarInfo(name)
@@ -532,7 +536,7 @@ def test_cve_2023_25153_a_document_of_an_archive_is_limited(node):
 
 
 def test_cve_2023_25173_and_2022_2995_the_primary_group_is_one_of_the_supplementary_groups(shared_node):
-    """A process without it passes a file that denies its own group."""
+    """A process without that supplementary group could access a file that denies access to the group."""
     image = add_image(shared_node, "grouped", tree(**ORDINARY), User="app")
     shared_node.launch(specs.pod("grouped", specs.container(image=image, script=READY)))
     init = shared_node.init("grouped")
@@ -611,7 +615,7 @@ def test_cve_2020_15157_a_layer_elsewhere_gets_no_credentials(tmp_path, serve):
 
 
 def test_cve_2021_41190_a_document_is_not_both_an_index_and_a_manifest(tmp_path, serve):
-    """Two programs could understand it in different ways: one that checks it, and one that runs it."""
+    """The program that checks such a document and the one that runs it could interpret it differently."""
     store, image = Store(tmp_path), Blobs([{"x": b"x"}])
     row = {"mediaType": MANIFEST_TYPE, "digest": image.digest, "size": len(image.manifest),
            "platform": {"os": "linux", "architecture": specs.ARCHITECTURE}}
@@ -669,7 +673,7 @@ def test_cve_2022_4318_a_variable_adds_no_user(shared_node):
 
 
 def test_cve_2024_3154_annotations_do_not_reach_the_runtime(shared_node):
-    """Those of the OCI runtime set properties of systemd's units, hooks and capabilities."""
+    """Annotations of the OCI runtime set properties of systemd units, hooks and capabilities."""
     names = ("org.systemd.property.SuccessAction", "org.criu.config", "run.oci.hooks", "org.opencontainers.image.x",
              "io.kubernetes.cri-o.userns-mode", "io.katacontainers.config.hypervisor.path")
     shared_node.launch(specs.pod("annotated", specs.container(script=READY),
@@ -682,7 +686,7 @@ def test_cve_2024_3154_annotations_do_not_reach_the_runtime(shared_node):
 
 @pytest.mark.parametrize("layout", ["files", "directory"])
 def test_cve_2024_5154_no_file_of_etc_is_made_behind_a_link(node, layout):
-    """/etc/mtab, and the other files that a runtime makes in an image."""
+    """The links are /etc/mtab and the other files that a runtime creates in an image."""
     outside = make_outside(node)
     up = "/../../../../../../.." + outside
     rest = {name: data for name, data in ORDINARY.items() if not name.startswith("etc")}
@@ -696,7 +700,7 @@ def test_cve_2024_5154_no_file_of_etc_is_made_behind_a_link(node, layout):
 
 
 def test_cve_2019_14891_a_container_that_is_out_of_memory_affects_only_itself(node):
-    """Its output is copied by a process that the limit must not count."""
+    """The output of the container is copied by a process that must not count against the limit."""
     node.launch(specs.pod("greedy", specs.container(
         script="sleep 1; yes 0123456789 | head -c 30000000; exec tail /dev/zero", resources={"limits": {"memory": "24Mi"}}),
         specs.container("other", READY), restartPolicy="Never"))
@@ -720,7 +724,8 @@ def test_cve_2025_0750_no_name_leads_out_of_the_log_directory(node, field):
 # ---- podman ----
 
 def test_cve_2025_9566_a_volume_of_a_config_map_is_not_written_through_links(node):
-    """A container of the pod that may write to the kubelet's directories is not needed: it tries in its own mount."""
+    """The attack needs no container that may write to the kubelet's directories: the container tries it in its own
+    mount."""
     outside = make_outside(node)
     names = ("key", "..data", "..data_tmp", "more")
     script = "; ".join(f"rm -rf /config/{name}; ln -s {outside} /config/{name}" for name in names)
@@ -824,7 +829,7 @@ def test_cve_2023_2727_an_ephemeral_container_does_not_evade_the_policy_of_image
 
 
 def test_cve_2023_2728_an_ephemeral_container_gets_no_other_secret(make_member):
-    """The server checks which Secrets a pod may name; those of the node's files are not its pods'."""
+    """The server checks which Secrets a pod may name; Secrets in the node's files do not belong to its pods."""
     member = make_member()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "default"}, "stringData": {"word": SECRET}}
     variable = [{"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "own", "key": "word", "optional": True}}}]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are killed hundreds of times while dozens of pods run, by a signal or for lack of memory, also while they
-recover: no container is lost, duplicated or restarted."""
+"""Agents that are killed hundreds of times while dozens of pods run, by a signal or because memory is exhausted, also
+while they recover: no container is lost, duplicated or restarted."""
 
 import errno
 import os
@@ -18,12 +18,12 @@ from world import wait
 
 PODS = 60
 PASSERS = 10  # pods that come and go in the meantime
-GROWTH = 1 << 20  # what an agent may still allocate
+GROWTH = 1 << 20  # bytes that an agent may still allocate
 LARGE = '{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "large{0}"}}, "data": {{"text": "{1}"}}}}'
 
 
 def launch_steady(node, count):
-    """Pods that are never touched; gives their processes."""
+    """Starts pods that are never touched; returns their processes."""
     names = [f"steady{i}" for i in range(count)]
     for name in names:
         node.drop(starter(node, name))
@@ -34,7 +34,7 @@ def launch_steady(node, count):
 
 
 def wait_adopted(node, steady):
-    """Until an agent reports the pods; gives the seconds."""
+    """Waits until an agent reports the pods; returns the seconds."""
     start = time.monotonic()
     names = {f"{name}-{node.node_name}" for name in steady}
 
@@ -46,7 +46,7 @@ def wait_adopted(node, steady):
 
 
 def check_untouched(node, steady):
-    """Neither has a container of theirs been lost nor restarted, nor was one started twice."""
+    """Checks that no container of the pods was lost, restarted or started twice."""
     assert identities(node, steady) == steady
     lines = starts(node)
     for name in steady:
@@ -144,14 +144,15 @@ def test_an_agent_that_is_killed_again_while_it_recovers_loses_nothing(node, pod
 # ---- out of memory ----
 
 class SmallNode(harness.Node):
-    """Its agent has a separate control group, whose memory may be limited. Shims and containers have others."""
+    """A node whose agent has a separate control group, the memory of which may be limited. Shims and containers have
+    other groups."""
 
     @property
     def group(self):
         return f"{self.cgroup_root}/agent"
 
     def start(self, ready=True):
-        """It is in the group before it allocates anything."""
+        """Starts the agent, which is in the group before it allocates anything."""
         self.agent = self.spawn(preexec_fn=lambda: world.enter_cgroup(self.group, os.getpid()))
         if ready:
             wait(self.is_ready, self.said)
@@ -160,13 +161,13 @@ class SmallNode(harness.Node):
         return f"{world.cgroup_directory(self.group, 'memory')}/{first if world.cgroup_version() == 1 else second}"
 
     def limit_memory(self, limit):
-        """In bytes; None: there is none."""
+        """Sets the limit in bytes; None removes it."""
         with open(self.memory_file("memory.limit_in_bytes", "memory.max"), "w", encoding="ascii") as file:
             file.write(str(limit) if limit else "-1" if world.cgroup_version() == 1 else "max")
 
     def leave_memory(self, growth):
-        """In addition to the memory in use. The kernel refuses a limit below that, which may have grown since it was
-        read."""
+        """Leaves so much memory in addition to that in use. The kernel refuses a limit below the memory in use, which
+        may have grown since it was read."""
         def is_limited():
             try:
                 self.limit_memory(self.memory() + growth)
@@ -185,7 +186,7 @@ class SmallNode(harness.Node):
 
 
 def exhaust_memory(node):
-    """The agent has almost no memory left, and is then given something to read."""
+    """Leaves the agent almost no memory, and then gives it files to read."""
     before = node.oom_kills()
     node.leave_memory(GROWTH)
     for i in range(20):
@@ -210,7 +211,7 @@ def fixture_small(archive, image_store):
 
 @pytest.mark.parametrize("pods,kills", [(3, 2), pytest.param(20, 100, marks=pytest.mark.long)], ids=["few", "many"])
 def test_an_agent_that_is_killed_for_lack_of_memory_loses_nothing(small, pods, kills):
-    """Its successor is killed as well, while it reads the same files, until there is enough."""
+    """The next agent is killed as well while it reads the same files, until there is enough memory."""
     steady = launch_steady(small, pods)
     passers = Passers(small, many.make_random())
     for _ in range(many.scaled(kills)):

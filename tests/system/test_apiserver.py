@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test API server compared with the observed responses of a Kubernetes 1.36 server, so that tests of the agent
-against it are meaningful. The facts are a node's conversation: its registration, its lease, a mirror pod, a DaemonSet's
-pod."""
+against it are meaningful. The facts are the requests of a node: its registration, its lease, a mirror pod, a
+DaemonSet's pod."""
 
 import http.client
 import json
@@ -195,7 +195,7 @@ def test_a_mirror_pod_is_created_deleted_and_recreated(node, admin):
     assert pod["status"] == {"phase": "Pending", "qosClass": "Burstable"}
     assert pod["spec"]["priority"] == 0 and pod["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
     assert "serviceAccountName" not in pod["spec"] and "volumes" not in pod["spec"]
-    # A user deletes it: it is marked first, and removed when the node deletes it.
+    # If a user deletes the pod, it is only marked, and removed when the node deletes it.
     code, marked = admin.ask("DELETE", f"{POD_PATH}/web-node1", {"propagationPolicy": "Background"})
     assert code == 200 and marked["metadata"]["deletionGracePeriodSeconds"] == 2
     assert marked["metadata"]["generation"] == 2 and marked["metadata"]["deletionTimestamp"]

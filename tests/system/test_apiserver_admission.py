@@ -16,7 +16,7 @@ def requests(**amounts):
 
 
 def rejected(member, name, reason):
-    """Its message, which is that of the event too."""
+    """The message of the rejected pod, which is also that of the event."""
     status = member.wait_reported_phase(name, "Failed")["status"]
     assert status["reason"] == reason and status["message"].startswith("Pod was rejected: ")
     event = wait(lambda: [one for one in member.api.all("events") if one["involvedObject"]["name"] == name and

@@ -26,7 +26,7 @@ ORDER = "trap 'sleep 1; echo $POD stops >> /data/order; exit 0' TERM; echo $POD 
 
 
 class Handover:
-    """A set whose pod this node has created because there was no controller manager."""
+    """A DaemonSet whose pod this node has created because there was no controller manager."""
 
     def __init__(self, member, *containers, **template):
         self.member, self.api = member, member.api
@@ -39,7 +39,7 @@ class Handover:
         self.pid = member.init(self.name)
 
     def bind(self, **changes):
-        """A pod as the controller creates it for the set; returns the server's object."""
+        """Creates a pod like the controller does for the set; returns the server's object."""
         template = self.set["spec"]["template"]
         name = "logd-" + "".join(random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
         return self.api.create("pods", {
@@ -52,7 +52,8 @@ class Handover:
             "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
 
     def forge(self, namespace="default", owner=None, labels=None):
-        """A pod whose user has written the set as its owner. It runs as itself and reads its own files."""
+        """Creates a pod whose user has written the set as its owner. It runs as a separate pod and reads its own
+        files."""
         template = self.set["spec"]["template"]
         if namespace != "default":
             self.api.create("namespaces", {"metadata": {"name": namespace}})
@@ -64,7 +65,7 @@ class Handover:
             "spec": {**template["spec"], "nodeName": NODE_NAME, "tolerations": TOLERATIONS}})
 
     def wait_adopted(self, pod, restarts=0):
-        """The API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
+        """Waits until the API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
         name = pod["metadata"]["name"]
         reported = self.member.wait_reported(name, lambda reported: reported["status"].get("phase") == "Running" and
                                      reported["status"]["containerStatuses"][0]["restartCount"] >= restarts and
@@ -90,7 +91,7 @@ class Handover:
         return world.is_alive(self.pid) and self.member.init(self.name) == self.pid
 
     def delete_daemonset(self):
-        """The set is deleted with its pods."""
+        """Deletes the set with its pods."""
         self.api.delete("daemonsets", "default", "logd")
         for pod in self.api.all("pods"):
             if pod["metadata"].get("labels", {}).get("app") == "logd" and "annotations" not in pod["metadata"]:
@@ -166,7 +167,7 @@ def test_adopted_pod_deleted_on_the_node_starts_again(make_handover):
     handover.wait_adopted(pod)
     assert handover.member.cli("delete", "pod", handover.name).returncode == 0
     wait(lambda: not world.is_alive(handover.pid), "it ends")
-    handover.pid = handover.member.init(handover.name)  # of the next instance
+    handover.pid = handover.member.init(handover.name)  # the process of the next instance
     handover.wait_adopted(pod)
     assert handover.continues()
 
@@ -267,7 +268,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
     final = member.api.asked("delete", "pods", name, user=f"system:node:{NODE_NAME}")
     assert [request.body["preconditions"]["uid"] for request in final] == [uid]
-    # There is none of the controller's then, so the node makes its own, and the next one finds that.
+    # The controller has no pod then, so the node creates its own, and the next agent finds that one.
     member.wait_reported_phase(handover.name, "Running")
     handover.pid = member.init(handover.name)
     handover.wait_adopted(handover.bind())
@@ -289,7 +290,7 @@ def test_api_pod_missing_in_the_list_stops_the_adopted_pod(make_handover):
 
 @pytest.fixture(name="order")
 def fixture_order(tmp_path):
-    """A container that writes to a file when its pod starts and stops; its volume; and the file."""
+    """A container that writes to a file when its pod starts and stops, its volume, and the file."""
     path = tmp_path / "order"
     path.write_text("")
 
@@ -300,7 +301,7 @@ def fixture_order(tmp_path):
 
 
 def wait_exchanged(handover, pod, read, again=""):
-    """The controller's pod runs by itself, since ours has ended."""
+    """Waits until the controller's pod runs by itself because the node's own has ended."""
     name = pod["metadata"]["name"]
     wait(lambda: re.fullmatch(f"ours starts\nours stops\n{again}theirs starts\n", read()), read)
     handover.member.wait_reported_phase(name, "Running")
@@ -335,7 +336,7 @@ def test_adopted_pod_stops_when_its_api_pod_changes_beyond_an_edit(make_handover
     handover = make_handover(container("ours"), volumes=[volume], terminationGracePeriodSeconds=20)
     pod = handover.bind()
     handover.wait_adopted(pod)
-    # An API server does not allow this edit; a restored backup may have it.
+    # An API server does not allow this edit, but a restored backup may contain it.
     stored = handover.api.get("pods", "default", pod["metadata"]["name"])
     stored["spec"]["hostPID"] = True
     stored["spec"]["containers"][0]["env"][0]["value"] = "theirs"

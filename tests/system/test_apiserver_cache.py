@@ -20,7 +20,7 @@ CACHED = ("objects/secret_default_login", "objects/configmap_default_settings", 
 
 
 def bind(member):
-    """A pod that refers to a Secret and a ConfigMap."""
+    """Binds a pod that refers to a Secret and a ConfigMap."""
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
     member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
     member.bind("web", specs.container(
@@ -33,7 +33,7 @@ def cached(member, name=""):
 
 
 def has_valid_checksum(path):
-    """By the sum of all that stands before its last line."""
+    """Whether the last line has the checksum of everything before it."""
     try:
         with open(path, "rb") as file:
             text, _, checksum = file.read()[:-1].rpartition(b"\n")
@@ -48,7 +48,7 @@ def files_below(directory):
 
 @contextlib.contextmanager
 def traced(member, *options):
-    """strace looks at the agent and at all that it forks; gives the file to which it writes."""
+    """Traces the agent and all of its forks by strace; returns the file to which strace writes."""
     log = os.path.join(member.directory, "trace")
     tracer = subprocess.Popen(["strace", "-f", "-qq", "-y", "-o", log, "-p", str(member.agent.pid), *options],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -61,12 +61,12 @@ def traced(member, *options):
 
 
 def synced(log):
-    """For each fsync its process and its file, in their order."""
+    """The process and the file of each fsync, in order."""
     return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
 
 
 def test_values_of_secrets_are_on_the_disk_for_root_only(make_member):
-    """In clear, as it is configured; test_secrets_at_rest.py has the encrypted ones."""
+    """The values are not encrypted, as configured; test_secrets_at_rest.py has the encrypted ones."""
     member = make_member(secretsAtRest="clear")
     bind(member)
     member.wait_running("web")

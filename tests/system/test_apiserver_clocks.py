@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hours without the API server, as the agent's clocks have them, and clocks that are wrong by years."""
+"""Hours without the API server, by the agent's clocks, and clocks that are wrong by years."""
 
 import os
 import re
@@ -26,7 +26,8 @@ def fixture_relay(api):
 
 
 def lists(member, since):
-    """How often each collection was listed, except the query for the identity of the cluster, which follows each lost connection."""
+    """The number of lists of each collection, without the query for the identity of the cluster, which follows each
+    lost connection."""
     found = [(one.path, one.query.get("fieldSelector")) for one in member.api.asked("list")
              if one.at >= since and one.query.get("fieldSelector") != "metadata.name=kube-system"]
     return {what: found.count(what) for what in found}
@@ -77,7 +78,7 @@ def run_bound(member, name):
 
 
 def wait_for_the_year(member, shift):
-    """A message with the clock and its year."""
+    """Waits for a message that has the time of the clock, with its year."""
     pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
     wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}")
 
@@ -131,7 +132,7 @@ def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(ma
 
 
 def approve_all(member):
-    """Gives the number of certificate signing requests."""
+    """Approves all certificate signing requests; returns their number."""
     requests = member.api.all("certificatesigningrequests")
     for request in requests:
         if not request.get("status", {}).get("conditions"):

@@ -40,7 +40,7 @@ def fixture_wire(api):
 
 
 def through(port, make_member):
-    """A node that reaches the server by a token, at another port."""
+    """A node that authenticates by a token and reaches the server at another port."""
     member = make_member(start=False)
     member.api.node_token(TOKEN, NODE_NAME)
     member.api.kubeconfig(member.kubeconfig, token=TOKEN, port=port)
@@ -49,7 +49,7 @@ def through(port, make_member):
 
 
 def connections(member, host, port):
-    """Those that the agent has to there: the local port of each."""
+    """The agent's connections to that port: the local port of each."""
     reported = subprocess.run(["ss", "-tnpH", "state", "established", "dst", f"{host}:{port}"], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
     return {line.split()[2].rpartition(":")[2] for line in reported.splitlines() if f"pid={member.agent.pid}," in line}
@@ -116,8 +116,8 @@ def test_no_request_is_sent_after_goaway(front, make_member):
 
 
 def assert_each_event_arrives(member):
-    """No single event, regardless of its size, waits for the next data of the server: the response to the Lease,
-    seconds later."""
+    """Asserts that no single event, regardless of its size, waits for the next data of the server, which is the
+    response to the Lease seconds later."""
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"text": "0"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "configMap": {"name": "settings"}}])
@@ -139,7 +139,7 @@ def assert_each_event_arrives(member):
         wait(lambda: renewals() > before, "a renewal of the Lease")
         return is_alone(size, number)
     for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
-        # This machine may stand still for as long. Operations that wait for the renewal do so each time.
+        # This machine may stand still for as long once, but operations that wait for the renewal do so each time.
         assert is_alone(size, 0) or any(is_alone_after_a_renewal(size, number) for number in range(1, 6)), size
 
 
@@ -159,8 +159,8 @@ def test_few_idle_connections_are_kept_open_over_http_1(make_member):
         member.bind(name, specs.container())
     for name in names:
         member.wait_reported_phase(name, "Running")
-    # Each response, such as that to the renewal of the Lease, closes one, if there are more than two in addition to its
-    # own.
+    # Each response, such as that to the renewal of the Lease, closes one connection if there are more than two in
+    # addition to its own.
     wait(lambda: len(connections(member, "127.0.0.1", member.api.port)) <= watches(member) + 3,
          lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 400)
 
@@ -179,7 +179,7 @@ def test_reset_streams_are_resumed(front, make_member):
 
 
 def test_restarted_front_causes_one_list(front, make_member):
-    """Behind it may be a server with an older state: none answered for some time."""
+    """The server behind the front may have an older state, because none answered for some time."""
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
@@ -235,7 +235,8 @@ def test_silent_http_1_connections_are_abandoned(relay, make_member):
 
 @pytest.mark.slow
 def test_connection_that_falls_silent_during_a_request_is_abandoned_with_all_its_watches(front, relay, make_member):
-    """An event came after the request was sent, so its timeout alone does not show that the connection is silent."""
+    """An event arrived after the request was sent, so the timeout of the request alone does not show that the
+    connection is silent."""
     relay.target = front.port
     member = through(relay.port, make_member)
     inits = run_bound_pods(member, "web", "goes")

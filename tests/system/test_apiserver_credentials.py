@@ -17,7 +17,7 @@ TOKEN, BOOTSTRAP = "n0de-t0ken-8c1f", "b00tstr.ap-t0ken-55aa"
 
 
 def certificates(member, seconds=86400):
-    """The node's pair in separate files, and a kubeconfig that names them."""
+    """The certificate and key of the node in separate files, and a kubeconfig that names them."""
     cert, key = member.api.authority.node(NODE_NAME, end=seconds)
     own = [os.path.join(member.directory, name) for name in ("node.crt", "node.key")]
     exchange(cert, own[0])
@@ -126,7 +126,7 @@ def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait(lambda: len(watches(member)) > first, "the watch is resumed")
     before = len(watches(member))
-    exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
+    exchange(other.cert, path)  # the old connection is taken out of use, and no watch is dropped
     member.bind("late")
     member.wait_reported_phase("late", "Running")
     assert len(watches(member)) == before
@@ -220,7 +220,7 @@ def test_tls_bootstrap_waits_for_the_approval(make_member):
 
 @pytest.mark.parametrize("token", [None, "b00tstr.exp1red-t0ken"])
 def test_bootstrap_kubeconfig_that_is_replaced_is_used(make_member, token):
-    """It was missing, or its token had expired."""
+    """Before that the kubeconfig was missing, or its token had expired."""
     member = make_member(start=False)
     bootstrap = os.path.join(member.directory, "bootstrap")
     member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")

@@ -29,14 +29,14 @@ def pods_of(member, name):
 
 
 def wait_pod_of(member, name):
-    """The pod that this node has made of the set, once it runs."""
+    """Waits for the pod that this node has created for the set, and returns it once it runs."""
     pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}")[0]
     member.wait_running(pod["metadata"]["name"])
     return pods_of(member, name)[0]
 
 
 def may_place(api):
-    """As the ClusterRole of the package has it."""
+    """Grants the permissions of the package's ClusterRole."""
     for plural in ("daemonsets", "leases", "namespaces"):
         api.api.grant("system:nodes", plural, "get", "list", "watch")
 
@@ -112,7 +112,7 @@ def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
 
 
 def test_a_set_that_is_deleted_while_the_controller_places_loses_the_pod_of_this_node(make_member):
-    """The controller has bound no pod here, so the one that this node has made still runs."""
+    """The controller has bound no pod here, so the pod that this node has created still runs."""
     member = make_member(start=False)
     may_place(member.api)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
@@ -157,7 +157,7 @@ GENERATION = "deprecated.daemonset.template.generation"
 
 
 def bind_as_controller(member, made, generation=1, name="logd-abcde", namespace="default"):
-    """The pod that the controller creates for the set, and the scheduler binds."""
+    """Creates the pod that the controller creates for the set and the scheduler binds."""
     template = made["spec"]["template"]
     tolerations = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -171,7 +171,7 @@ def bind_as_controller(member, made, generation=1, name="logd-abcde", namespace=
 
 
 def make_bound_set(make_member, **template):
-    """A node whose set has a pod of the controller, which is not there any more."""
+    """A node with a set whose pod was created by the controller, which is gone."""
     member = make_member(start=False, **CHOSEN)
     may_place(member.api)
     one = daemonset("logd", specs.container(env=[{"name": "V", "value": "1"}]), **template)

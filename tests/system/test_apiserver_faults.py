@@ -108,7 +108,7 @@ def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     wait(lambda: fault.struck == 2, "two watches that have expired")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
-    # A connection that was dropped in its handshake is one list more, before: the server was down.
+    # A connection that was dropped in its handshake causes one more list, because the server counts as down.
     first = next(one for one in member.api.asked("watch", "pods") if one.fault is fault)
     assert len(lists(member, since=first.at)) <= 2, f"one list for each: {lists(member, since=first.at)}"
 
@@ -247,7 +247,7 @@ def test_slow_server_delays_no_pod(make_member):
 @pytest.mark.parametrize("what", [{"verb": "patch", "subresource": "status"}, {"verb": "list"}, {"verb": "watch"}],
                          ids=["status", "list", "watch"])
 def test_unanswered_request_is_retried(make_clocked_member, what):
-    """After a minute; other requests do not wait for it."""
+    """The request is sent again after a minute; other requests do not wait for it."""
     member = make_clocked_member()
     inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
@@ -372,12 +372,12 @@ def test_list_of_200_megabytes_needs_little_memory(make_member):
     member.api.expire_watches()
     wait(lambda: fault.struck == 1 and fault_is_over(member), lambda: member.said()[-3000:], 300)
     peak = int(world.status(member.agent.pid, "VmHWM").split()[0])
-    assert peak < 400 * 1024, f"{peak} KiB at most"  # with a sanitizer's shadow of all
+    assert peak < 400 * 1024, f"{peak} KiB at most"  # including the shadow memory of a sanitizer
     assert_untouched(member, inits)
 
 
 def fault_is_over(member):
-    """A watch is open again."""
+    """Whether a watch is open again."""
     return member.api.asked("watch", "pods")[-1].at > member.api.asked("list", "pods")[-1].at or \
         len(lists(member)) > 2
 

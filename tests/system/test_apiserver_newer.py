@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words in pods that only a newer API server knows: each selects the default, or fails no more than in the kubelet."""
+"""Values in pods that only a newer API server knows: each selects the default, or fails only where it does in the
+kubelet."""
 
 import pytest
 import specs
@@ -19,7 +20,7 @@ def wait_event(member, name, reason):
 
 
 def wait_waiting(member, name):
-    """Why its container waits, when it waits for more than its image and its volumes."""
+    """Waits until the container waits for something other than its image and its volumes; returns the message."""
     pod = member.wait_reported(name, lambda pod: any(
         one.get("state", {}).get("waiting", {}).get("reason") == "CreateContainerConfigError"
         for one in pod["status"].get("containerStatuses", [])), "cannot make its container")

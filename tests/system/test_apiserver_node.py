@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Node, its Lease and the events of pods, as the API server has them."""
+"""The Node, its Lease and the events of pods, as they are stored at the API server."""
 
 import os
 import platform
@@ -237,13 +237,14 @@ def test_idle_node_only_renews_its_lease(make_member):
     start = time.monotonic()
     wait(lambda: len(api.asked("update", "leases")) >= renewals + 3, "three renewals")
     asked = api.requests[before:]
-    # Five renewals a minute, and a look at the controller manager's Lease; each may fall on the edge of the time.
+    # There are five renewals a minute and a query of the controller manager's Lease; each may be just inside or outside
+    # of the time.
     assert len(asked) <= 6 * (time.monotonic() - start) / 60 + 2, asked
     assert all(one.kind.plural == "leases" for one in asked), asked
 
 
 def settled(api):
-    """Nothing except the Lease was requested in the last seconds."""
+    """Whether only the Lease was requested in the last seconds."""
     last = [one.at for one in list(api.requests) if one.kind is None or one.kind.plural != "leases"]
     return last and time.monotonic() - last[-1] > 6
 
@@ -341,7 +342,7 @@ def test_conflicting_lease_is_read_and_renewed(make_clocked_member):
     member.let_pass(4 * LEASE_PERIOD)
     wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal")
     lease = lease_of(member)
-    skewed = "2099-01-01T00:00:00.000000Z"  # of a clock that was wrong: the time only advances
+    skewed = "2099-01-01T00:00:00.000000Z"  # the time of a clock that was wrong: it only advances
     member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
     member.let_pass(5 * LEASE_PERIOD)
     wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}")

@@ -23,12 +23,12 @@ def wait_no_pod_of(member, name):
 
 
 def label(member, **labels):
-    """As kubectl label does; None removes."""
+    """Sets a label like kubectl label; None removes it."""
     member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": labels}})
 
 
 def taint(member, *taints):
-    """All that there are from now on, as kubectl taint writes them: 'key:effect'."""
+    """Replaces all taints by these, which are written as for kubectl taint: 'key:effect'."""
     rows = [dict(zip(("key", "effect"), item.split(":"))) for item in taints]
     member.api.patch("nodes", None, NODE_NAME, {"spec": {"taints": rows}}, strategy=False)
 

@@ -14,7 +14,7 @@ TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def reboot(member):
-    """Everything that a boot removes: processes, mounts, the contents of /run. The state stays."""
+    """Removes everything that a boot removes: processes, mounts, the contents of /run. The state stays."""
     member.kill9()
     found = [pid for pid in world.pids() if member.is_ours(pid)] + world.pids_of_root(member.cgroup_root)
     world.kill_all(found)

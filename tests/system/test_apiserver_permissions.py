@@ -26,7 +26,7 @@ def local(member, kind):
 
 
 def remote_condition(member, kind):
-    """As the server has it, or None."""
+    """The condition in the server's Node, or None."""
     node = member.api.get("nodes", None, NODE_NAME) or {"status": {}}
     return next((item for item in node["status"].get("conditions", []) if item["type"] == kind), None)
 

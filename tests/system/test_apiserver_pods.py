@@ -135,7 +135,8 @@ def is_reported_ready(pod):
 
 
 def make_unready(member, name):
-    """Like the node controller for the pods of a node that has been silent for a while; returns the server's object."""
+    """Changes the pod like the node controller does if a node has been silent for a while; returns the server's
+    object."""
     return member.api.patch("pods", "default", name, {"status": {"conditions": [
         {"type": "Ready", "status": "False", "lastTransitionTime": "2038-01-01T00:00:00Z"}]}}, subresource="status")
 
@@ -167,7 +168,7 @@ def test_status_that_others_change_without_end_is_not_reported_without_end(make_
 
 
 def test_status_that_the_server_itself_changes_is_left(make_member):
-    """A webhook, for example: it would change it each time."""
+    """A webhook, for example, would change the status after each write."""
     def webhook(request):
         for one in request.body["status"].get("conditions", []):
             if one["type"] == "Ready":

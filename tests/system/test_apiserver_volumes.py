@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of API pods that are on this node by way of a claim, and those that it cannot mount."""
+"""Volumes of this node that API pods use through claims, and volumes that the node cannot mount."""
 
 import os
 
@@ -22,7 +22,7 @@ def bind(member, name, volume, **spec):
 
 
 def claim(member, name, volume=None, **metadata):
-    """A claim, bound to a volume or not."""
+    """Creates a claim, which is bound to a volume or not."""
     return member.api.create("persistentvolumeclaims", {
         "metadata": {"name": name, **metadata}, "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
                                                          **({"volumeName": volume} if volume else {})},
@@ -130,7 +130,7 @@ def make_disk(member, name, word):
 
 
 def give_volume_away(member, **metadata):
-    """The volume of claim 'c' becomes that of another one, with its content."""
+    """Gives the volume of claim 'c' with its content to another claim."""
     source = member.api.get("persistentvolumes", None, "pv")["spec"]["hostPath"]
     member.api.delete("persistentvolumeclaims", "default", "c")
     member.api.delete("persistentvolumes", None, "pv")
@@ -140,7 +140,7 @@ def give_volume_away(member, **metadata):
 
 
 def use_and_give_away(member):
-    """A pod of the user has used a volume that is another user's now; the pod is still there."""
+    """Lets a pod of the user use a volume and then gives that to another user while the pod is still there."""
     volume(member, "pv", claim(member, "c", "pv"), hostPath={"path": make_disk(member, "disk", "own")})
     member.bind("first", specs.container(script="true", volumeMounts=[specs.mount("v", MOUNT)]), restartPolicy="Never",
                 volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
@@ -262,7 +262,7 @@ def test_pod_with_device_claims_waits(make_member):
 
 
 def test_a_secret_is_mounted_above_and_below_the_token_of_the_pod_and_a_claim_below_it(make_member):
-    """Both stay when they are updated."""
+    """Both mounts stay when the Secret and the token are updated."""
     member = make_member()
     member.api.api.token_life = 12
     tokens = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -28,7 +28,7 @@ def spawn(node, *words, **streams):
 
 
 class Client:
-    """A mainstay attach with pipes, whose output is collected as it arrives."""
+    """A mainstay attach with pipes; its output is collected as it arrives."""
 
     def __init__(self, node, *words, reads=True):
         self.node = node
@@ -214,7 +214,7 @@ def test_a_session_holds_no_other_descriptors_of_the_shim(node, clients):
 
     def kinds():
         return [sorted(target.split(":")[0] for fd, target in world.descriptors(pid).items() if fd > 2) for pid in sessions(node)]
-    # It has them all at first, and opens some of its own.
+    # At first the session has all descriptors of the shim, and it opens some of its own.
     wait(lambda: kinds() == [["anon_inode"] * 3 + ["pipe", "pipe", "pipe", "socket"]], kinds)
 
 

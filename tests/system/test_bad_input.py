@@ -71,7 +71,7 @@ def identity(node, name):
 
 @pytest.fixture(scope="module", name="stage")
 def fixture_stage(shared_node):
-    """A node with a victim and a bystander, and their processes."""
+    """A node with a pod whose file is broken and one that must not be affected, and their processes."""
     shared_node.drop(GOOD, "victim.yaml")
     shared_node.wait_running("victim")
     shared_node.launch(specs.pod("bystander"))
@@ -80,7 +80,7 @@ def fixture_stage(shared_node):
 
 
 def expect_error(node, pattern):
-    """The error is in the output of 'get pods', in the log, and in 'describe' of the file's pod."""
+    """Asserts that the error is in the output of 'get pods', in the log, and in 'describe' of the file's pod."""
     found = world.wait(lambda: re.search(pattern, node.said()), lambda: f"the log has {pattern}:\n{node.said()[-3000:]}")
     answer = node.cli("get", "pods", "-A")
     assert re.search(pattern, answer.stdout + answer.stderr), answer
@@ -94,7 +94,7 @@ def expect_untouched(node):
 
 
 def forget(node):
-    """Restricts the next case to its own lines of the log."""
+    """Skips the earlier lines of the log, so that the next case only sees its own."""
     os.truncate(node.stderr, 0)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of Secrets of all sources are nowhere but in the memory of the machine: neither in the state directory, nor in logs,
-dumps, bundles and reports, in no encoding."""
+"""Values of Secrets of all sources are only in the memory of the machine: in no encoding are they in the state
+directory, logs, dumps, bundles or reports."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ from test_report import Receiver
 from test_secrets import age, recipient, secret
 from world import wait
 
-EACH = 167  # words of each kind: 1,002
+EACH = 167  # words of each kind: 1,002 in total
 COMMON = "canary-of-mainstay-"
 KINDS = ("file", "age", "index", "api", "environment", "pull")
 
@@ -32,7 +32,7 @@ class Canaries:
         self.more = []  # words without this start
 
     def encodings(self):
-        """That of what all words start with stands for them all."""
+        """The encodings; those of the common start stand for those of all words that begin with it."""
         return {found for word in (COMMON, *self.more) for found in encodings(word)}
 
     def values(self, kind):
@@ -47,7 +47,7 @@ class Canaries:
 
 
 def user(name, of):
-    """It has the Secret as files and as variables, and writes none of it to its log."""
+    """A pod that has the Secret as files and as variables, and writes none of it to its log."""
     return specs.pod(name, specs.container(script="echo it runs; exec sleep inf", envFrom=[{"secretRef": {"name": of}}],
                                            volumeMounts=[specs.mount("s", "/secret")]),
                      volumes=[{"name": "s", "secret": {"secretName": of}}])
@@ -76,7 +76,7 @@ def fixture_canaries():
 
 @pytest.fixture(name="member")
 def fixture_member(make_member, receiver, locked, tmp_path):
-    """A node that reports, and takes an index once it is there."""
+    """A node that reports, and that uses an index once it exists."""
     key = Key(str(tmp_path), "index")
     (tmp_path / "root").mkdir()
     index = Index(str(tmp_path / "root"), key)
@@ -98,7 +98,7 @@ def fixture_member(make_member, receiver, locked, tmp_path):
 
 
 def fill(member, canaries, locked):
-    """A Secret and a pod of each kind; waits until all pods run."""
+    """Creates a Secret and a pod of each kind; waits until all pods run."""
     mine = recipient(member)
     clear = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "file"}, "stringData": canaries.values("file")}
     member.drop(specs.text(clear, user("file", "file")), "file.yaml")
@@ -124,7 +124,7 @@ def wait_all_run(member):
 
 
 def assert_used(member, canaries):
-    """Each word arrives where it belongs, so that the search is one for something that is there."""
+    """Asserts that each word has arrived in its pod, so that the search is not for something that does not exist."""
     for kind in KINDS[:-1]:
         root = f"/proc/{member.init(kind)}"
         found = world.environ(member.init(kind)).values() if kind != "api" else [world.read(f"{root}/root/secret/key{i}") for i in range(EACH)]
@@ -178,7 +178,8 @@ def test_canaries_are_found_nowhere(member, canaries, receiver, locked):
 
 
 def test_canaries_are_not_in_messages_about_manifests_with_errors(node, tmp_path):
-    """A Secret that is refused, because of its key, its type or its form, is named without its values."""
+    """The message about a Secret that is refused because of its key, its type or its form does not contain its
+    values."""
     word = f"canary-error-{uuid.uuid4().hex}"
     with_journal(node, tmp_path, "nothing\n")
     wrong = [{"stringData": {"a key": word}}, {"data": {"key": word}}, {"stringData": {"key": [word]}}, {"data": word},

@@ -26,7 +26,7 @@ def spec(devices, version="1.1.0", kind="example.com/dev", **fields):
 
 
 class CdiNode(harness.Node):
-    """With directories of specifications of its own: 'etc', and 'run', which has precedence and does not exist yet."""
+    """A node with its own specification directories: 'etc', and 'run', which has precedence and does not exist yet."""
 
     def __init__(self, archive, config=None, **options):
         super().__init__(archive, start=False, **options)
@@ -205,7 +205,7 @@ def test_an_agent_that_restarts_leaves_the_container_and_finds_the_devices(cdi):
 
 
 def start_with_spec(node, document):
-    """An agent of a node with a network of its own, and one specification."""
+    """Starts the agent of a node that has its own network and one specification."""
     directory = os.path.join(node.directory, "cdi")
     os.makedirs(directory, exist_ok=True)
     with open(f"{directory}/a.json", "w", encoding="ascii") as file:

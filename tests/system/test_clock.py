@@ -26,7 +26,7 @@ TO_1970 = 24 * HOUR - int(time.time())  # to its second day
 
 
 def think(node, name):
-    """Makes the agent evaluate all pods again."""
+    """Causes the agent to evaluate all pods again."""
     node.launch(specs.pod(name))
 
 
@@ -82,7 +82,7 @@ def test_a_clock_set_forward_triggers_no_rollback(clocked):
 
 @pytest.fixture(name="make_clocked")
 def fixture_make_clocked(archive, library):
-    """Nodes with a configuration of the test's own, whose clock is off from the start."""
+    """Nodes with a configuration of the test's own, whose clock is wrong from the start."""
     nodes = []
 
     def make(shift, config=None):
@@ -103,7 +103,7 @@ def source_condition(node):
 
 @pytest.fixture(name="site")
 def fixture_site(tmp_path):
-    """A signed index of a pod at nginx, which nodes fetch once in ten hours."""
+    """A signed index with one pod, served by nginx, which nodes fetch every ten hours."""
     os.mkdir(tmp_path / "root")
     index = Index(str(tmp_path / "root"), Key(str(tmp_path), "key"))
     index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-12-31T23:59:59Z", time.gmtime(time.time() + YEAR)))
@@ -114,7 +114,7 @@ def fixture_site(tmp_path):
 
 
 def forget_source(node):
-    """Its pods stop at the end of a test."""
+    """Removes the source from the node, so that its pods stop at the end of a test."""
     node.write_config()
     node.restart()
 
@@ -174,7 +174,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
     clocked.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     init, start = clocked.init("long"), time.monotonic()
     clocked.drop(specs.pod("short", activeDeadlineSeconds=6))
-    # On a busy machine its time may be over before it is seen to run.
+    # On a busy machine the pod's time may be over before the test sees that it runs.
     clocked.wait_pod("short", lambda pod: harness.is_running(pod) or pod["status"].get("phase") == "Failed", "has started")
     clocked.set_clock(shift)
     think(clocked, "think")
@@ -197,7 +197,7 @@ def test_pod_from_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clo
 
 
 def jump(node, chance, seconds):
-    """Sets the clock by up to ten years, forward or back, once a second."""
+    """Sets the clock forward or back by up to ten years, once a second."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         node.set_clock(chance.choice([-1, 1]) * chance.choice([1, HOUR, YEAR, AHEAD]))
@@ -227,7 +227,7 @@ def test_probes_back_off_and_grace_periods_are_unaffected_by_a_clock_that_jumps_
     wait(lambda: not world.is_alive(deaf), "the grace period ends by itself")
     assert node.init("probed") == probed and node.status("probed")["restartCount"] == 0
     probes, restarts = len(world.read(f"{node.data}/probes")) - probes, node.status("fails")["restartCount"] - restarts
-    passed = time.monotonic() - start  # read last: all that was counted came in this time
+    passed = time.monotonic() - start  # read last: everything that was counted happened in this time
     assert 0 < probes <= passed + 3, "a probe each second, at most"
     # 10, 20, 40 … seconds
     assert restarts <= math.log2(passed / 10 + 2) + 1

@@ -16,7 +16,7 @@ def directory_of(node):
 
 
 def write_dropin(node, name, text, head=HEAD):
-    """Appears complete, as an installer writes it."""
+    """Writes a drop-in that appears complete, like those of an installer."""
     path = os.path.join(directory_of(node), name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "w", encoding="utf-8") as file:

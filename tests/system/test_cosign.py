@@ -39,15 +39,15 @@ def signed_image():
 
 
 def rule(path, key):
-    """Only a payload names the repository that was signed."""
+    """A rule for the image. Only a payload contains the repository that was signed."""
     return [{"type": "sigstoreSigned", "keyPath": path, "signedIdentity": {
         "type": "exactRepository", "dockerRepository": REPOSITORY} if key == "payload" else {"type": "matchRepository"}}]
 
 
 @pytest.fixture(name="verdict")
 def fixture_verdict(make_node, tmp_path, archive):
-    """Runs a pod with the image as a volume, by a rule for registries and archives in OCI format. Gives the content of its file,
-    or why it was refused."""
+    """Runs a pod with the image as a volume under a rule for registries and archives in OCI format. Returns the content
+    of its file, or the reason of the refusal."""
     def verdict(requirements, image=None, layout=None):
         policy = Policy(str(tmp_path))
         policy.write(docker={"": requirements}, oci_archive={"": requirements}, docker_archive={"": ACCEPT})
@@ -100,5 +100,5 @@ def test_an_attestation_of_cosign_is_not_a_signature(verdict):
 
 
 def test_signature_of_cosign_with_an_ed25519_key_is_refused(verdict):
-    """It is Ed25519ph of RFC 8032, which 'cosign verify' refuses as well."""
+    """The signature is of type Ed25519ph (RFC 8032), which 'cosign verify' refuses as well."""
     assert "it is signed, but not by a key of this rule" in verdict(rule(f"{DIRECTORY}/ed25519.pub", "ed25519"), signed_image())

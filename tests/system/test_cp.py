@@ -186,7 +186,7 @@ def test_completion_offers_pods_and_containers(busy):
 
 
 def replace_program(node, pod, name, script):
-    """In the container: the path of the program becomes this script."""
+    """Replaces the program in the container by this script."""
     answer = node.cli("exec", "-i", pod, "--", "sh", "-c", f"rm /bin/{name} && cat > /bin/{name} && chmod 755 /bin/{name}",
                       input="#!/bin/sh\n" + script)
     assert answer.returncode == 0, answer.stderr

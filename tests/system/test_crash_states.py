@@ -19,7 +19,7 @@ from test_pod_rollouts import run_good, wait_version, web
 # Recorded operations
 
 def run_pods(recorded):
-    """Pods come, end, go and are edited."""
+    """Records pods that come, end, go and are edited."""
     node = recorded.node
     steady, gone = specs.pod("steady"), specs.pod("gone")
     edited = specs.script_pod("steady", f"echo new; {specs.IDLE}")
@@ -49,7 +49,7 @@ def run_pods(recorded):
 
 
 def run_rollback(recorded):
-    """An edit whose pod does not become ready in time."""
+    """Records an edit whose pod does not become ready in time."""
     node, good, bad = recorded.node, web("1"), web("2", "echo bad; exit 1")
     recorded.mark(good)
     run_good(node, good)

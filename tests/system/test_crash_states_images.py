@@ -26,7 +26,8 @@ FILE, DIRECTORY, HARD, SOFT, PIPE = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.L
 
 
 class Image(Blobs):
-    """Layers of entries: (name, type, what); 'what' has its data or its target, its mode, owner or attributes."""
+    """An image whose layers have entries (name, type, what); 'what' has the data or the target, and the mode, owner or
+    attributes."""
 
     @staticmethod
     def tar(files):
@@ -57,7 +58,7 @@ def base_layer():
 
 
 def upper_layer(word):
-    """One of each kind that a layer may have."""
+    """The upper layer, with one entry of each kind that a layer may have."""
     return [("./", DIRECTORY, {}), ("etc", DIRECTORY, {}), ("etc/word", FILE, {"data": word.encode() * 30000}),
             ("etc/empty", FILE, {}), ("etc/again", HARD, {"to": "etc/word"}), ("etc/link", SOFT, {"to": "word"}),
             ("etc/old", DIRECTORY, {}), ("etc/old/.wh..wh..opq", FILE, {}), ("etc/old/two", FILE, {"data": b"2"}),
@@ -90,7 +91,7 @@ class RecordedImages(crash_states.Recorded):
         return path.split("/")[0] == "images"
 
     def describe_missing(self, end, chosen):
-        """The operations that the power cut undid."""
+        """Describes the operations that the power cut has undone."""
         missing = sorted(set(range(end)) - self.log.certain(end) - chosen)
         return [(i, self.log.operations[i][0], *(word for word in self.log.operations[i][1:] if isinstance(word, str)))
                 for i in missing][:40]
@@ -101,7 +102,8 @@ class RecordedImages(crash_states.Recorded):
 
 
 def run_images(recorded):
-    """An import, a pull, a removal, and the same pull; a running pod shows that its image is certainly there."""
+    """Records an import, a pull, a removal, and the same pull again; a running pod shows that its image is certainly
+    there."""
     node, pods = recorded.node, recorded.pods()
     recorded.mark()
     node.launch(pods["archived"])
@@ -172,7 +174,7 @@ def test_no_state_has_an_incomplete_published_file(recorded):
 # The machine that starts with such a disk
 
 def describe(path):
-    """All that a container may see of one file, but its data."""
+    """Everything that a container may see of one file except its data."""
     st = os.lstat(path)
     return (stat.filemode(st.st_mode), st.st_uid, st.st_gid, st.st_rdev, None if stat.S_ISCHR(st.st_mode) else st.st_mtime_ns,
             st.st_size if stat.S_ISREG(st.st_mode) else None, None if stat.S_ISDIR(st.st_mode) else st.st_nlink,
@@ -193,8 +195,8 @@ def differing_data(whole, found):
 
 
 def expect_whole(recorded, images):
-    """The complete layers. The blobs that were pulled; a blob of an imported layer may have been pulled, too, if the
-    pull was the first."""
+    """Asserts that the layers are complete and that the pulled blobs are there; a blob of an imported layer may have
+    been pulled, too, if the pull came first."""
     whole, found = f"{recorded.images}/layers", f"{images}/layers"
     assert len(os.listdir(whole)) == 4
     assert tree_of(whole) == tree_of(found)

@@ -35,7 +35,7 @@ def fixture_record(archive, tmp_path_factory):
 # ---- an index of manifests ----
 
 class SourcedNode(harness.Node):
-    """At the end it is without the source, which is why its pods stop."""
+    """A node with a source. At the end it has no source, so that its pods stop."""
 
     def finish(self):
         self.write_config()
@@ -76,7 +76,7 @@ def make_sourced(recorded):
 
 
 def update_to(number):
-    """Each index has a pod that all have, and one of its own; {} before the first."""
+    """Updates to an index, which has a pod that all indexes have and one that only it has; {} before the first."""
     names = ("web", f"own{number}") if number else ()
     return {name: labelled(name, str(number)) for name in names}
 
@@ -99,7 +99,7 @@ def edits(node):
 def expect_updates(recorded, node, offered, synced):
     def wanted(number):
         return {name: str(number) for name in update_to(number)}
-    # Without any index, pods whose records are there run: nothing shows that they are not wanted.
+    # Without any index, pods that have a record run: nothing shows that they were removed.
     allowed = [wanted(number) for number in range(synced, offered + 1)]
     if synced:
         world.wait(lambda: edits(node) in allowed, lambda: f"what is certain is there: {edits(node)}, not {allowed}")
@@ -191,7 +191,7 @@ def run_cluster(recorded):
     node, api = recorded.node, recorded.api
 
     def change(synced, *words):
-        """The action of the server, and its objects from then on."""
+        """Performs the action at the server, and marks the objects that it has from then on."""
         line = crash_states.count_lines(recorded.trace)
         words[0](*words[1:])
         recorded.mark(api.store.dump(), synced=synced, line=line)
@@ -203,7 +203,7 @@ def run_cluster(recorded):
     for where, name in (("objects", "secret_default_login"), ("objects", "configmap_default_settings"), ("cluster", "services"),
                         ("objects", "configmap_default_kube-root-ca.crt"), (uid, "record")):
         recorded.wait_synced(where, name)
-    # Not the one in the directory of this boot, which has the same name.
+    # The file in the directory of this boot, which has the same name, is not meant.
     recorded.wait_synced("state/cluster/tokens", rf'(?<=/state/cluster/tokens>, "){uid}_\w+')
     recorded.mark(api.store.dump(), synced=("web",))
     change(("web",), lambda: node.bind(
@@ -239,7 +239,7 @@ def expect_cluster(recorded, node, synced, runs):
     if "job" in names:
         node.wait_reported_phase("job", "Succeeded")
         assert "job" not in synced or world.read(runs) == "", "a job that had ended ran again"
-    # One that had ended before the boot is not listed: it is reported again from its record.
+    # A pod that had ended before the boot is not listed: it is reported again from its record.
     world.wait(lambda: {pod["metadata"]["name"] for pod in node.pods()} - {"job"} == names - {"job"},
                lambda: f"those of the server: {node.pods()}")
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cgroup2
 
 
 def critical(node, name, where="annotations"):
-    """A critical pod that is ready once there is a file of its name."""
+    """A critical pod that is ready once a file with its name exists."""
     probe = {"exec": {"command": ["test", "-e", f"/v/{name}"]}, "periodSeconds": 1}
     return specs.pod(name, specs.container(readinessProbe=probe, volumeMounts=[specs.mount("v", "/v")]),
                      volumes=[specs.host_path("v", node.data)], metadata={where: {"mainstay.dev/critical": "true"}})
@@ -70,7 +70,7 @@ def test_wait_refuses_invalid_conditions(node):
 
 
 def test_pods_of_an_api_server_are_not_waited_for(make_member):
-    """Whatever their users write: bound pods, and those that the node has made of a DaemonSet."""
+    """Bound pods and those that the node has created for a DaemonSet are not waited for, regardless of their fields."""
     member = make_member(start=False)
     may_place(member.api)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})

@@ -21,7 +21,7 @@ ATTACHMENT = "csi-" + hashlib.sha256(f"{HANDLE}{DRIVER}{NODE_NAME}".encode()).he
 
 
 def end_driver(member, driver):
-    """Ends it after all pods of the API server."""
+    """Ends the driver after all pods of the API server."""
     for pod in member.api.all("pods"):
         member.api.delete("pods", "default", pod["metadata"]["name"])
     wait(lambda: not member.pods(), member.said)
@@ -46,7 +46,7 @@ def csi_driver_object(member, **spec):
 
 
 def disk(member, name="c", csi=None, **spec):
-    """A claim, and its volume of the driver."""
+    """Creates a claim and its volume, which belongs to the driver."""
     bound = claim(member, name, f"pv-{name}")
     return volume(member, f"pv-{name}", bound, csi={"driver": DRIVER, "volumeHandle": HANDLE, **(csi or {})}, **spec)
 

@@ -55,7 +55,7 @@ def write_status(member, **status):
 
 
 def expand(member, size="2Gi", stage="NodeResizePending"):
-    """As a user and the controller of today do it; by an old one, there is no stage."""
+    """Expands the volume like a user and a current controller; an old controller sets no stage."""
     member.api.patch("persistentvolumeclaims", "default", "c", {"spec": {"resources": {"requests": {"storage": size}}}})
     member.api.patch("persistentvolumes", None, "pv-c", {"spec": {"capacity": {"storage": size}}})
     pending = {"type": "FileSystemResizePending", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}

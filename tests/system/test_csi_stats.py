@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage of volumes, of which their CSI drivers know."""
+"""The usage of volumes as reported by their CSI drivers."""
 
 import json
 

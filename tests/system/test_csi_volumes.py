@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes that a CSI driver mounts for pods of files: ephemeral ones. The calls and their order, the kubelet's paths, its events and
-back-off, and what happens when the agent, mainstay-plugins or the driver ends in between."""
+"""Ephemeral volumes that a CSI driver mounts for pods of files: the calls and their order, the kubelet's paths, its
+events and back-off, and what happens when the agent, mainstay-plugins or the driver ends in between."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def wait_failed(node, name, *words):
 
 
 def wait_cleaned(node):
-    """Nothing is left of any volume."""
+    """Waits until nothing is left of any volume."""
     pods = os.path.join(node.directory, "kubelet", "pods")
     wait(lambda: os.listdir(pods) == [],
          lambda: (os.listdir(pods), node.said()))
