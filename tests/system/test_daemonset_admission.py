@@ -59,7 +59,7 @@ class Cluster:
         return {one["type"]: one for one in status.get("conditions", [])}
 
     def wait_level_seen(self, level, name="team"):
-        """The node has read the label of the namespace."""
+        """Waits until the node has read the label of the namespace."""
         wait(lambda: f"namespace: {name}, enforces {level}\n" in self.member.cli("debug", "dump").stdout,
              lambda: f"the node sees the level {level}: {self.member.said()[-3000:]}")
 
@@ -67,13 +67,13 @@ class Cluster:
         return min(world.cgroup_pids(self.member.cgroup_of(pod, "main")), default=None)
 
     def wait_runs(self, name):
-        """The pod that this node has made of the set, once it runs; and its process."""
+        """Waits until the pod that this node has created for the set runs; returns the pod and its process."""
         pod = wait(lambda: [pod for pod in pods_of(self.member, name) if is_running(pod)],
                    lambda: f"{name} runs: {self.conditions(name)}\n{self.member.said()[-3000:]}")[0]
         return pod["metadata"]["name"], wait(lambda: self.find_process(pod), "it has a process")
 
     def wait_refused(self, name, reason, text, namespace="team"):
-        """The condition and the event contain the reason, on the node and at the server; nothing runs."""
+        """Waits until the condition and the event contain the reason, on the node and at the server; nothing runs."""
         def refusal():
             condition = self.conditions(name, namespace).get("Admitted", {})
             return condition if condition.get("reason") == reason and text in condition["message"] else None
@@ -145,13 +145,13 @@ def test_configured_namespaces_decide(make_cluster, settings, runs):
 
 
 def bind(cluster, made, name="logd-abcde", **fields):
-    """The controller's pod of the set, in the set's namespace."""
+    """Binds a pod that the controller has created for the set, in the set's namespace."""
     made = {**made, "metadata": {**made["metadata"], **fields.pop("metadata", {})}}
     return bind_as_controller(cluster.member, made, name=name, namespace="team")
 
 
 def run_bound_pod(make_cluster, **template):
-    """A set whose pod the controller has bound here, before it went away."""
+    """Runs a pod that the controller has bound here for the set before it went away."""
     cluster = make_cluster()
     cluster.make_namespace(enforce="privileged")
     made = cluster.make_set("logd", **template)
@@ -207,7 +207,8 @@ def test_proof_survives_a_restart_after_the_pod_is_gone(make_cluster):
 
 @pytest.mark.parametrize("change", ["template", "label", "namespace", "owner"])
 def test_other_pods_prove_nothing(make_cluster, change):
-    """As a user may create them: another spec, a label that the selector does not match, another namespace, another set."""
+    """A user may create such pods: with another spec, a label that the selector does not match, another namespace, or
+    another set."""
     cluster = make_cluster()
     cluster.make_namespace()
     cluster.make_namespace("evil")
@@ -257,7 +258,7 @@ def test_set_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster
 
 
 def test_set_for_another_system_that_its_level_allows_more_never_starts(make_cluster):
-    """The levels leave out pods for Windows, which no node with Linux runs."""
+    """The levels exempt pods for Windows, which no Linux node runs."""
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace(enforce="restricted")
     user = specs.container(securityContext={"runAsNonRoot": True, "runAsUser": 1000})
@@ -395,7 +396,7 @@ def test_cached_level_holds_while_the_server_is_unreachable(make_cluster, boot):
 
 
 def test_pod_that_an_earlier_agent_has_made_keeps_running(make_cluster):
-    """One that was made before its namespace enforced a level, or by a version that did not check it."""
+    """The pod was created before its namespace enforced a level, or by a version that did not check it."""
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace()
     cluster.make_evil_set()

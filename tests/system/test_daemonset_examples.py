@@ -239,7 +239,7 @@ def test_daemon_is_reached_by_node_address_and_host_port(net):
     # The data that a Service would use: labels, address, readiness.
     def row():
         return run_cli(net, "get", "pods", "-l", "app=web", "-o", "wide", "--no-headers").split()
-    # Between two clients it does not listen, which a probe may find.
+    # The server does not listen between two clients, and a probe may come at that moment.
     wait(lambda: (row()[1], row()[5]) == ("1/1", status["podIP"]), row)
 
 

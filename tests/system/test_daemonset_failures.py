@@ -159,7 +159,7 @@ def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(n
 
 
 def test_new_agent_knows_which_pod_of_a_set_was_being_stopped(node):
-    """Else the oldest pod would count as the one that serves, and the pod after it would stop."""
+    """Otherwise the oldest pod would count as the one that serves, and the newer one would stop."""
     lingers = SERVES.replace("sleep 0.3", "while ! test -e /v/end; do sleep 0.1; done")
     for version in ("0", "1"):
         made = locked(node, version, lingers, terminationGracePeriodSeconds=60, **surge())
@@ -243,7 +243,8 @@ def test_kills_during_surges_never_interrupt_the_service(node):
 
 
 def wait_good(node):
-    """Until the only DaemonSet's revision is recorded as one to go back to. The file is replaced now and then."""
+    """Waits until the revision of the only DaemonSet is recorded as one to roll back to. The file of the record is
+    replaced now and then."""
     directory = f"{node.state}/daemonsets"
     wait(lambda: any("good" in (world.read(f"{directory}/{name}") or "") for name in os.listdir(directory)),
          "it counts as good")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the node's labels and taints in the configuration, and which pods they stop and start."""
+"""Changes of the node's labels and taints in the configuration, and the pods that they stop and start."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ def wait_changes(node, count):
 
 
 def stamp_taint(node, seconds_ago):
-    """As if an earlier agent had added the taint that long ago."""
+    """Changes the record as if an earlier agent had added the taint that long ago."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds_ago))
     text = f"leave:NoExecute {when}\n"
     with open(f"{node.state}/taints", "w", encoding="utf-8") as file:
@@ -148,7 +148,7 @@ def test_malformed_labels_and_taints_change_nothing(make_node):
 
 
 def test_empty_configuration_changes_nothing(make_node):
-    """As editors leave it between truncating and writing."""
+    """An editor leaves the file empty between truncating and writing it."""
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("a", nodeSelector={"role": "a"}))
     pid = init_of(node, wait_daemon(node, "a"))
@@ -196,7 +196,7 @@ def test_label_change_is_seen_however_the_file_is_written(make_node):
     node.write_config(mainstay={"nodeLabels": {"role": "written"}})
     wait_daemon(node, "written")
     wait_none(node, "renamed")
-    # A link to a file elsewhere is not watched; SIGHUP has it read.
+    # A link to a file elsewhere is not watched; SIGHUP makes the agent read it.
     target = os.path.join(node.data, "config.yaml")
     os.rename(path, target)
     os.symlink(target, path)

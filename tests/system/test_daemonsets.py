@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DaemonSets in the manifest directory: which of them run on this node, and the pod of each."""
+"""DaemonSets in the manifest directory: the selection of those that run on this node, and the pod of each."""
 
 import copy
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small layer, in each compression and kind of archive, with each bit changed and cut before each byte: it is refused
-and leaves nothing, unless the unpacked files are the same."""
+"""A small layer, in each compression and type of archive, with each single bit changed and truncated before each byte:
+it is refused and leaves nothing, unless the unpacked files are the same."""
 
 import concurrent.futures
 import gzip
@@ -40,7 +40,7 @@ def tar(files):
 
 
 def small_layer():
-    """With as few blocks at its end as a tar may have."""
+    """A small layer with as few final blocks as a tar may have."""
     return tar({"content": CONTENT})[:512 * 4]
 
 
@@ -78,7 +78,7 @@ def run_helper(*words):
 
 
 class Whole:
-    """The correct image: the unpacked files of others are compared with it."""
+    """The correct image, with which the unpacked files of others are compared."""
 
     def __init__(self, image, directory):
         self.image, self.directory = image, str(directory)
@@ -95,7 +95,7 @@ class Whole:
         return path
 
     def unpack(self, name, blob):
-        """The status, the files of layers and the number of records afterwards."""
+        """Unpacks the image; returns the exit status, the files of layers and the number of records afterwards."""
         path, store = self.write(name, blob), f"{self.directory}/{name}/store"
         done = run_helper("unpack", "--store", store, f"--digest={self.digest}", "--name=x", path)
         held = {}
@@ -109,7 +109,7 @@ class Whole:
         return done.returncode, held, records
 
     def judge(self, what):
-        """The problem, or None: a layer that is refused leaves nothing. Only bytes that no digest covers may be
+        """The problem, or None. A layer that is refused must leave nothing. Only bytes that no digest covers may be
         changed: the header of a compressed layer in an archive of docker."""
         name, blob = what
         found = self.unpack(name, blob)
@@ -120,7 +120,8 @@ class Whole:
 
 
 def damages(blob, packing):
-    """With each bit changed, and cut before each byte; of a tar that is not compressed, one bit of each byte."""
+    """The bytes with each bit changed, and truncated before each byte; in an uncompressed tar only one bit of each byte
+    is changed."""
     for at in range(len(blob)):
         yield f"cut-{at}", blob[:at]
         for bit in [at % 8] if packing == "none" else range(8):

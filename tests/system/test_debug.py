@@ -114,7 +114,7 @@ def test_unknown_levels_and_commands_are_refused(node):
 
 
 def test_other_users_are_refused(crash_node):
-    """Also members of the socket's group, which may read pods."""
+    """Members of the socket's group are refused, too, although they may read pods."""
     node = crash_node
     for path in (node.directory, node.run):
         assert subprocess.run(["chmod", "o+x", path], check=False).returncode == 0
@@ -132,7 +132,7 @@ def test_other_users_are_refused(crash_node):
 
 
 def test_dump_does_not_contain_values_of_secrets(node):
-    """Neither the content of a Secret nor an environment variable appears, also if the pod is edited."""
+    """Neither the content of a Secret nor an environment variable appears, even if the pod is edited."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}}
     pod = specs.pod("web", specs.container(env=[
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "login", "key": "password"}}},
@@ -151,7 +151,7 @@ def test_dump_does_not_contain_values_of_secrets(node):
 
 
 def test_dump_of_50_pods_is_whole_and_does_not_stop_the_agent(node):
-    """Several readers at once, one of which does not read at all."""
+    """Several clients request it at once, one of which does not read at all."""
     for i in range(50):
         node.drop(specs.pod(f"p{i}"))
     for i in range(50):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay debug bundle: one archive with what a bug report needs."""
+"""mainstay debug bundle: one archive with the contents that a bug report needs."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def bundle(node, name="bundle.tar.gz", path=None, **options):
 
 
 def journal(tmp_path, text):
-    """A PATH in which journalctl prints a text."""
+    """The value of a PATH in which journalctl prints a text."""
     (tmp_path / "text").write_text(text)
     (tmp_path / "journalctl").write_text(f"#!/bin/sh\n[ \"$1\" = --unit=mainstay.service ] && exec cat {tmp_path}/text\nexit 1\n")
     (tmp_path / "journalctl").chmod(0o755)
@@ -100,7 +100,7 @@ def test_bundle_is_bounded(node, tmp_path):
 
 
 def test_others_get_what_they_may_read(node):
-    """Members of the socket's group: pods, but neither the dump nor the configuration."""
+    """Members of the socket's group get pods, but neither the dump nor the configuration."""
     for path in (node.directory, node.run):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXOTH)
     os.chown(node.socket, 0, 65534)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deltas between images: an update is made of the old image's layers and a few bytes. Whatever is wrong with a delta, the
-image is pulled as if there were none."""
+"""Deltas between images: an update is made from the old image's layers and a few bytes. If anything is wrong with a
+delta, the image is pulled as if there were none."""
 
 import glob
 import gzip
@@ -39,7 +39,7 @@ def layer_tar(image, i):
 
 
 def delta_of(old_files, new, i=0):
-    """The blobs of a delta whose layer 'i' alone is different."""
+    """The blobs of a delta in which only layer 'i' differs."""
     return {new.layers[i]: deltas.tar_diff(old_files, layer_tar(new, i))}
 
 
@@ -78,7 +78,7 @@ class World:
         return f"{self.registry.host}/{REPOSITORY}:{tag}"
 
     def pull(self, image, tag, behave=None):
-        """Exit status, output, and the registry."""
+        """Pulls the new image; returns exit status, output and the registry."""
         process = self.spawn(image, tag, behave)
         out, error = process.communicate(timeout=DEADLINE)
         assert "Sanitizer" not in error, error
@@ -88,7 +88,7 @@ class World:
         return self.pull(self.new, "new", behave)
 
     def content(self, path):
-        """The file of the new image."""
+        """The content of a file in the new image."""
         chain = chain_ids(self.new)[-1]
         with open(f"{self.store}/layers/{chain}/{path}", "rb") as file:
             return file.read()
@@ -131,7 +131,7 @@ def expect_delta(world, result, files=None):
 
 
 def expect_whole(world, result, *words, files=None):
-    """The image was pulled without the delta, and the output contains the reason."""
+    """Asserts that the image was pulled without the delta, and that the output contains the reason."""
     status, said, registry = result
     assert status == 0, said
     for word in words:
@@ -196,7 +196,7 @@ def test_a_blob_that_is_larger_than_its_layer_is_not_fetched(world):
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
 def test_layers_on_top_of_a_changed_one_are_unpacked_again(tmp_path, serve, stored):
-    """The delta leaves them out: their blobs are in the store, or are fetched."""
+    """The delta does not contain these layers: their blobs are in the store, or are fetched."""
     top = {"top/file": RANDOM[:50_000]}
     world = World(tmp_path, serve, Blobs([OLD[0], top]), Blobs([NEW[0], top]))
     world.pull_old().offer()
@@ -378,7 +378,7 @@ def test_documents_of_a_delta_that_was_given_up_are_ignored(tmp_path, serve):
 
 
 def other_fetchers(process, port):
-    """The fetchers of a pull without the one that has a connection from this port."""
+    """The fetchers of a pull, except the one that has a connection from this port."""
     sockets = sockets_of_port(port)
     assert sockets
     children = [pid for pid in pids() if f"\nPPid:\t{process.pid}\n" in (read(f"/proc/{pid}/status") or "")]
@@ -387,7 +387,7 @@ def other_fetchers(process, port):
 
 @pytest.mark.parametrize("during", ["document", "layer"])
 def test_the_reply_of_a_document_that_was_given_up_is_ignored(world, during):
-    """An idle fetcher dies: the pull does not wait for the one that requests the document."""
+    """An idle fetcher dies, and the pull does not wait for the fetcher that requests the document."""
     world.pull_old().offer()
     later = "/sha256-" if during == "document" else json.loads(world.delta)["layers"][-1]["digest"]
     process, is_late, is_answered = [], threading.Event(), threading.Event()
@@ -474,8 +474,8 @@ def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(
 
 
 def test_a_layer_of_zstd_chunked_is_read_as_zstd(world):
-    """Separate frames for the files, and data for readers of that format in frames that others skip: the table of
-    contents and, at the end, its position."""
+    """The layer has a separate frame for each file, and skippable frames with data for readers of that format: the
+    table of contents and, at the end, its position."""
     def compress(part):
         return subprocess.run(["zstd", "-c"], input=part, check=True, capture_output=True).stdout
 
@@ -585,7 +585,7 @@ def test_images_that_cannot_be_compared_are_reported(tmp_path, archive, world):
 # Nodes
 
 def busybox(directory, name, **files):
-    """An OCI archive that runs, with a layer of these files."""
+    """An OCI archive whose image can run, with a layer of these files."""
     base = f"{directory}/base.tar"
     subprocess.run([os.path.join(os.path.dirname(__file__), "..", "make-image"), "x", base, "--format", "oci"], check=True)
     layout = f"{directory}/layout-{name}"
@@ -654,7 +654,7 @@ def request(method, url, data=None, kind="application/octet-stream"):
 
 
 def push_delta(registry, repository, delta, tmp_path):
-    """As a client does with a registry without the API of referrers: the artifact, and the index with the tag."""
+    """Pushes the artifact and the index under the tag, like a client does with a registry without the referrers API."""
     manifest, blobs = unpack_delta(open(delta, "rb").read(), tmp_path)  # pylint: disable=consider-using-with
     base = f"http://{registry.host}/v2/{repository}"
     document = json.loads(manifest)
@@ -737,7 +737,7 @@ def test_an_agent_killed_while_a_delta_is_applied_repeats_it(make_node, versions
     records = set(os.listdir(f"{node.state}/images/records"))
 
     def has_begun():
-        """It is being applied, or has been if this check is late."""
+        """Whether the delta is being applied, or has been applied if this check is late."""
         words = [cmdline(pid) for pid in pids()]
         return any("unpack" in line and f"--store={node.state}/images" in line for line in words) or \
             set(os.listdir(f"{node.state}/images/records")) != records

@@ -23,7 +23,7 @@ def limit_descriptors(pid, limit):
 
 
 def leave_descriptors(pid, n):
-    """The process can open 'n' more."""
+    """Sets the limit of the process so that it can open 'n' more descriptors."""
     used, limit = world.descriptors(pid), 0
     while n > 0 or limit in used:
         n -= limit not in used
@@ -32,7 +32,8 @@ def leave_descriptors(pid, n):
 
 
 def free_descriptors(node):
-    """Also of the shims that have inherited the limit; one for which it was too low may end meanwhile."""
+    """Raises the limit again, also that of shims that have inherited it; a shim for which it was too low may end
+    meanwhile."""
     limit_descriptors(node.agent.pid, ENOUGH)
     for pid in node.shims():
         with contextlib.suppress(ProcessLookupError):

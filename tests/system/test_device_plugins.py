@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device plugins of the kubelet, spoken to by the reference implementation of gRPC: registration, devices of pods, restarts of
-plugin, agent and mainstay-plugins, and the pod resources."""
+"""Device plugins of the kubelet, based on the reference implementation of gRPC: registration, devices of pods, restarts
+of the plugin, the agent and mainstay-plugins, and the pod resources API."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def make_plugin(node):
 
 
 def counts(node, resource=GPU):
-    """Capacity and allocatable of the node, or None."""
+    """The capacity and the allocatable number of the resource in the Node, or None."""
     status = node.node_object()["status"]
     if resource not in status["capacity"]:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built-in network with both families of addresses, with real CNI plugins, in a network namespace of the test."""
+"""The built-in network with both address families, with real CNI plugins, in a network namespace of the test."""
 
 import ipaddress
 import json
@@ -14,12 +14,12 @@ import world
 from network import NODE_ADDRESS, NetworkNode
 from world import wait
 
-# The allocations of host-local are at one place on the machine, /var/lib/cni/networks/mainstay.
+# The machine has a single place for the allocations of host-local, /var/lib/cni/networks/mainstay.
 pytestmark = pytest.mark.xdist_group("built_in_network")
 ALLOCATIONS = "/var/lib/cni/networks/mainstay"
 NODE_ADDRESS6 = "2001:db8::7"
 LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
-# Each program is a name of one of them.
+# Each of these programs is another name for one of them.
 IPTABLES = ["/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi"]
 # The plugins for the test with nftables, of version 1.9 or later; Debian 12 and 13 have 1.1.
 NEWER_PLUGINS = os.environ.get("MAINSTAY_CNI_PLUGINS")
@@ -37,7 +37,7 @@ class BuiltInNode(NetworkNode):
         self.run_inside("ip", "address", "add", f"{NODE_ADDRESS6}/64", "dev", "host0", "nodad", check=False)
 
     def command(self):
-        """In a mount namespace without some programs, or with others in place of them."""
+        """Runs a command in a mount namespace without some programs, or with others in place of them."""
         words = super().command() + self.arguments
         mounts = [f"mount --bind /dev/null {path}" for path in self.hidden if os.path.exists(path)]
         if self.programs:
@@ -102,7 +102,7 @@ def wait_reached(node, address, port, text):
 
 
 def expect_refused(node, address, port):
-    """At once: a client that tries ::1 first goes on to 127.0.0.1."""
+    """Asserts that a connection is refused at once, so that a client that tries ::1 first goes on to 127.0.0.1."""
     said = subprocess.run(node.inside("busybox", "nc", address, str(port)), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           check=False, timeout=world.DEADLINE)
     assert "refused" in said.stderr and said.stdout == "", (address, port, said)
@@ -199,7 +199,7 @@ def test_node_whose_ipv6_is_disabled_has_a_network_of_ipv4(make_built_in, name):
 
 
 def test_pods_of_ipv4_keep_running_when_the_network_gets_ipv6(make_built_in):
-    """As after an upgrade from a version whose network had IPv4 only."""
+    """The pods keep running, like after an upgrade from a version whose network had IPv4 only."""
     node = make_built_in(config={"mainstay": {"podCIDRs": ["10.189.0.0/16"]}})
     old = node.launch_seen(listener("old", "still here", ports=[{"containerPort": 8080, "hostPort": 18092}]))
     assert len(old) == 1
@@ -322,7 +322,7 @@ while True:
 
 @pytest.fixture(name="other_machine")
 def fixture_other_machine():
-    """Has no route to pods, and sends its clients their address."""
+    """A machine that has no route to pods, and whose server sends its clients their address."""
     process = subprocess.Popen(["unshare", "--net", "sh", "-c", 'read line; exec python3 -c "$0"', ECHO], stdin=subprocess.PIPE)
     wait(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "a network namespace")
     yield process
@@ -401,7 +401,7 @@ echo '{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":"/x"}],"ips":
 
 
 def test_plugins_use_nftables_if_there_is_no_iptables(make_built_in):
-    """Scripts in place of the plugins, which record their configuration."""
+    """The plugins are replaced by scripts that record their configuration."""
     node = make_built_in(hidden=IPTABLES, start=False)
     for name in ("bridge", "portmap", "bandwidth"):
         node.install_plugin(name, SPY)
@@ -424,7 +424,7 @@ exit 1
 
 
 def test_missing_iptables_is_an_error_with_its_remedy(make_built_in):
-    """As plugins of version 1.1 report it; newer ones use nftables."""
+    """The error is the one of plugins of version 1.1; newer ones use nftables."""
     node = make_built_in(hidden=IPTABLES, start=False)
     node.install_plugin("bridge", MISSING_IPTABLES)
     node.start()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files as editors and tools write them: an unchanged file restarts nothing, and a changed one restarts once. The
-programs themselves if Debian has small ones, else their system calls."""
+"""Files as editors and tools write them: an unchanged file restarts nothing, and a changed one restarts once. The tests
+use the programs themselves if they are small packages of Debian, and otherwise repeat their system calls."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from world import run, wait
 
 def vim(*settings):
     def save(path, text):
-        """Opens the file, puts the text in the place of all lines, writes."""
+        """Opens the file, replaces all lines by the text, writes."""
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as new:
             new.write(text)
             new.flush()
@@ -28,7 +28,7 @@ def vim(*settings):
 
 
 def nano(path, text):
-    """In a terminal: cuts all lines, reads the new ones in, writes, exits."""
+    """Runs nano in a terminal: cuts all lines, reads the new ones in, writes, exits."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as new:
         new.write(text)
         new.flush()
@@ -58,7 +58,7 @@ def nano(path, text):
 
 
 def sed(path, text):
-    """It replaces the first line and deletes the others."""
+    """Runs sed, which replaces the first line and deletes the others."""
     with tempfile.NamedTemporaryFile("w") as script:
         script.write("1c\\\n" + "\\\n".join(text.splitlines()) + "\n2,$d\n")
         script.flush()
@@ -73,7 +73,7 @@ def sed_with_backup(path, text):
 
 
 def copied(*words):
-    """By a program, from a file of the same name elsewhere."""
+    """Copies a file of the same name from elsewhere by a program."""
     def save(path, text):
         with tempfile.TemporaryDirectory() as directory:
             source = os.path.join(directory, os.path.basename(path))
@@ -84,13 +84,13 @@ def copied(*words):
 
 
 def redirect(path, text):
-    """kubectl get -o yaml >FILE, tee: cut, then written in pieces."""
+    """kubectl get -o yaml >FILE, tee: truncates the file, then writes it in pieces."""
     subprocess.run(["sh", "-c", 'while IFS= read -r line; do printf "%s\\n" "$line"; done >"$0"', path], input=text, text=True,
                    check=True)
 
 
 def in_place(path, text):
-    """VS Code, and scp: opened without being cut, written, cut to its new length."""
+    """VS Code, and scp: opens the file without truncating it, writes, truncates to the new length."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     os.write(fd, text.encode())
     os.ftruncate(fd, len(text.encode()))
@@ -99,7 +99,7 @@ def in_place(path, text):
 
 
 def code(path, text):
-    """VS Code: cut when it is opened."""
+    """VS Code: truncates the file when it opens it."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.write(fd, text.encode())
     os.fdatasync(fd)
@@ -107,7 +107,7 @@ def code(path, text):
 
 
 def emacs(path, text):
-    """Its lock, its automatic save, the file as a backup, a new file."""
+    """Emacs: creates its lock and its automatic save, renames the file to a backup, writes a new file."""
     directory, name = os.path.split(path)
     lock, auto = f"{directory}/.#{name}", f"{directory}/#{name}#"
     os.symlink("user@host.1:1", lock)
@@ -122,13 +122,13 @@ def emacs(path, text):
 
 
 def emacs_by_copying(path, text):
-    """backup-by-copying: the backup is a copy, and the file is cut and written."""
+    """backup-by-copying: the backup is a copy, and the file is truncated and written."""
     shutil.copy2(path, path + "~")
     code(path, text)
 
 
 def ansible(path, text):
-    """atomic_move(): a file next to it, with the owner and the mode of the old one, by rename."""
+    """atomic_move(): writes a new file next to the old one, with its owner and mode, and renames it."""
     fd, temporary = tempfile.mkstemp(prefix=".ansible_tmp", suffix=os.path.basename(path), dir=os.path.dirname(path))
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
@@ -139,7 +139,7 @@ def ansible(path, text):
 
 
 def away_and_back(path, text):
-    """Renamed away, and another file in its place."""
+    """Renames the file away, and puts another one in its place."""
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.rename(path, path + ".old")
@@ -180,8 +180,8 @@ def manifest(node, word, label="0"):
 
 @contextlib.contextmanager
 def undisturbed():
-    """An editor that removes a file and puts it back has a quarter of a second for it. The event wakes the agent, and on a busy
-    machine an editor that others displace between the two calls may run again too late."""
+    """An editor that removes a file and puts it back has a quarter of a second for that. The event wakes the agent, and
+    on a busy machine an editor that is preempted between the two calls may run again too late."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except PermissionError:

@@ -40,7 +40,7 @@ def limits(cpu, memory):
 
 
 def limits_of(group):
-    """Quota and memory limit of a control group, as the kernel has them."""
+    """The CPU quota and the memory limit of a control group in the kernel."""
     if world.cgroup_version() == 2:
         return (world.cgroup_value(group, "cpu", "cpu.max").split()[0],
                 world.cgroup_value(group, "memory", "memory.max"))
@@ -49,14 +49,14 @@ def limits_of(group):
 
 
 def pending(pod):
-    """Why an edit waits, "" if none does."""
+    """The reason why an edit waits, or "" if none does."""
     found = [c for c in pod["status"]["conditions"] if c["type"] == "mainstay.io/EditPending"]
     return found[0]["message"] if found else ""
 
 
 def hold_runs(node):
-    """The runtime starts no container until the file is removed; returns the file; another one next to it shows that a
-    call waits."""
+    """Makes the runtime start no container until a file is removed; returns that file. Another one next to it shows
+    that a call waits."""
     held, path = f"{node.directory}/held", f"{node.directory}/runtime"
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\ncase " $* " in *" run "*) while [ -e {held} ]; do : >{held}.waits; sleep 0.05; done;; esac\n'
@@ -422,14 +422,14 @@ def test_a_successor_waits_for_the_image_of_its_volume(node):
 
 
 def test_the_active_deadline_of_a_successor_counts_from_its_own_start(node, archive_of_other):
-    seconds = 20  # most of which its start may take
+    seconds = 20  # the pod's start may take most of this time
     node.launch(specs.pod("web"))
     node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True, activeDeadlineSeconds=seconds))
     node.wait_pod("web", pending, "waits")
     read = time.monotonic()
     world.wait(lambda: time.monotonic() > read + seconds + 0.5, "more than the deadline has passed")
     node.preload(archive_of_other)
-    # The log keeps it: the pod may have exceeded its deadline when it is looked at.
+    # The log has the message: the pod may have exceeded its deadline when its status is read.
     world.wait(lambda: node.said().count("Started container 'default/web-node1/main'") == 2,
                lambda: node.describe_pod("web", "is replaced and runs"))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ephemeral containers: of pods of files, by mainstay debug, and of pods of an API server, by their subresource."""
+"""Ephemeral containers: those of pods of files, by mainstay debug, and those of pods of an API server, by the
+subresource."""
 
 import json
 import os
@@ -36,7 +37,7 @@ def start_debugger(node, name, *words, container="dbg", script=specs.IDLE):
 
 
 def process(node, name, container):
-    """The first process of a container that has a target: it is not the first of its PID namespace."""
+    """The first process of a container that has a target and therefore is not the first of its PID namespace."""
     return wait(lambda: world.oldest_process(node.container_cgroup(name, container)), f"{container} has a process")
 
 
@@ -309,7 +310,7 @@ def test_a_manifest_cannot_have_them(node):
 # ---- pods of an API server ----
 
 def add_ephemeral(member, name, *containers):
-    """The request of kubectl debug."""
+    """Sends the request of kubectl debug."""
     member.api.patch("pods", "default", name, {"spec": {"ephemeralContainers": list(containers)}}, subresource="ephemeralcontainers")
 
 

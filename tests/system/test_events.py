@@ -80,7 +80,8 @@ def test_failed_start_has_an_event_with_its_reason(node):
     assert failed["type"] == "Warning"
     assert failed["message"].startswith("Error: ")
     assert "/no/such/program" in failed["message"]
-    # In the order in which they came first, which is in their names: one that repeats, a second later, moves to the end.
+    # Events are in the order of their first occurrence, which their names contain: an event that occurs again a second
+    # later moves to the end.
     found = sorted(events(node, "typo"), key=lambda event: event["metadata"]["name"])
     assert [event["reason"] for event in found][:3] == ["Pulled", "Created", "Failed"]
     never = {**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"}

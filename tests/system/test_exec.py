@@ -32,12 +32,13 @@ def spawn(node, *words, **streams):
 
 
 def sleepers(node, marker):
-    """Processes "sleep MARKER" in the node's containers. The runtime that starts one has these words, too."""
+    """The processes "sleep MARKER" in the node's containers. The command line of the runtime that starts one has these
+    words, too."""
     return [pid for pid in world.pids_of_root(node.cgroup_root) if world.cmdline(pid) == ["sleep", marker]]
 
 
 def runtimes(node):
-    """Processes of the runtime that start a command of this node's."""
+    """The processes of the runtime that start a command of this node."""
     words = {pid: world.cmdline(pid) for pid in world.pids()}
     return [pid for pid, found in words.items() if "exec" in found and any(word.startswith(f"--root={node.run}/") for word in found)]
 
@@ -231,7 +232,8 @@ def test_the_command_is_killed_when_its_client_disappears(busy, options):
 
 
 def test_all_output_arrives_though_the_session_stood_still(node):
-    """Longer than it waits for output after the command's end; output that had arrived by then counts."""
+    """The session stands still for longer than it waits for output after the command's end; output that had arrived by
+    then is not lost."""
     node.launch(specs.pod("web"))
     shim = str(node.shims()[0])
     words = ["strace", "-f", "-q", "-o", "/dev/null", "-e", "trace=wait4", "-e", "inject=wait4:delay_exit=700000", "-p", shim]

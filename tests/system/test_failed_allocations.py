@@ -9,13 +9,14 @@ import pytest
 import specs
 from world import wait
 
-# While a pod is added and removed the agent allocates some ten thousand times, more than half of them to report its state.
+# While a pod is added and removed the agent makes some ten thousand allocations, more than half of them to report its
+# state.
 PASSES = [1, 10, 40, 100, 250, 500, 1000, 1800, 3000, 4500, 6500, 9000]
 
 
 class StarvedNode(failing.FailingNode):
     def revive(self):
-        """Also if the agent has exited, if it logs the reason."""
+        """Starts the agent again also if it has exited and has logged the reason."""
         if self.agent.poll() is None:
             return
         if self.agent.returncode in (1, 255):
@@ -24,7 +25,7 @@ class StarvedNode(failing.FailingNode):
         super().revive()
 
     def get(self, path):
-        """A response that ends too early is none."""
+        """A response that ends too early counts as none."""
         try:
             status, body = super().get(path)
             if path == "/pods" and status == 200:
@@ -78,7 +79,7 @@ def test_an_agent_survives_every_seventh_failed_allocation(starved, first):
 
 
 def test_an_event_of_a_shim_that_finds_no_memory_comes_again(starved):
-    """The first is the shim's greeting."""
+    """The first event is the shim's greeting."""
     starved.launch(specs.pod("other", specs.container("main", specs.IDLE)))
     before, shim = starved.init("other"), starved.shim("other")
     for n in range(8):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An allocation of mainstay-image fails: it reports the error and exits, and leaves nothing partially done. When it is
-started again, all is as if it had not ended."""
+"""An allocation of mainstay-image fails: the program reports the error and exits, and leaves nothing partially done.
+When it is started again, the result is the same as without the failure."""
 
 import json
 import os
@@ -53,8 +53,8 @@ class Helper(failing.Failing, Puller):
         return done.stdout
 
     def act_without(self, n):
-        """If the n-th allocation fails, counted from 0 over all processes. It may succeed: with a fetcher less, or
-        without a delta."""
+        """Runs the program while the n-th allocation fails, counted from 0 over all processes. It may succeed with one
+        fetcher less, or without a delta."""
         self.arm({"mainstay-image:alloc": f"{n}*off->1*return(ENOMEM)"})
         done = self.act()
         said = done.stderr.splitlines()
@@ -63,7 +63,7 @@ class Helper(failing.Failing, Puller):
         return done.returncode
 
     def count(self):
-        """How many allocations there are."""
+        """The number of allocations."""
         self.arm({"mainstay-image:alloc": "off"})
         done = self.act()
         assert done.returncode == 0, done
@@ -92,7 +92,7 @@ def unpacker(directory, archive):
 
 @pytest.fixture(name="make_helper")
 def fixture_make_helper(archive, tmp_path):
-    """One that is about to do something."""
+    """Makes a Helper for the given action."""
     server = ManifestServer()
     server.serve(specs.text(specs.pod("fetched")))
     registry = BadRegistry(Blobs(OLD))

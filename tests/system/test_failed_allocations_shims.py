@@ -21,14 +21,14 @@ def busy_pod(name):
 
 
 def execute(node, name):
-    """It returns its output, or the reason why it does not."""
+    """Executes a command; returns its output, or the reason why there is none."""
     done = node.cli("exec", name, "-c", "main", "--", "echo", "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n") or done.returncode and done.stderr.strip(), done
     return done
 
 
 def live(node, name):
-    """A container is started, looked at, lost, started again and removed."""
+    """Starts a container, executes commands in it, kills it, waits until it is started again, and removes it."""
     node.drop(busy_pod(name))
     node.wait_running(name)
     pid, shim, restarts = node.init(name), node.shim(name), node.status(name)["restartCount"]
@@ -44,7 +44,7 @@ def live(node, name):
 
 
 def check_passes(node, first, step):
-    """While the shim of the pod reaches that allocation, in any of its processes."""
+    """Checks the pod while its shim reaches that allocation, in any of its processes."""
     node.launch(specs.pod("other"))
     before, n, hits = (node.init("other"), node.shim("other")), first, first + 1
     while hits > n:

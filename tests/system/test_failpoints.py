@@ -55,7 +55,7 @@ POD_POINTS = [name for name in POINTS if name not in IMAGE_POINTS]
 
 @pytest.fixture(scope="module", name="registry")
 def fixture_registry(archive, tmp_path_factory):
-    """Has an image that is larger than the node's own by a layer."""
+    """A registry with an image that has one more layer than the node's own."""
     registry = DockerRegistry(str(tmp_path_factory.mktemp("registry")))
     registry.push_larger(archive, "team/larger:1")
     yield registry
@@ -84,8 +84,8 @@ def first_processes(node, words):
 
 
 def wait_runs(node, name, words):
-    """Until the pod runs, and its container prints the words that were written last. Never does one run twice. Gives
-    its process."""
+    """Waits until the pod runs and its container prints the words that were written last. No container may run twice.
+    Returns its process."""
     def is_so():
         pod = node.pod(name)
         running = first_processes(node, words)
@@ -96,7 +96,7 @@ def wait_runs(node, name, words):
 
 
 def live(node):
-    """The life of pods in a day."""
+    """The events in the life of pods."""
     node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}},
               "settings.yaml")
     node.drop(changed_pod(node, "one"))
@@ -109,7 +109,7 @@ def live(node):
 
 
 def live_with_images(node, registry):
-    """The life of images: pulled, removed, pulled again."""
+    """The events in the life of images: pulled, removed, pulled again."""
     pod = specs.pod("larger", {**container(node, "main", "larger"), "image": f"{registry.host}/team/larger:1"})
     for _ in range(2):
         node.drop(pod)
@@ -120,7 +120,7 @@ def live_with_images(node, registry):
 
 
 def check_beside(node, terms, day):
-    """Meanwhile another pod notices nothing, unless it was its own shim that died. Gives the hits."""
+    """Checks that another pod is not affected meanwhile, unless its own shim dies. Returns the hits."""
     node.launch(specs.pod("other", container(node, "main", "other")))
     before, shim = wait_runs(node, "other", "other"), node.shim("other")
     node.arm(terms)
@@ -179,7 +179,7 @@ def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
 
 
 def start_without_the_shim(node, name, terms):
-    """Another agent, after the last one and the pod's shim were killed."""
+    """Starts another agent after the last one and the pod's shim were killed."""
     shim = node.shim(name)
     node.kill9()
     os.kill(shim, signal.SIGKILL)
@@ -217,7 +217,7 @@ def test_pod_gets_a_network_when_the_agent_dies_between_two_shims(make_failing):
 
 
 def start_slowly(node):
-    """A runtime that returns long after it has started a container."""
+    """Configures a runtime that returns long after it has started a container."""
     path = f"{node.directory}/runtime"
     runc = shutil.which("runc", path="/usr/sbin:/usr/bin")
     with open(path, "w", encoding="utf-8") as file:

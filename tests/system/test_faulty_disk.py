@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is full from any write on, cannot be read at any place, or syncs for seconds: pods that run notice nothing, those
-that are removed stop, and when the disk is as it should be the node is, too."""
+"""A disk that is full from a certain write on, cannot be read at a certain place, or takes seconds to sync: running
+pods are not affected, removed pods stop, and when the disk is repaired the node recovers."""
 
 import errno
 import gzip
@@ -34,7 +34,7 @@ def damaged_files(node):
 # ---- no space ----
 
 class FullFrom:
-    """From the k-th write into some directories on there is no space, or no space for that write alone."""
+    """Leaves no space from the k-th write into some directories on, or only for that write."""
 
     def __init__(self, disk, k, tops, once=False, error=errno.ENOSPC):
         self.disk, self.k, self.tops, self.once, self.error = disk, k, tuple(f"{top}/" for top in tops), once, error
@@ -66,7 +66,7 @@ class Full:
         assert not damaged_files(self.node)
 
     def try_from(self, k, tops):
-        """False if a start makes fewer writes."""
+        """Returns False if a start makes fewer writes."""
         node, new, old = self.node, f"new{k}", f"old{k}"
         node.launch(specs.pod(old))
         init = node.init(old)
@@ -117,7 +117,7 @@ def test_file_systems_that_are_full_from_each_write_on_stop_no_pod(make_node, wh
 
 @pytest.mark.parametrize("ks, least", [((14,), 1), pytest.param(range(1, WRITES_MAX), 20, marks=pytest.mark.long)])
 def test_a_quota_that_is_used_up_from_any_write_on_stops_no_pod(make_node, ks, least):
-    """With the error of one: not every kernel has quotas."""
+    """The error is that of a quota, because not every kernel has quotas."""
     node = make_node(start=False)
     assert Full(node, error=errno.EDQUOT).try_all([node.state], ks) >= least
     assert "Disk quota exceeded" in node.said()
@@ -151,7 +151,7 @@ def test_an_image_is_unpacked_whole_after_the_disk_was_full_from_any_write_on(ma
 # ---- unreadable files ----
 
 class Unreadable:
-    """The data of the k-th read cannot be read until the disk is repaired."""
+    """Makes the data of the k-th read unreadable until the disk is repaired."""
 
     def __init__(self, disk, k):
         self.disk, self.k, self.n, self.bad = disk, k, 0, None
@@ -189,7 +189,7 @@ def restart_on_bad_disk(node, unreadable):
 
 
 def try_unreadable(node, disk, k, init):
-    """False if a start of the agent and of a pod makes fewer reads."""
+    """Returns False if a start of the agent and of a pod makes fewer reads."""
     unreadable = Unreadable(disk, k)
     try:
         node.drop(specs.pod(f"new{k}"))
@@ -247,7 +247,7 @@ def test_a_terminated_pod_keeps_its_status_when_its_checkpoints_can_be_read_agai
     disk.rule = lambda call, at: -errno.EIO if at == path else None
     node.start()
     wait(lambda: "cannot read the checkpoints of an earlier agent: Input/output error" in node.said(), node.said)
-    assert node.pod("done")["status"]["phase"] in ("Pending", phase)  # that its deadline has passed is known without them
+    assert node.pod("done")["status"]["phase"] in ("Pending", phase)  # the agent knows without them that its deadline has passed
     disk.mend()
     ends = [status["state"] for status in pod["status"]["containerStatuses"]]
     node.wait_pod("done", lambda again: again["status"]["phase"] == phase and
@@ -326,7 +326,7 @@ def test_an_archive_is_read_again_whose_store_was_removed_meanwhile(make_node, a
     disk, removed = FaultyDisk(node, "openat"), []
 
     def remove(call, path):
-        """When it is about to be decompressed there."""
+        """Removes the directory when the archive is about to be decompressed there."""
         if path == f"{node.state}/images/tmp" and call.arguments[2] & TMPFILE and not removed:
             removed.append(path)
             while os.path.exists(f"{node.state}/images"):  # others may write there at this moment

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writes of the agent and the shims to a disk that wears out: state and logs are on a separate file system, and the
-sectors that its device has written are counted."""
+sectors that are written to its device are counted."""
 
 import glob
 import os
@@ -27,7 +27,7 @@ FOR_A_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOATIME
 
 
 class FlashNode(Clocked):
-    """State and logs are on a loop device with ext4."""
+    """A node whose state and logs are on a loop device with ext4."""
 
     def __init__(self, archive, library, **config):
         self.library = library
@@ -64,7 +64,7 @@ class FlashNode(Clocked):
 
 
 class JoinedFlashNode(FlashNode, Member):
-    """The same, of an API server."""
+    """The same for a node that has joined an API server."""
 
     def __init__(self, archive, library, api, **config):  # pylint: disable=super-init-not-called
         self.library = library
@@ -88,7 +88,7 @@ def fixture_make_flash(archive, library):
 
 
 def wait_settled(node):
-    """The effects of the start of pods are on the disk."""
+    """Waits until the effects of the start of pods are on the disk."""
     last = [node.written()]
 
     def has_settled():
@@ -100,15 +100,15 @@ def wait_settled(node):
 
 
 def make_unread(node):
-    """To read one of them once is to write it."""
+    """Resets the access times of all files: the first read of each then causes a write."""
     for directory, directories, files in os.walk(node.flash):
         for path in [directory] + [os.path.join(directory, name) for name in directories + files]:
             os.utime(path, ns=(0, os.lstat(path).st_mtime_ns), follow_symlinks=False)
 
 
 def changed_files(node, since):
-    """Files that were written since then, or read for the first time, which also causes a write: paths and sizes.
-    Nothing of this is a first read itself."""
+    """Files that were written since then, or read for the first time, which also causes a write: paths and sizes. This
+    check itself reads no file for the first time."""
     found = {}
 
     def visit(directory, path):
@@ -132,7 +132,7 @@ def changed_files(node, since):
 
 
 def count_probes(node):
-    """Results of probes, all that succeeded."""
+    """The number of probes; all of them must have succeeded."""
     found = re.findall(r'^prober_probe_total\{.*result="(\w+)".*\} (\d+)', node.get("/metrics")[1], re.M)
     assert {result for result, _ in found} <= {"successful"}, found
     return sum(int(count) for _, count in found)
@@ -146,7 +146,7 @@ def probed():
 
 
 def expect_quiet_day(node, count_renewals=lambda: 0, renewed=0):
-    """'renewed': how many tokens are renewed whenever some hours have passed."""
+    """'renewed' is the number of tokens that are renewed whenever some hours have passed."""
     wait(lambda: len([pod for pod in node.pods() if harness.is_running(pod)]) == PROBED, "all run", 400)
     wait(lambda: count_probes(node) >= PROBED, "all are probed")
     make_unread(node)

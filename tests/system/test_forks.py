@@ -49,7 +49,7 @@ def test_shims_that_cannot_fork_start_containers_when_they_can(node):
     for name in ("well", "broken"):
         node.launch(specs.pod(name))
     before = identity(node, "well")
-    group = f"{node.cgroup_root}/mainstay"  # of all shims
+    group = f"{node.cgroup_root}/mainstay"  # the group of all shims
     limit_processes(group, 0)
     world.kill_all([node.init("broken")])
     node.drop(specs.pod("new"))
@@ -71,13 +71,13 @@ def fixture_registry(archive, tmp_path):
 
 
 def without_leak_check(node):
-    """That forks, too."""
+    """Turns off the leak check, which forks, too."""
     given = node.environment()
     return lambda: {**given, "ASAN_OPTIONS": f"{given['ASAN_OPTIONS']}:detect_leaks=0"}
 
 
 def test_a_pull_that_cannot_fork_is_reported_and_leaves_nothing_incomplete(make_node, registry):
-    """mainstay-image is started, and then has no process to fetch with, or to unpack a layer with."""
+    """mainstay-image is started, and then cannot fork a process that fetches, or one that unpacks a layer."""
     node = make_node(start=False, config={"mainstay": {"insecureRegistries": [registry.host]}})
     node.environment = without_leak_check(node)
     node.start()

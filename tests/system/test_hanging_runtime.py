@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each call of the runtime hangs once: it is killed after its time, its error names it, and other pods are unaffected. The calls are
-run, delete and exec; create, start, kill and state of the runtime are not used."""
+"""Each call of the runtime hangs once: it is killed after its timeout, its error names it, and other pods are
+unaffected. The calls are run, delete and exec; create, start, kill and state of the runtime are not used."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ RUNTIME_SECONDS = 3
 
 @pytest.fixture(name="hanging")
 def fixture_hanging(make_node, tmp_path):
-    """A node whose shims wait for a call of the runtime only for seconds."""
+    """A node whose shims wait only some seconds for a call of the runtime."""
     for name in ("mainstayd", "mainstay-image"):
         shutil.copy(program(name), tmp_path)
     with open(tmp_path / "mainstay-shim", "w", encoding="utf-8") as shim:
@@ -39,7 +39,7 @@ def fixture_hanging(make_node, tmp_path):
 
 
 def hang(node, word, do):
-    """The next such call hangs while another pod starts."""
+    """Makes the next such call hang while another pod starts."""
     held = hold_runtime(node, word, "before")
     do()
     wait(lambda: os.path.exists(held), "the runtime hangs")
@@ -51,7 +51,8 @@ def hang(node, word, do):
 
 
 def held_processes(node):
-    """A program that hangs in place of the runtime, by the directory whose words it has inherited."""
+    """The programs that hang in place of the runtime, recognized by the directory in the environment that they have
+    inherited."""
     return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
             any(node.directory in value for value in world.environ(pid).values())]
 

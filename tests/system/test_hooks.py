@@ -127,7 +127,7 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
 
 
 def test_the_shim_stops_a_container_without_an_agent(node):
-    """The hook hangs, the agent dies: the shim keeps the time."""
+    """The hook hangs and the agent dies; the shim ends the grace period."""
     node.launch(hooked(node, "orphan", grace=5, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     world.wait(lambda: hook_records(node) == ["started"], "it has started")
     pid = node.init("orphan")
@@ -171,7 +171,7 @@ def test_a_hook_sleeps(node):
 
 
 def test_any_http_status_passes_a_hook(node):
-    """The server has no such page."""
+    """The server has no such page, and its status passes the hook."""
     serve = "trap 'exit 0' TERM; mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & while :; do sleep 0.05; done"
     container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
     node.launch(specs.pod("asked", container, terminationGracePeriodSeconds=30))

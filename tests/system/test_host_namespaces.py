@@ -13,7 +13,7 @@ def socket_inodes(pids):
 
 
 def unix_sockets(text):
-    """Inode and name of each socket that has a name; an abstract one's starts with '@'."""
+    """The inode and the name of each named socket; the name of an abstract one starts with '@'."""
     return [fields[6:8] for fields in (line.split() for line in text.splitlines()[1:]) if len(fields) == 8]
 
 

@@ -30,7 +30,7 @@ def tree(directory):
 
 
 def replace_by_link(node, path, target):
-    """Has a container to which the log directory is mounted put a link in the place of a directory in it."""
+    """Lets a container that has the log directory mounted replace a directory in it by a link."""
     inside = path.replace(node.log, "/log", 1)
     script = f"mv {inside} /log/old && ln -s {target} {inside} && {READY}"
     node.launch(specs.pod("attacker", specs.container(script=script, volumeMounts=[specs.mount("logs", "/log")]),
@@ -108,7 +108,7 @@ def cut_cgroup_record(node, uid):
 
 @pytest.mark.parametrize("is_orphan", [False, True])
 def test_a_cut_record_of_a_control_group_kills_no_other_pod(node, is_orphan):
-    """Cut at a slash, it names the group of all pods of the class."""
+    """A record that is cut at a slash names the group of all pods of the class."""
     for name in ("target", "neighbour"):
         node.launch(specs.script_pod(name, READY))
     init, neighbour, group = node.init("target"), node.init("neighbour"), node.pod_cgroup("target")
@@ -152,7 +152,7 @@ def test_a_frozen_container_is_stopped(node):
 @pytest.mark.parametrize("has_record", [True, False])
 def test_a_pod_never_starts_while_processes_cannot_be_killed(node, has_record):
     if world.cgroup_version() == 2:
-        return  # there the frozen are killed
+        return  # there frozen processes are killed
     pod = specs.script_pod("stuck", READY)
     node.launch(pod)
     init, group, uid = node.init("stuck"), node.pod_cgroup("stuck"), node.pod("stuck")["metadata"]["uid"]
@@ -209,7 +209,7 @@ def test_files_of_a_container_in_etc_count_as_ephemeral_storage(node, name):
 
 
 def test_the_files_of_etc_of_a_pod_of_an_earlier_version_are_found(node):
-    """It has them in the run directory; and there it finds those of this version."""
+    """The earlier version has the files in the run directory, and there it finds those of this version."""
     node.launch(specs.script_pod("old", f"cat /etc/hostname; {READY}", hostNetwork=True))
     uid = node.pod("old")["metadata"]["uid"]
     for name in ETC:

@@ -8,7 +8,7 @@ import pytest
 import specs
 import world
 
-# All take pages of the one machine.
+# All tests take pages of the same machine.
 pytestmark = [pytest.mark.xdist_group("hugepages"), pytest.mark.cgroup2]
 
 COUNT = "/proc/sys/vm/nr_hugepages"
@@ -20,7 +20,7 @@ def free_pages():
 
 @pytest.fixture(name="pages")
 def fixture_pages():
-    """A few pages of 2 MiB for the node, for the length of a test."""
+    """Reserves a few pages of 2 MiB for the node during a test."""
     before = world.read(COUNT)
     with open(COUNT, "w", encoding="ascii") as file:
         file.write(str(int(before) + 4))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source of a pod or a DaemonSet is part of its identity: nothing of one gets to another of the same name, or UID."""
+"""The source of a pod or a DaemonSet is part of its identity: another one with the same name or UID from a different
+source gets none of its data."""
 
 import glob
 import itertools
@@ -133,7 +134,7 @@ def test_daemonset_of_another_source_inherits_neither_pods_nor_revisions(sources
 # UIDs
 
 def test_pod_of_the_server_does_not_keep_a_file_from_its_uid(make_member):
-    """No server gives such a UID by itself: one of a pod of a file can be computed."""
+    """A server never assigns such a UID by itself, but the UID of a pod of a file can be computed."""
     member = make_member()
     member.drop(specs.pod("web"))
     uid = member.wait_running("web")["metadata"]["uid"]

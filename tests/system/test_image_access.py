@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pods may use a private image that is on the node already (imagePullCredentialsVerificationPolicy)."""
+"""The pods that may use a private image that is already on the node (imagePullCredentialsVerificationPolicy)."""
 
 import glob
 import os

@@ -120,7 +120,8 @@ def test_a_declared_volume_has_the_content_of_the_image_and_is_writable(stocked,
 
 
 def test_a_declared_volume_lives_as_long_as_the_container(stocked):
-    """A container that starts again finds the content of the image, and nothing is left of the earlier one's."""
+    """A container that starts again finds the content of the image, and nothing is left of the volume of the earlier
+    one."""
     stocked.drop(specs.pod("again", container("[ -e /data/new ] && echo found; echo x > /data/new; "
                                              "[ -e /flag/f ] || { touch /flag/f; exit 1; }; " + specs.IDLE,
                                              volumeMounts=[specs.mount("flag", "/flag")]),
@@ -138,7 +139,7 @@ def test_a_declared_volume_lives_as_long_as_the_container(stocked):
 
 
 def test_each_file_of_several_names_is_copied_once(node):
-    """However many there are: a small image must not become a large volume."""
+    """The file is copied once regardless of the number of its names: a small image must not become a large volume."""
     make, count = load_make_image(), 9000
     names = [f"data/{i % 2 * 'deep/'}{i}" for i in range(2 * count)]
     node.preload(declare(node, {"/data": {}}, [
@@ -234,7 +235,7 @@ def test_many_declared_volumes_are_made(node):
 
 
 def forget_volumes(path):
-    """The record of an image, by a version that did not support declared volumes."""
+    """Rewrites the record of an image like a version that did not support declared volumes."""
     record = json.loads(world.read(path)[:-65])
     assert record.pop("volumes")
     text = json.dumps(record)
@@ -243,15 +244,15 @@ def forget_volumes(path):
 
 
 def records(node):
-    """The images that declare something, or did."""
+    """The records of images that declare volumes, or did."""
     paths = [entry.path for entry in os.scandir(f"{node.state}/images/records")]
     return [path for path in paths if json.loads(world.read(path)[:-65]).get("volumes", True)]
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_image_of_an_earlier_version_has_its_declared_volumes(stocked, is_known):
-    """The first container after the upgrade has them, regardless of who is first: the agent or the process that
-    completes the record. Without the image's configuration the image still runs."""
+    """The first container after the upgrade has the volumes, regardless of which is first: the agent or the process
+    that completes the record. Without the image's configuration the image still runs."""
     stocked.drop(specs.pod("one", container()))
     stocked.wait_running("one")
     stocked.remove("one")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of images of others on the node that a pull may use: a registry learns nothing about private ones, and an
-image that is made for them does not get their layers."""
+"""The parts of other pods' images that a pull may use: a registry learns nothing about private images, and an image
+that is made to match them does not get their layers."""
 
 import glob
 import gzip
@@ -51,7 +51,7 @@ class Store:
         return process
 
     def pull(self, registry, name, *logins, **settings):
-        """The exit status, and the output."""
+        """Pulls an image; returns the exit status and the output."""
         process = self.spawn(registry, name, *logins, **settings)
         out, error = process.communicate(timeout=DEADLINE)
         assert "Sanitizer" not in error, error
@@ -107,7 +107,7 @@ def fixture_victim(tmp_path, store):
 
 
 def forge(rows, diff_ids, config=None):
-    """An image with these layers, (digest, size), that has no blob of them."""
+    """An image that lists these layers, (digest, size), but has none of their blobs."""
     image = Blobs([{}])
     config = config or document({"author": "Eve", "os": "linux", "architecture": specs.ARCHITECTURE, "config": {"Cmd": ["/bin/sh"]},
                                  "rootfs": {"type": "layers", "diff_ids": diff_ids}})
@@ -179,7 +179,8 @@ def test_the_blob_of_a_private_layer_is_not_obtained_by_its_digest(store, victim
 
 @pytest.mark.parametrize("known", ["manifest", "configuration"])
 def test_a_private_image_is_not_obtained_by_the_digests_of_its_documents(store, victim, serve, known):
-    """A pod's status shows them. The registry has an index or a manifest, and nothing that it lists."""
+    """The digests are in a pod's status. The registry has an index or a manifest, and none of the blobs that it
+    lists."""
     if known == "manifest":
         index = document({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
             {"mediaType": MANIFEST_TYPE, "digest": victim.image.digest, "size": len(victim.image.manifest),
@@ -199,7 +200,7 @@ def test_a_private_image_is_not_obtained_by_the_digests_of_its_documents(store, 
 
 
 def test_an_image_that_did_not_arrive_is_not_recorded_as_accessible(store, victim, serve):
-    """The registry has its documents, and would have given it to any pod."""
+    """The registry has the documents of the image, and would have given it to any pod."""
     evil = serve(forge([], []))
     evil.image.blobs = {victim.config: victim.image.blobs[victim.config]}
     set_manifest(evil.image, victim.image.manifest)
@@ -311,7 +312,8 @@ def test_download_of_an_attacker_is_not_resumed_by_others(store, serve):
 
 
 def test_a_sweep_does_not_tell_what_others_have(store, victim, serve):
-    """A begun download is kept although the blob is in the store: its registry would see that it starts again."""
+    """A partial download is kept although the blob is in the store; otherwise its registry would see that the download
+    starts again."""
     size, hang, asked = len(victim.image.blobs[victim.layer]), threading.Event(), threading.Event()
 
     def behave(handler):
@@ -366,7 +368,7 @@ def test_an_image_does_not_remove_the_blobs_of_another_one(store, serve, how):
 # Access with credentials
 
 class Locked:
-    """Registry of two versions with a delta, which takes some passwords."""
+    """A registry with two versions and a delta, which accepts some passwords."""
 
     def __init__(self, serve, *passwords):
         self.old, self.new = Blobs(test_deltas.OLD), Blobs(test_deltas.NEW)
@@ -482,7 +484,7 @@ def log_in(node, registry, name, password=PASSWORD):
 
 @pytest.fixture(name="private_node")
 def fixture_private_node(tmp_path, archive, make_node, serve):
-    """A node on which a pod runs a private image; the registry of an attacker; the content of the image."""
+    """A node on which a pod runs a private image, the registry of an attacker, and the content of the image."""
     registries = []
 
     def make(**config):

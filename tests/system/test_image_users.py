@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user of a container by the /etc/passwd and /etc/group of its image: files, links within the image, and
-unresolvable paths."""
+"""The user of a container according to /etc/passwd and /etc/group of its image: files, links within the image, and
+paths that cannot be resolved."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ FILES = {"etc/passwd": PASSWD, "etc/group": GROUP}
 STORE = {"nix/": b"", "nix/passwd": PASSWD, "nix/group": GROUP}
 APP = ("77", "78", ["78", "88"])
 
-# How an image has its two files, layer by layer; "etc!" is an /etc that replaces that of the base.
+# The forms of the two files in an image, layer by layer; "etc!" is an /etc that replaces that of the base.
 LAYOUTS = {
     "files": [FILES],
     "absolute": [{**STORE, "etc/passwd": Link("/nix/passwd"), "etc/group": Link("/nix/group")}],
@@ -38,7 +38,7 @@ ABSENT = [{"etc/.wh.passwd": b"", "etc/.wh.group": b""}]
 
 
 def base(has_etc=True):
-    """Those of the common test image, without its /etc if that is to be a link."""
+    """The layers of the common test image, without /etc if that is to be a link."""
     with open("/bin/busybox", "rb") as file:
         busybox = file.read()
     tree = {"bin/": b"", "bin/busybox": busybox, "bin/sh": Link("busybox"), "bin/sleep": Link("busybox"),
@@ -119,7 +119,7 @@ def test_a_pod_s_user_and_groups_take_precedence(node, context, expected):
     (ABSENT, "root", "the image's user 'root' is not in its /etc/passwd"),
 ], ids=lambda value: value if isinstance(value, str) and " " not in value else None)
 def test_a_container_waits_for_a_user_that_its_image_does_not_have(node, layers, user, cause):
-    """Only the container that needs it: others of the same image, and of the same pod, run."""
+    """Only the container that needs the user waits: others of the same image and of the same pod run."""
     image = add_image(node, "user", layers, user)
     node.drop(specs.pod("mixed", specs.container("named", image=image),
                         specs.container("numbered", image=image, securityContext={"runAsUser": 4000, "runAsGroup": 4001})))
@@ -159,7 +159,7 @@ def test_a_numeric_user_that_cannot_be_resolved_is_not_root(node):
 
 
 def as_of_an_earlier_version(path):
-    """The record of an image, by a version that did not follow the links."""
+    """Rewrites the record of an image like a version that did not follow the links."""
     record = json.loads(world.read(path)[:-65])
     assert record.pop("userVersion") == 2
     record.pop("userError", None)

@@ -44,7 +44,8 @@ def fixture_index(tmp_path, key):
 
 @pytest.fixture(name="make_empty")
 def fixture_make_empty(make_node, key):
-    """Nodes with an empty store and a source; at the end none has one, which is why their pods stop."""
+    """Nodes with an empty store and a source; at the end the source is removed from all of them, so that their pods
+    stop."""
     nodes = []
 
     def make(url, mainstay=None, **source):
@@ -68,7 +69,7 @@ def fixture_nginx(index, tmp_path):
 
 
 def condition(node):
-    """While no agent answers, because it has died, there is none."""
+    """The condition of the source; None while the agent does not answer because it has died."""
     try:
         return node.node_condition("mainstay.io/SourceFailed")
     except (AssertionError, OSError, http.client.HTTPException):
@@ -367,7 +368,8 @@ def test_stick_that_is_pulled_out_while_it_is_read_is_continued(make_empty, make
 
 
 def test_blob_that_changes_while_it_is_read_is_caught(make_empty, index, nginx):
-    """Nothing is read twice: what was copied is what is hashed. The start of it is of another file, which a resume continues."""
+    """Nothing is read twice: the hash is that of the copied data. The data begins with a part of another file, which a
+    resume continues."""
     good = Runnable({"version": b"good\n", "big": random.Random(3).randbytes(200_000)})
     index.write({"app.yaml": app()}, images=[index.add_image(good, NAME)])
     path = index.image_blob(good.layers[1])

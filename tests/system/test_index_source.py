@@ -48,7 +48,7 @@ def fixture_make_nginx(index, tmp_path):
 
 @pytest.fixture(name="make_sourced")
 def fixture_make_sourced(make_node, make_clocked_node, keys):
-    """Nodes with a source; at the end none has one, which is why their pods stop."""
+    """Nodes with a source; at the end the source is removed from all of them, so that their pods stop."""
     nodes = []
 
     def make(url, trusted=None, node=None, clocked=False, **source):
@@ -143,8 +143,8 @@ def test_unchanged_content_costs_one_small_request(make_sourced, make_nginx, ind
 
 
 def test_an_index_that_changes_within_a_second_is_seen(make_sourced, make_nginx, index):
-    """nginx makes its ETag of the size and the second of the last change."""
-    later = time.time() + 600  # so that the change is a recent one regardless of when it is fetched
+    """nginx builds its ETag from the size and the second of the last change."""
+    later = time.time() + 600  # so that the change counts as recent regardless of the time of the fetch
 
     def write(value):
         index.write({"web.yaml": labelled("web", value)})
@@ -286,7 +286,7 @@ SERVERS = {
 
 @pytest.mark.slow
 def test_no_server_stops_a_pod(make_sourced, make_nginx, index, tmp_path):
-    """The server of a good index is replaced by one that does all sorts of things at its port."""
+    """The server of a good index is replaced by one that misbehaves in many ways at the same port."""
     index.write({"web.yaml": specs.pod("web")})
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
@@ -349,7 +349,8 @@ def test_an_index_brings_the_next_keys(make_sourced, index, keys):
 
 
 def expect_second_key_only(node, index, keys):
-    """No index of the first key is accepted, nor one with a number that was used; the second key's next one is."""
+    """Asserts that no index of the first key is accepted, nor one with a number that was used, but that the next one of
+    the second key is."""
     other = {"other.yaml": specs.pod("other")}
     index.write(other)
     wait_failed(node, "is not signed by one of the known keys")
@@ -470,7 +471,7 @@ def test_an_index_in_use_is_judged_again_by_other_keys_and_another_fleet(make_so
 
 @pytest.mark.slow
 def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
-    """At 16 KiB a second, an agent that is killed twice, and a file of 400 KiB."""
+    """The server sends a file of 400 KiB at 16 KiB a second, and the agent is killed twice."""
     big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 400000 + b"\n"
     index.write({"web.yaml": specs.pod("web")})
     nginx = make_nginx()
@@ -513,7 +514,7 @@ def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_
 
 
 def test_outside_of_its_hours_nothing_is_fetched(make_sourced, make_nginx, index):
-    """A node that has nothing yet does not wait; then it does."""
+    """A node that has no index yet does not wait for its hours; later it does."""
     hour = time.localtime().tm_hour
     index.write({"web.yaml": specs.pod("web")})
     nginx = make_nginx()
@@ -563,7 +564,7 @@ def bad_pod(name, **fields):
 
 
 def run_first(node, index):
-    """The first index: a pod, another one, and a DaemonSet."""
+    """Runs the first index, which has two pods and a DaemonSet."""
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "1"), "logd.yaml": specs.daemonset("logd")}, **DEADLINE)
     for name in ("web", "db"):
         node.wait_running(name)
@@ -571,7 +572,8 @@ def run_first(node, index):
 
 
 def let_deadline_pass(node, again=False):
-    """That of the second index, once it is in use and its good pod runs, or what another agent adds to it."""
+    """Lets the deadline of the second index pass once that is in use and its good pod runs, or the time that another
+    agent adds to it."""
     if not again:
         wait_in_use(node, 2)
         node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "2" and harness.is_running(pod), "is the second one")
@@ -581,7 +583,7 @@ def let_deadline_pass(node, again=False):
 
 
 def wait_back(node, words):
-    """The first index is in use again, as a whole."""
+    """Waits until the first index is in use again, as a whole."""
     wait_failed(node, ROLLED_BACK + words)
     node.wait_pod("web", lambda pod: "exit 1" not in str(pod["spec"]["containers"]) and harness.is_running(pod), "is the first one")
     node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "1", "has its old label")
@@ -610,7 +612,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
 
 
 def test_index_with_a_deadline_edits_a_pod_that_runs(make_sourced, index):
-    """The index is judged at once: also then its pods are there, and are not stopped."""
+    """The index is judged at once, and its pods are not stopped by that."""
     index.write({"web.yaml": labelled("web", "1")})
     node = make_sourced("file://" + index.path)
     node.wait_running("web")
@@ -640,7 +642,7 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, **DEADLINE)
     wait_in_use(node, 2)
     wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
-    # Later it may misbehave in any way.
+    # Later the index may misbehave in any way.
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
     wait_in_use(node, 3)
     node.wait_waiting("web", "CrashLoopBackOff")
@@ -663,7 +665,7 @@ def greeter(container):
 
 
 def test_an_index_that_corrects_the_one_that_was_rolled_back_is_followed(make_sourced, make_nginx, index):
-    """It is what the node has returned to, so nothing changes on the node."""
+    """The index has the content to which the node has returned, so nothing changes on the node."""
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     good = {"greeter.yaml": greeter(specs.container()), "till.yaml": specs.daemonset("till")}

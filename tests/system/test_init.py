@@ -41,7 +41,7 @@ def sidecar(name, script="", **fields):
 
 
 def init_pod(node, name, init, *main, **spec):
-    """With time for a container to record its end."""
+    """A pod whose containers have time to record their end."""
     return specs.pod(name, *(main or [recorder("main")]), initContainers=init,
                      volumes=[specs.host_path("v", node.data)], **{"terminationGracePeriodSeconds": 30, **spec})
 
@@ -261,7 +261,8 @@ def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(
 
 
 def test_sidecars_have_the_rest_of_the_grace_period(node):
-    """No container handles SIGTERM: a grace period of two seconds, and two more for the last, not three times two."""
+    """No container handles SIGTERM: the pod takes its grace period of two seconds and two more for the last container,
+    not three times two."""
     deaf = "trap '' TERM; record $NAME deaf"
     node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], recorder("main", deaf),
                          terminationGracePeriodSeconds=2))
@@ -434,7 +435,7 @@ def test_a_rule_restarts_all_containers_including_init(node):
 def test_repeated_restarts_of_all_containers_have_back_off(node):
     node.drop(init_pod(node, "loops", [], step("main", "exit 88", **restarts_on(88, "RestartAllContainers"))))
     wait(lambda: row(node, "loops") == ["0/1", "RestartingAllContainers"], lambda: f"holds: {row(node, 'loops')}")
-    # It holds for a second at most, again and again.
+    # The state lasts for a second at most, but repeatedly.
     pod = node.wait_pod("loops", lambda pod: any(
         (one["type"], one["status"]) == ("AllContainersRestarting", "True") for one in pod["status"]["conditions"]), "is restarting")
     assert pod["status"]["phase"] == "Running"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of the agent's that runs out of inodes: running pods stay, and failed operations are repeated."""
+"""A file system of the agent runs out of inodes: running pods stay, and failed operations are repeated."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import world
 
 @pytest.fixture(name="node_on_tmpfs")
 def fixture_node_on_tmpfs(make_node, request):
-    """One directory of the agent's is on a separate file system; returns the node and the directory."""
+    """A node that has one of the agent's directories on a separate file system; returns the node and the directory."""
     node = make_node(start=False)
     directory = getattr(node, request.param)
     staged = f"{node.directory}/staged"
@@ -27,7 +27,7 @@ def fixture_node_on_tmpfs(make_node, request):
 
 
 def use_up_inodes(directory, n_left):
-    """All but so many; gives the directory of those that were used up."""
+    """Uses up all but so many inodes; returns the directory with the files that use them."""
     filler, i = f"{directory}/filler", 0
     os.mkdir(filler)
     try:

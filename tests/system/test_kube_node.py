@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Node, its Lease and its events against an API server that accepts everything, and one that does not. A small
-program does nothing else ('kube-node'); test_apiserver_node.py has the same of the whole agent."""
+"""The Node, its Lease and its events against an API server that accepts everything, and one that does not, with a small
+program that does nothing else ('kube-node'); test_apiserver_node.py tests the same with the whole agent."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Program:
         return [line for line in self.lines if part in line]
 
     def stop(self):
-        """It must end well: no report of a sanitizer."""
+        """Stops the program, which must exit without a report of a sanitizer."""
         self.send_line("quit")
         assert self.process.wait(DEADLINE) == 0, self.process.stderr.read()
 
@@ -97,7 +97,7 @@ def test_idle_node_sends_few_requests(api, run):
     run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
-    # A list that was made before the Node is returned after it occasionally: it is requested once more.
+    # Occasionally a list that is older than the Node is returned after it; then the list is requested once more.
     wait(lambda: api.asked("update", "leases"), "a renewal, when all this is long over")
     settled = len(api.requests)
     wait(lambda: len(api.asked("update", "leases")) >= 3, "two renewals")

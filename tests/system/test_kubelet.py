@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In place of the kubelet: the program 'kubelet' with the kubelet's flags, and kubeadm's requirements for a node."""
+"""The agent in place of the kubelet: the program 'kubelet' with the kubelet's flags, and kubeadm's requirements for a
+node."""
 
 import http.client
 import json

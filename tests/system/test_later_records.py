@@ -11,7 +11,7 @@ import world
 
 
 def edit_record(node, uid, edit):
-    """As a complete file with a valid checksum."""
+    """Changes a record; the result is a complete file with a valid checksum."""
     path = f"{node.state}/pods/{uid}/record"
     text = edit(world.read(path)[:-65])
     with open(path, "w", encoding="utf-8") as file:
@@ -34,7 +34,7 @@ def with_unknown_fields(text):
 
 @pytest.mark.parametrize("edit", [with_header_of_tomorrow, with_unknown_fields], ids=["header", "field"])
 def test_the_pod_of_a_record_of_a_later_version_keeps_running(node, edit):
-    """Also if its manifest cannot show that it is desired."""
+    """The pod also keeps running if its manifest cannot show that it is desired."""
     for name in ("web", "torn"):
         node.launch(specs.pod(name))
     before = {name: node.init(name) for name in ("web", "torn")}

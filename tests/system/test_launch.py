@@ -231,7 +231,7 @@ def test_a_state_directory_on_overlayfs_is_an_error_in_the_log(make_node):
 
 
 def test_a_state_directory_on_a_file_system_like_fat_is_an_error_in_the_log(make_node):
-    """exFAT in a separate process (FUSE): no links, no owners, no attributes."""
+    """The file system is exFAT in a separate process (FUSE), which has no links, owners or attributes."""
     node = make_node(start=False)
     shutil.rmtree(node.state)
     os.mkdir(node.state)

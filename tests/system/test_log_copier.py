@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log copier of a pod: its permissions, and that no output waits for one that has died or hangs."""
+"""The log copier of a pod: its permissions, and output that does not wait for a log copier that has died or hangs."""
 
 import os
 import re

@@ -80,7 +80,8 @@ def test_log_is_rotated_at_its_maximum_size(make_node):
     directory = node.log_directory("chatty") + "/main"
 
     def find_files():
-        """None while files are removed or compressed: all rotated ones but the latest are in the end."""
+        """The log files, or None while some are being removed or compressed: in the end all rotated ones except the
+        latest are compressed."""
         names = sorted(os.listdir(directory))
         pattern = r"0\.log(\.\d{8}-\d{6}(\.\d+)?(\.gz)?)?"
         return names if len(names) == 3 and all(re.fullmatch(pattern, name) for name in names) else None
@@ -172,7 +173,8 @@ def test_the_previous_log_of_a_container_in_back_off_is_that_of_its_last_attempt
 
 
 def gate_runtime(node):
-    """While the returned FIFO exists, the runtime waits for a line of it before it runs a container, and makes a file ".held"."""
+    """Makes the runtime wait for a line from the returned FIFO before it runs a container, as long as the FIFO exists;
+    a file ".held" shows that it waits."""
     gate, path = f"{node.directory}/gate", f"{node.directory}/runtime"
     runtime = shutil.which("runc", path="/usr/sbin:/usr/bin")
     with open(path, "w", encoding="utf-8") as file:

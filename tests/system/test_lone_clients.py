@@ -69,7 +69,7 @@ WRITES = [
     ("PATCH", SETS + "/every", {"spec": {"minReadySeconds": 5}}, "every.yaml"), ("DELETE", SETS + "/every", {}, "every.yaml"),
     ("GET", SETS + "/every/scale", None, "every.yaml"), ("PUT", SETS + "/every/scale", {}, "every.yaml"),
     ("PATCH", SETS + "/every/status", {}, "every.yaml"),
-    # An object that is to be made is in the body, and may be there already.
+    # The object to be created is in the body, and may already exist.
     ("POST", MAPS, {"metadata": {"name": "words"}}, "stock.yaml"), ("POST", SECRETS, {"metadata": {"name": "keys"}}, "stock.yaml"),
     ("POST", CLASSES, {"metadata": {"name": "high"}}, "stock.yaml"), ("POST", SETS, {"metadata": {"name": "every"}}, "every.yaml"),
     ("POST", MAPS, b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x09\x0a\x07\x0a\x05words", "stock.yaml"),
@@ -343,10 +343,10 @@ def test_a_watch_of_each_list_starts(lone):
         assert [json.loads(line)["type"] for line in response.read().splitlines()] == ["BOOKMARK"], path
 
 
-# Watches over a WebSocket, as dashboards have them
+# Watches over a WebSocket, as dashboards use them
 
 def watch_over_websocket(lone, path, *protocols):
-    """The client, and the head of the reply."""
+    """Starts a watch; returns the client and the head of the reply."""
     stream, head = lone.api.upgrade(path, node_api.websocket_headers(*protocols), certificate=lone.admin)
     return node_api.WebSocketClient(stream), head
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node without an API server answers kubectl, for each of those that MAINSTAY_KUBECTL names: "/path/kubectl:/other/kubectl".
-Without it, conftest.py leaves this file out."""
+"""A node without an API server answers kubectl. The tests run for each program in MAINSTAY_KUBECTL
+("/path/kubectl:/other/kubectl"); without this variable conftest.py leaves the file out."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def test_a_pod_is_waited_for(kubectl, lone):
     gone = kubectl.start("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
     lone.node.remove("late")
     out, error = gone.communicate(timeout=120)
-    # Earlier ones print this if the pod was gone first.
+    # Earlier versions print this if the pod was gone first.
     assert gone.returncode == 0 or (kubectl.minor < 23 and "no matching resources" in error), out + error
 
 

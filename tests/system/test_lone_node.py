@@ -154,7 +154,7 @@ class Watch:
         return json.loads(line) if line else None
 
     def until(self, predicate):
-        """The types of the events up to the one that is waited for, and its object."""
+        """Waits for an event; returns the types of the events up to it, and its object."""
         types = []
         while True:
             event = self.event()

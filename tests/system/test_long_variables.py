@@ -5,7 +5,7 @@ import specs
 
 
 def doubled(first, count=32):
-    """V0, and variables each of which is twice the one before."""
+    """V0 and further variables, each of which is twice as long as the one before."""
     return [{"name": "V0", "value": first},
             *({"name": f"V{i}", "value": f"$(V{i - 1})$(V{i - 1})"} for i in range(1, count + 1))]
 

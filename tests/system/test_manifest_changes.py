@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests that are edited, renamed and removed: which pods stop, how, and which do not."""
+"""Manifests that are edited, renamed and removed: the pods that stop, how they stop, and the pods that do not."""
 
 import copy
 import os
@@ -231,7 +231,7 @@ def test_a_configmap_removed_during_pod_start_delays_containers_until_it_returns
 
 
 def overflow_inotify(node):
-    """More changes of the directory than the kernel queues for a process that does not read."""
+    """Makes more changes in the directory than the kernel queues for a process that does not read."""
     n_max = int(world.read("/proc/sys/fs/inotify/max_queued_events"))
     names = [node.path(name) for name in ("not-a-manifest.1", "not-a-manifest.2")]
     with open(names[0], "w", encoding="utf-8"):

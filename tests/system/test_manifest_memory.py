@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a file takes while it is read: manifests that are small and cost much, or are as large as a file may be."""
+"""The memory that a file takes while it is read: small manifests that need much memory, and manifests of the maximum
+size."""
 
 import os
 
@@ -22,7 +23,7 @@ def laughs():
 
 
 def padded(start, unit, end=""):
-    """As large as a file may be."""
+    """Pads a manifest to the maximum size of a file."""
     return start + unit * ((LARGEST - len(start) - len(end)) // len(unit)) + end
 
 
@@ -61,7 +62,7 @@ def test_no_file_takes_more_than_its_bytes_and_18_mib(node):
         content = content if isinstance(content, bytes) else content.encode()
         before = world.memory_kib(node.agent.pid, "VmRSS")
         with open(f"/proc/{node.agent.pid}/clear_refs", "w", encoding="utf-8") as file:
-            file.write("5")  # the peak is that from here on
+            file.write("5")  # the peak is counted from here on
         node.drop(content, f"costly{number}.yaml")
         wait(lambda number=number: f"costly{number}.yaml" in node.said() or node.pod("costly"), lambda: f"{name}: {node.said()[-2000:]}")
         found[name] = world.memory_kib(node.agent.pid, "VmHWM") - before

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hundreds of shims, agents and containers die: the runtime, the kernel and the agent agree afterwards, nothing is doubled, no
-exit code is lost."""
+"""Hundreds of shims, agents and containers die: afterwards the runtime, the kernel and the agent agree, nothing runs
+twice, and no exit code is lost."""
 
 import calendar
 import json
@@ -89,7 +89,7 @@ def count_starts(node, names):
 
 
 def wait_started(node, expected):
-    """No more and no less: one start for each death."""
+    """Waits until there was exactly one start for each death."""
     wait(lambda: count_starts(node, expected) == expected,
          lambda: f"each has started so often: {expected}; it is {count_starts(node, expected)}")
 
@@ -134,7 +134,7 @@ def dying_pod(name, codes):
 
 
 def end_containers(node, pods):
-    """By SIGTERM, or those with code 137 by SIGKILL; gives the seconds between which they ended."""
+    """Ends containers by SIGTERM, or those with code 137 by SIGKILL; returns the times between which they ended."""
     inits = {(name, i): node.init(name, f"c{i}") for name, codes in pods.items() for i in range(len(codes))}
     node.kill9()
     earliest = int(time.time())
@@ -182,7 +182,7 @@ def is_adopted(node, shim):
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["hostPID", "shareProcessNamespace"])
 def test_many_orphans_are_reaped(make_node, where):
-    """By the shim, or by the first process of the pod's namespace; never by the agent."""
+    """Orphans are reaped by the shim or by the first process of the pod's namespace, never by the agent."""
     node = many.start_without_quarantine(make_node(start=False))
     orphans = many.scaled(10000)
     script = "parents() { i=0; while [ $i -lt $1 ]; do (: &); i=$((i + 1)); done; }; " \

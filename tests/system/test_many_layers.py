@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of as many layers as Docker makes: as root filesystems, as volumes, in user namespaces, below a deep state directory, after
-deltas; on kernels that take one layer at a time, and on those that take all of them in one page."""
+"""Images of as many layers as Docker makes: as root filesystems, as volumes, in user namespaces, below a deep state
+directory, after deltas; on kernels that accept one layer at a time, and on those that accept all of them in one
+page."""
 
 import os
 
@@ -21,7 +22,7 @@ DEEP = "/".join("deep" * 15 for _ in range(5))
 
 
 def layers(count):
-    """Each has a separate file, and one that all of them have."""
+    """The layers: each has its own file, and one that all of them have."""
     return [{f"layers/{i}": b"", "last": f"{i}\n".encode()} for i in range(1, count)]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gigabytes of output, a line of a gigabyte, a thousand rotations, readers and commands: nothing is lost or repeated, and memory
-and descriptors stay as they were."""
+"""Gigabytes of output, a line of a gigabyte, a thousand rotations, readers and commands: nothing is lost or repeated,
+and the use of memory and descriptors does not grow."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ from world import wait
 MIB = 1 << 20
 LINE_LENGTH = 1000
 MAX_SIZE, MAX_FILES = 10 * MIB, 5
-PART = 16 * 1024  # of a line that is longer than the record of a log may be
+PART = 16 * 1024  # bytes of a line that is longer than a record of a log may be
 GROWTH_KIB, PEAK_KIB = 1024, 32 * 1024
 
 READERS, READERS_KIB = 1000, 32 * 1024
@@ -27,12 +27,12 @@ EXECS, EXECS_AT_ONCE = 10_000, 6
 
 
 def count_up(lines, width=0, pause=""):
-    """A script that prints numbers, each in a separate line. 'pause' is a statement after each."""
+    """A script that prints numbers, each on its own line. 'pause' is a statement that follows each."""
     return f"echo | awk '{{ for (i = 0; i < {lines}; i++) {{ printf \"%0{width}d\\n\", i; {pause} }} }}'"
 
 
 def log_files(directory):
-    """The oldest first; the one that is being written is the last."""
+    """The log files, the oldest first; the one that is being written is the last."""
     return sorted(os.listdir(directory), key=lambda name: (name == "0.log", name))
 
 
@@ -56,7 +56,7 @@ def size_of(directory):
 
 
 def wait_ended(node, name, directory, deadline):
-    """Gives the most bytes that the logs of the container took meanwhile."""
+    """Waits until the container has ended; returns the maximum size of its logs meanwhile."""
     largest = 0
 
     def has_ended():
@@ -68,7 +68,8 @@ def wait_ended(node, name, directory, deadline):
 
 
 def launch_writer(node, name, script):
-    """Waits for its first line; gives the directory of its logs. It ends when it has written all."""
+    """Starts a container that ends when it has written everything, and waits for its first line; returns the directory
+    of its logs."""
     node.drop(specs.script_pod(name, "echo first; until [ -e /proc/1/cwd/tmp/go ]; do sleep 0.1; done; " + script,
                                restartPolicy="Never"))
     node.wait_running(name)
@@ -150,7 +151,7 @@ def open_reader(node, name):
         client.connect(node.socket)
         client.sendall(f"GET /containerLogs/default/{name}-{node.node_name}/main?follow=true HTTP/1.1\r\nHost: n\r\n\r\n".encode())
     except (BlockingIOError, TimeoutError, ConnectionError, BrokenPipeError):
-        pass  # more than the agent lets wait
+        pass  # more than the agent allows to wait
     return client
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thousands of pods and containers come and go: each is seen, and nothing stays behind."""
+"""Thousands of pods and containers come and go: each is reported, and nothing is left behind."""
 
 import os
 import time
@@ -36,7 +36,8 @@ def fixture_make_any_node(archive, make_node):
 
 
 def remains(node):
-    """The state of the kernel and the disk for this node; with one pod that keeps running, and the agent."""
+    """The objects in the kernel and on the disk that belong to this node, including those of the agent and of one pod
+    that keeps running."""
     found = {"cgroups": sorted(world.cgroups_below(node.cgroup_root)),
              "mounts": sorted(mount["at"] for mount in world.mounts(node.agent.pid) if node.directory in mount["at"]),
              "files": many.files_below(node.run, node.log, f"{node.state}/pods", node.data),
@@ -58,7 +59,7 @@ def wait_as_before(node, before):
 
 
 def short_pod(node, name, has_network):
-    """Volumes of three kinds, one of which may mount something that reaches the others."""
+    """A short-lived pod with volumes of three kinds, in one of which it mounts a file system."""
     mounts = [specs.mount("canary", "/canary"), specs.mount("disk", "/disk"), specs.mount("memory", "/memory")]
     script = "echo x > /disk/x; echo x > /memory/x; mkdir /disk/m; mount -t tmpfs none /disk/m; exit 0"
     return specs.pod(name, specs.container(script=script, volumeMounts=mounts, securityContext={"privileged": True}),
@@ -114,7 +115,7 @@ def test_many_pods_leave_the_node_as_it_was(make_any_node, has_network, figure):
 
 
 def ends_at_once(name, first):
-    """Containers that run as long as a shell takes for one word. Each has a separate exit code."""
+    """A pod whose containers run only as long as a shell needs for one word. Each has a different exit code."""
     containers = [{**specs.container(f"c{i}"), "command": ["/bin/sh", "-c", f"exit {(first + i) % 256}"]}
                   for i in range(CLUTCH)]
     return specs.pod(name, *containers, restartPolicy="Never")

@@ -23,7 +23,7 @@ DATA_VOLUMES = {
 
 
 def nested_pod(name, volumes, *mounts, label="one", container=None, **spec):
-    """The mounts in reverse: their order in a manifest does not matter."""
+    """A pod with the mounts in reverse order, because their order in a manifest does not matter."""
     return specs.pod(name, specs.container(volumeMounts=[*mounts][::-1], **(container or {})),
                      metadata={"labels": {"key": label}}, volumes=[{"name": n, **v} for n, v in volumes.items()], **spec)
 
@@ -64,7 +64,7 @@ def test_a_volume_is_mounted_below_a_data_volume_and_stays_when_that_is_updated(
 
 
 def test_a_file_is_mounted_below_a_data_volume(node):
-    """By subPath, from the host, and for the termination message."""
+    """The mounted file is a subPath, a file of the host, or the termination message."""
     drop_objects(node)
     with open(f"{node.data}/file", "w", encoding="ascii") as file:
         file.write("of the host")
@@ -166,7 +166,7 @@ def test_a_restarted_container_finds_its_mount_points(node):
 
 
 def test_a_mount_point_in_a_directory_of_keys_hides_them(node):
-    """As in the kubelet: the name directly in the volume is that of the mount point."""
+    """Like in the kubelet, the name directly in the volume is that of the mount point."""
     drop_objects(node)
     node.launch(nested_pod("keys", {"a": {"configMap": {"name": "map", "items": [
         {"key": "key", "path": "sub/key"}, {"key": "key", "path": "beside"}]}}, "b": DATA_VOLUMES["secret"]},
@@ -177,7 +177,7 @@ def test_a_mount_point_in_a_directory_of_keys_hides_them(node):
 
 
 def test_a_mount_point_in_a_part_of_a_volume_must_exist(node):
-    """As in the kubelet, none is made in a subPath, nor in read-only volumes of other kinds."""
+    """Like in the kubelet, no mount point is created in a subPath, nor in read-only volumes of other kinds."""
     os.makedirs(f"{node.data}/there/inner")
     drop_objects(node)
     volumes = {"h": {"hostPath": {"path": f"{node.data}/there"}}, "b": DATA_VOLUMES["secret"], "e": {"emptyDir": {}}}
