@@ -154,7 +154,7 @@ def fail_adds(net, figure, n_pods, subnet):
 
 
 def test_addresses_of_failed_adds_are_free_again(net):
-    """There are five."""
+    """The network has five addresses."""
     fail_adds(net, 12, 3, "10.213.0.0/29")
 
 
@@ -393,7 +393,8 @@ def test_interrupted_add_is_deleted(net, is_desired):
 
 
 def hold_at(net, plugin, command, when):
-    """The next run of the plugin with the command hangs before its work or after it; returns the file that shows this."""
+    """Makes the next run of the plugin with the command hang before or after its work; returns the file that shows
+    this."""
     held = os.path.join(net.plugin_directory, f"{plugin}.{command}.{when}")
     work = "" if when == "before" else f"/usr/lib/cni/{plugin} >/dev/null; "
     net.install_plugin(plugin, f"if [ $CNI_COMMAND = {command} ] && ! [ -e {held} ]; then {work}: >{held}; "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that has joined an API server before its network plugin has written a configuration. The plugins are scripts under
-the names of published ones, whose configurations are as their manifests write them."""
+"""A node that has joined an API server before its network plugin has written a configuration. The plugins are scripts
+with the names of published ones, and have the configurations that the manifests of those write."""
 
 import json
 import os
@@ -79,7 +79,7 @@ class JoiningNode:
         os.chmod(file.name, 0o755)
 
     def write(self, name, text=None):
-        """In place, as the init containers of these plugins do."""
+        """Writes in place, like the init containers of these plugins."""
         with open(os.path.join(self.cni, name), "w", encoding="utf-8") as file:
             file.write(json.dumps(PUBLISHED[name]) if text is None else text)
 

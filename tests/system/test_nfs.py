@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NFS volumes of files and of an API server. mount.nfs is a stand-in that mounts a tmpfs and notes how it was called: a server
-needs the kernel's client, which is the distribution's."""
+"""NFS volumes of files and of an API server. mount.nfs is a stand-in that mounts a tmpfs and records its arguments: a
+real server would need the kernel's client, which belongs to the distribution."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def mounts_of(name):
 
 
 def failed_mount(node, name):
-    """The message of its event; "": there is none yet."""
+    """The message of the event of a failed mount; "" if there is none yet."""
     pod = node.pod(name)
     text = node.cli("describe", "pod", pod["metadata"]["name"]).stdout if pod else ""
     return next((line for line in text.splitlines() if "FailedMount" in line), "")

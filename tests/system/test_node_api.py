@@ -36,7 +36,7 @@ LONG = f"i=0; while [ $((i += 1)) -le {LONG_LINES} ]; do echo {100 * 'x'}; done;
 
 
 class World:
-    """A node with a pod, mainstay-api, and an authority of clients."""
+    """A node with a pod, mainstay-api, and a certificate authority of clients."""
 
     def __init__(self, archive, **settings):
         self.directory = tempfile.mkdtemp(prefix="mainstay-node-api-")
@@ -259,7 +259,7 @@ def test_a_connection_serves_several_requests(served):
 # Usage
 
 def summary_of_pod(served, query=""):
-    """The summary, and the part of it about the pod."""
+    """The summary, and its part about the pod."""
     status, body = served.get("/stats/summary" + query)
     assert status == 200
     summary = json.loads(body)
@@ -373,7 +373,7 @@ def test_stdin_passes_over_spdy_and_its_end_reaches_the_process(served):
 
 
 class Recorder:
-    """Keeps the data that a client sends before there is a connection."""
+    """Keeps the data that a client sends before it is connected."""
 
     sent = b""
 
@@ -553,7 +553,7 @@ def test_ports_are_forwarded(served, is_tunnel):
 
 
 def test_bytes_of_a_forwarded_port_do_not_pass_the_agent(served):
-    """It may stand still meanwhile."""
+    """The agent may stand still meanwhile."""
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
     _, data = forward(client, served.port, 0)
@@ -624,7 +624,7 @@ def test_a_port_without_a_listener_is_an_error_of_its_own(served):
 
 
 def test_the_number_of_forwarded_connections_of_a_client_is_limited(served):
-    """Each would wait for its second stream."""
+    """Each connection would wait for its second stream."""
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
     opened = [client.open(streamtype="data", port=str(served.port), requestid=str(number)) for number in range(257)]
@@ -695,14 +695,15 @@ class AbruptServer:
         self.listener.close()
 
     def say_and_close(self, data):
-        """All is acknowledged; the connection ends with a reset, because something is unread."""
+        """Sends data, all of which is acknowledged, and closes; the connection ends with a reset, because some input is
+        unread."""
         self.stream.sendall(data)
         wait(lambda: fcntl.ioctl(self.stream, termios.TIOCOUTQ, b"\0" * 4) == b"\0" * 4, "all has arrived at the other side")
         self.stream.close()
 
 
 def test_data_of_a_port_arrives_though_nothing_can_be_sent_to_it(served):
-    """As a server does that has not read all of the request when it answers."""
+    """A server does this if it has not read the whole request when it answers."""
     server, answer = AbruptServer(), os.urandom(100000)
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
     client = node_api.SpdyClient(stream)

@@ -73,7 +73,7 @@ def test_answers_of_the_api_server_are_kept(api, reviewed):
 
 
 def test_a_review_of_access_has_all_that_is_known_of_the_user(api, reviewed):
-    """An authorizer may grant a token less than its user has, by the scopes in 'extra'."""
+    """An authorizer may grant a token fewer permissions than its user has, by the scopes in 'extra'."""
     more = {"uid": "7", "extra": {"scopes.authorization.openshift.io": ["user:info"], "example.com/a": []}}
     jane, _ = api.authority.issue("jane", "/CN=jane")
     for token, found in (("scoped", more), ("other", {**more, "extra": {"scopes.authorization.openshift.io": ["user:full"]}})):
@@ -112,7 +112,7 @@ def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, r
         os.rename(node.kubeconfig + ".later", node.kubeconfig)
         thread.join(world.DEADLINE)
         if found == [200] or time.monotonic() - start < 9:
-            break  # else the file came later than a request waits for it, which is ten seconds
+            break  # otherwise the file came more than ten seconds later, which is how long a request waits for it
         os.rename(node.kubeconfig, node.kubeconfig + ".later")
         node.restart()
     assert has_waited and found == [200]
@@ -177,7 +177,7 @@ def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed
     asked, several = [], threading.Event()
 
     def wait_for_another(request):
-        """No decision is known before two have requested it."""
+        """Waits until two requests need the decision, so that it is not known before."""
         if "accessreview" in request.target:
             asked.append(request)
             if len(asked) > 1:
@@ -251,7 +251,7 @@ def pki(node, name):
 
 
 def replace_pair(node, start, end, directory):
-    """A self-signed pair of another time in the place of the node's own."""
+    """Replaces the node's certificate and key by a self-signed pair with another validity."""
     other = api_certs.Authority(directory, "self", f"DNS:{harness.NODE_NAME}")
     request = other.request("selfsigned", f"/CN={harness.NODE_NAME}", other.base + "-self.key")
     subprocess.run(["openssl", "ca", "-batch", "-config", other.config, "-keyfile", other.base + "-self.key", "-in", request, "-out",
@@ -304,7 +304,7 @@ def serving_requests(api):
 
 
 def served_by(served, authority):
-    """Whether a client that believes in the authority only accepts the certificate, for the node's address."""
+    """Whether a client that trusts only the authority accepts the certificate for the node's address."""
     context = ssl.create_default_context(cafile=authority.cert)
     with served.dial() as plain:
         try:

@@ -48,14 +48,15 @@ def start_forward(served):
 
 
 def open_port(served, client, number):
-    """Until it has answered: the server in the pod lets no more than two clients wait."""
+    """Opens a connection to the port and waits until it has answered: the server in the pod lets no more than two
+    clients wait."""
     _, stream = test_node_api.forward(client, served.port, number)
     client.until(lambda: client.data[stream] == b"hello")
     return stream
 
 
 def vanish(stream):
-    """Without a word of TLS, and with a reset."""
+    """Ends the connection with a reset, without a message of TLS."""
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     os.close(stream.detach())
 
@@ -217,7 +218,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
 
 
 def connect_all(figure, connect):
-    """Clients that send nothing; those that are refused immediately are also there."""
+    """Connects clients that send nothing; the result includes those that are refused immediately."""
     clients = []
     for number in range(figure):
         try:
@@ -228,8 +229,8 @@ def connect_all(figure, connect):
 
 
 def flood(served, figure):
-    """From a hundred addresses, as fast as it takes them; meanwhile another address is served, and so is the local socket when they
-    are gone."""
+    """Connects from a hundred addresses as fast as the program accepts; meanwhile another address is served, and
+    afterwards the local socket is, too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard == resource.RLIM_INFINITY or hard >= figure + 1000, f"this test needs {figure + 1000} descriptors"
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, figure + 1000), hard))

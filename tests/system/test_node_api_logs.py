@@ -43,7 +43,7 @@ class Log:
         self.status = int(head.split()[1])
 
     def take(self, length):
-        """Reads until length() is not 0, and gives that much."""
+        """Reads until length() is not 0, and returns so many bytes."""
         while not length():
             piece = self.stream.recv(65536)
             assert piece, self.rest
@@ -124,7 +124,8 @@ def test_a_followed_log_ends_with_the_agent(served):
 
 
 def test_the_process_does_not_have_the_descriptors_of_the_agent(served):
-    """Neither its lock nor its sockets: another agent could not start, or a client would wait for it."""
+    """The process has neither the agent's lock nor its sockets: otherwise another agent could not start, or a client
+    would wait for the process."""
     log = Log(served, query="follow=1&tailLines=1")
     log.line()
     pid = wait(lambda: log_processes(served), "a process reads the log")[0]

@@ -26,14 +26,15 @@ def fixture_served(archive):
 # The client
 
 def session_processes(served):
-    """Children of the pod's shim that have not executed another program. The one that copies logs is not root's."""
+    """The children of the pod's shim that have not executed another program. The log copier is left out, as it does not
+    run as root."""
     shim = int(served.node.shim(served.pod))
     return [pid for pid in served.node.shim_processes() if int(world.status(pid, "PPid") or 0) == shim
             and (world.status(pid, "Uid") or "").split()[:1] == ["0"]]
 
 
 def open_error_alone(served, seconds, pod=None):
-    """A client that requests the output of a command, and has not opened the stream for it."""
+    """A client that requests the output of a command, but has not opened the stream for it."""
     path = served.exec_path("sleep", seconds, output=True).replace(served.pod, pod or served.pod)
     stream, _ = served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST")
     return node_api.SpdySession(stream, [])
@@ -94,7 +95,7 @@ class Impostor:
                 return
 
     def give_way(self):
-        """Connections are refused until the agent's socket is there again."""
+        """Stops, so that connections are refused until the agent's socket is there again."""
         self.is_over = True
         with socket.socket(socket.AF_UNIX) as last:
             last.connect(self.path)
@@ -104,8 +105,8 @@ class Impostor:
 
 
 class LateReplies(Impostor):
-    """Passes the agent's replies on, those of sessions once they are over and in one piece. Commands are not held, as by a shim from before an
-    upgrade of Mainstay."""
+    """Forwards the agent's replies; those of sessions are forwarded in one piece after the end of the session. Commands
+    are not held, like those of a shim that is older than an upgrade of Mainstay."""
 
     def serve(self):
         while not self.is_over:

@@ -46,7 +46,7 @@ def fixture_node(archive):
 
 
 def listens(node):
-    """Whether the agent does. Without a connection, which would start mainstay-api."""
+    """Whether the agent listens. Makes no connection, which would start mainstay-api."""
     return bool(world.sockets_of_port(node.port, "0A") & set(world.descriptors(node.agent.pid).values()))
 
 
@@ -133,7 +133,8 @@ def test_user_that_is_created_again_with_another_number_is_found(node):
 
 
 def test_user_is_found_by_a_program_that_the_agent_has_not_started(archive):
-    """As systemd starts it. The agent sees that the file of users has changed: in a directory /etc of the test's own."""
+    """The program is started like by systemd. The agent sees that the file of users has changed, in a directory /etc of
+    the test's own."""
     node = StartNode(archive)
     node.write_users()
     etc = os.path.join(node.directory, "etc")

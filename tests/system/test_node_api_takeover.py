@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capabilities of a taken-over mainstay-api. Its place is taken by programs with its user, which has the agent's
-socket and can send all requests there: they try requests that no client has made."""
+"""The powers of a taken-over mainstay-api. Programs of its user take its place: that user may use the agent's socket
+and send all requests there, and they try requests that no client has made."""
 
 import base64
 import json
@@ -19,7 +19,8 @@ from world import wait
 
 pytestmark = pytest.mark.xdist_group("node_api")
 
-# Run as the user: requests, one a line, each with its headers; the statuses and the bodies.
+# A program that runs as the user: it reads requests, one a line, each with its headers, and prints the statuses and the
+# bodies.
 ATTACK = """
 import json, socket, sys
 for line in sys.stdin:
@@ -81,7 +82,7 @@ class TakenNode(node_api.ActivatingNode, harness.Node):
                 ["GET", f"/nodeapi/access?method=GET&path=/exec/{pod}/main&session=1"]]
 
     def local_things(self):
-        """Requests that are only for root and the group, regardless of a client's proof."""
+        """Requests that only root and the group may send, regardless of a client's proof."""
         return [["GET", "/manifests"], ["GET", "/images"], ["POST", "/images/prune"], ["POST", "/images/pull?image=x"],
                 ["POST", "/kubeconfig"], ["GET", "/debug/dump"], ["GET", "/debug/loglevel"], ["PUT", "/debug/loglevel?level=debug"]]
 
@@ -125,7 +126,7 @@ def test_there_is_no_oracle_for_reviews(node):
 
 
 def test_the_key_of_the_certificate_cannot_be_obtained(node):
-    """Not from the agent, not from the signer, and not from a file."""
+    """The key cannot be obtained from the agent, the signer or a file."""
     (status, settings), = node.attack(["GET", "/nodeapi/settings"])
     assert status == 200 and "PRIVATE" not in settings and '"key"' not in settings and "BEGIN" not in settings
     for path in (os.path.join(node.state, "pki"), os.path.join(os.path.dirname(node.socket), "node-api.key"), node.admin.replace(".crt", ".key")):
@@ -170,7 +171,8 @@ def test_the_signer_is_a_user_of_its_own_without_privileges(node):
 
 
 def test_a_clients_ticket_is_good_for_what_that_client_may_do(archive):
-    """Jane may read on this node, by the API server; the one who has taken mainstay-api over has her ticket then."""
+    """The API server allows Jane to read on this node; an attacker who has taken over mainstay-api then has her
+    ticket."""
     found = TakenNode(archive)
     try:
         jane, _ = found.certs.issue("jane", "/O=users/CN=jane")

@@ -16,7 +16,7 @@ ECDSA, RSA = "TLS_ECDHE_ECDSA_WITH_", "TLS_ECDHE_RSA_WITH_"
 
 
 def make_certificate(directory, kind):
-    """A key of that kind with its own certificate."""
+    """Makes a key of that type with a self-signed certificate."""
     cert, key = (os.path.join(directory, f"{kind}.{suffix}") for suffix in ("crt", "key"))
     words = ["rsa:2048"] if kind == "RSA" else ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     subprocess.run(["openssl", "req", "-x509", "-newkey", *words, "-nodes", "-subj", "/CN=node1", "-days", "30",
@@ -39,7 +39,7 @@ def serve(archive, directory, kind="ECDSA", **config):
 
 
 def handshake(api, version, ciphers="ALL:@SECLEVEL=0", curve=None):
-    """The version and the cipher suite; or None if the server refuses."""
+    """The protocol version and the cipher suite, or None if the server refuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = version

@@ -19,7 +19,7 @@ DISK = "mainstay.dev/disk"
 
 
 class Loops:
-    """Loop devices of a number that no other test has."""
+    """Loop devices with numbers that no other test uses."""
 
     def __init__(self, base):
         self.base, self.added = base, set()
@@ -52,7 +52,7 @@ class Loops:
 
 @pytest.fixture(name="loops")
 def fixture_loops():
-    # Each worker and process has ten.
+    # Each worker and process has ten numbers.
     loops = Loops(20000 + os.getpid() % 10000 * 10)
     yield loops
     loops.finish()
@@ -108,7 +108,7 @@ def wait_opens(node, pod, path, result="opened", name="main"):
 
 
 def own_node(node, pod, path, number):
-    """Opens a node of that number that the container makes itself."""
+    """Opens a device node with that number that the container creates itself."""
     return run_in(node, pod, f"rm -f {path}; mknod {path} b {os.major(number)} {os.minor(number)}; exec 3<{path} && echo opened")
 
 
@@ -162,7 +162,7 @@ def test_device_that_comes_and_goes_reaches_the_running_container(make_node, loo
 
 
 def is_open(number):
-    """A process of a test has the device open still, for example an exec that is about to end."""
+    """Whether a process of a test still has the device open, for example an exec that is about to end."""
     for pid in world.pids():
         try:
             for fd in os.listdir(f"/proc/{pid}/fd"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects have the source of who wrote them: files, a URL, a signed index, an API server. A pod sees those of its own source."""
+"""Objects have a source: files, a URL, a signed index or an API server. A pod only sees objects of its own source."""
 
 import base64
 import json
@@ -68,7 +68,7 @@ class Sources:
         self.write(source)
 
     def write(self, source):
-        """Pods have no namespace in a manifest of the tests: it is 'default'."""
+        """Writes a pod, whose manifest has no namespace, so that it is in 'default'."""
         objects = self.objects[source]
         if source == "file" and objects:
             self.node.drop(specs.text(*objects), "all.yaml")
@@ -87,7 +87,7 @@ class Sources:
             self.put(source, specs.pod(name, *containers, **spec))
 
     def make_node(self, **mainstay):
-        """A node that does not run yet."""
+        """A node that has not been started."""
         self.node = self.make_member(start=False, config={"staticPodURL": self.server.url(), "httpCheckFrequency": "1s"},
                                      source=settings("file://" + self.index.path, [self.key]), **mainstay)
         for source in SOURCES[:3]:
@@ -95,7 +95,7 @@ class Sources:
         return self.node
 
     def end(self):
-        """Without URL and index their pods stop."""
+        """Removes URL and index, so that their pods stop."""
         if self.node and self.node.agent and self.node.agent.poll() is None:
             self.node.write_config(mainstay={"kubeconfig": self.node.kubeconfig})
             self.node.restart()
@@ -120,7 +120,7 @@ def variable(kind, name):
 
 
 def reader(names, **container):
-    """A container and volumes that refer to all of these ConfigMaps and Secrets in every way there is."""
+    """A container and volumes that refer to all of these ConfigMaps and Secrets in every possible way."""
     kinds = [(kind, name) for kind in ("ConfigMap", "Secret") for name in names]
     slug = {one: f"{one[0].lower()}-{one[1]}" for one in kinds}
     env = [{"name": "KEY_" + slug[one], "valueFrom": variable(*one)} for one in kinds]
@@ -176,7 +176,7 @@ def test_a_pod_sees_config_maps_and_secrets_of_its_own_source_only(sources):
     for source in SOURCES:
         node.wait_running(f"reader-{source}")
         expect_own(node, source)
-    # The same from the caches on disk, after an agent without an API server.
+    # The objects come from the caches on disk, after a restart of the agent without an API server.
     node.api.stop()
     node.restart()
     run_reader(sources, "file", "later")
@@ -341,7 +341,7 @@ def test_a_pod_that_moves_to_another_source_sees_its_objects(sources):
 
 
 def test_a_daemon_pod_of_the_server_sees_objects_of_the_server_only(sources):
-    """For a set that the node evaluates: it may read objects to which a bound pod refers."""
+    """The pod belongs to a set that the node evaluates: the node may read objects to which a bound pod refers."""
     node = sources.make_node(daemonSets="node")
     may_place(node.api)
     put_all(sources)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ConfigMaps and Secrets from files: variables, volumes, waiting for them, following them."""
+"""ConfigMaps and Secrets from files: variables, volumes, pods that wait for them, and updates."""
 
 import base64
 import os
@@ -42,7 +42,7 @@ def path_of_volume(node, name, path=""):
 
 
 def unquoted(status):
-    """As a text, in which Python quotes no quotation mark."""
+    """The value as text in which Python does not escape quotation marks."""
     return str(status).replace("\\'", "'")
 
 
@@ -376,7 +376,7 @@ def test_a_privileged_container_mounts_for_the_host(node):
     try:
         world.run("mount", "--make-shared", shared)
         node.launch(specs.pod("mounts", specs.container(
-            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file\n" + specs.IDLE,  # waited for: it has closed the file
+            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file\n" + specs.IDLE,  # waited for, so that it has closed the file
             securityContext={"privileged": True},
             volumeMounts=[specs.mount("v", "/v", mountPropagation="Bidirectional")]),
             volumes=[specs.host_path("v", shared)]))

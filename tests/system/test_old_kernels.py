@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels without a system call: pods run as usual, or the agent exits and names the call. Here a filter hides it from the agent
-and from all that it starts."""
+"""Kernels without a certain system call: pods run as usual, or the agent exits and names the call. Here a filter hides
+the call from the agent and from all programs that it starts."""
 
 import ctypes
 import errno
@@ -20,7 +20,7 @@ DISPENSABLE = ["clone3", "copy_file_range", "epoll_pwait2", "execveat", "faccess
 
 
 def hide(calls):
-    """In a child that is about to execute a program."""
+    """Installs the filter in a child that is about to execute a program."""
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(ALLOW)))
@@ -44,7 +44,7 @@ def fixture_make_old_node(archive):
     nodes = []
 
     def make(hidden):
-        """It has an archive to import."""
+        """Makes a node that has an archive to import."""
         nodes.append(OldNode(archive, start=False))
         nodes[-1].hidden = hidden
         return nodes[-1]

@@ -26,7 +26,7 @@ def fixture_other():
 
 
 def container(node):
-    """It notes the word of the Secret at each of its starts."""
+    """A container that records the word of the Secret at each of its starts."""
     return specs.container(script=f"echo $WORD >>/v/words; {specs.IDLE}", env=[SECRET], volumeMounts=[specs.mount("v", "/v")])
 
 
@@ -57,7 +57,7 @@ def run_first(make_member, readable):
 
 
 def identity(member):
-    """Address, authority, UID."""
+    """The address, the authority and the UID of the cluster."""
     return (world.read(f"{member.state}/cluster/identity") or "").split("\n")[:3]
 
 
@@ -89,7 +89,8 @@ def wait_for_its_own(member, pid, before):
 
 @pytest.mark.parametrize("name", ["web", "later"])
 def test_cluster_that_was_recreated_at_the_same_address_is_another_one(make_member, name):
-    """With the certificates and the node's name of the one before, and perhaps with a pod of the same name."""
+    """The new cluster has the certificates and the node's name of the previous one, and perhaps a pod of the same
+    name."""
     member = run_first(make_member, True)
     pid, before = member.init("web"), identity(member)
     member.stop()
@@ -117,7 +118,7 @@ def test_cluster_that_is_recreated_while_the_agent_runs_is_another_one(make_memb
 
 
 def test_nothing_is_sent_to_a_cluster_before_it_has_answered(make_member):
-    """Not even the status of a pod of the cluster before, or a request for its token."""
+    """Not even the status of a pod of the previous cluster or a request for its token is sent."""
     member = run_first(make_member, True)
     member.stop()
     member.api.recreate()
@@ -160,7 +161,7 @@ def test_answer_that_is_no_list_of_namespaces_proves_nothing(make_member, answer
 
 
 def change_both(member, api):
-    """Another address and another bundle of the same authority."""
+    """Changes to another address and another bundle that contains the same authority."""
     bundle, changed = os.path.join(member.directory, "renewed.pem"), os.path.join(member.directory, "changed")
     with open(bundle, "w", encoding="utf-8") as file:
         file.write(world.read(api.authority.cert) + "\n")

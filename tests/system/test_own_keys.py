@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and annotations of Mainstay's own: on which pods they count."""
+"""Mainstay's own labels and annotations, and the pods on which they count."""
 
 import pytest
 import specs
@@ -21,7 +21,7 @@ def keys(**values):
 
 
 def forged():
-    """Annotations that a user may write to be taken for a pod of a file."""
+    """Annotations that a user may write to disguise a pod as one of a file."""
     return {**keys(critical="true", bootstrap="true", after="absent", rolled_back="no", covers=f"web/{'0' * 8}-0", source="file a.yaml"),
             "kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "0", "kubernetes.io/config.seen": "never"}
 
@@ -36,7 +36,7 @@ def test_pods_of_a_server_are_not_waited_for(make_member, annotations):
     pod = unready("theirs", annotations=annotations, labels=keys(critical="true"))
     pod["spec"]["nodeName"] = NODE_NAME
     member.api.create("pods", pod)
-    member.wait_running("theirs")  # regardless of the pods after which it starts
+    member.wait_running("theirs")  # regardless of the pods that must be ready first
     for word in WORDS:
         answer = waits(member, word)
         assert answer.returncode == 0, answer.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins that register by a socket in plugins_registry, as node-driver-registrar and most device plugins of today do: the watch, the
-two calls of pluginregistration v1, refusals in the kubelet's words, and what happens when a party of it restarts."""
+"""Plugins that register by a socket in plugins_registry, like node-driver-registrar and most current device plugins:
+the watch, the two calls of pluginregistration v1, refusals in the kubelet's words, and restarts of each of the
+participants."""
 
 import os
 import shutil
@@ -39,7 +40,7 @@ class Registry:
         return registrant
 
     def both(self, resource=GPU, devices=None, socket="plugin-reg.sock", **options):
-        """A device plugin with an endpoint of its own, and its registrant."""
+        """A device plugin with its own endpoint, and its registrant."""
         plugin = self.plugin(resource, devices, **options)
         return plugin, self.registrant(name=resource, endpoint=os.path.join(plugin.directory, plugin.endpoint), socket=socket)
 

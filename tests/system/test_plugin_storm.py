@@ -101,7 +101,7 @@ class Storm:
     # Deaths
 
     def draw(self):
-        """Each of them once, in any order, and then again."""
+        """Yields each of them once, in random order, and then again."""
         if not self.deck:
             self.deck = ["agent", "plugins", "plugin", "driver", *self.points]
             self.random.shuffle(self.deck)
@@ -144,7 +144,8 @@ class Storm:
         assert not self.wrong, self.wrong
 
     def tend_plugin(self):
-        """As a plugin that watches the kubelet's directory: an agent that starts removes its socket."""
+        """Registers again like a plugin that watches the kubelet's directory: an agent that starts removes its
+        socket."""
         n_devices = str(len(self.devices))
         try:
             is_complete = self.node.get("/readyz")[0] != 200 or counts(self.node) == (n_devices, n_devices)
@@ -175,7 +176,8 @@ class Storm:
             set(os.listdir(os.path.join(self.driver.kubelet, "pods"))) == {pod["metadata"]["uid"] for pod in running.values()}
 
     def settle(self):
-        """Everything that was killed is there again, the pods are the wanted ones, and their volumes are all that is mounted."""
+        """Waits until everything that was killed runs again, the pods are the desired ones, and only their volumes are
+        mounted."""
         self.node.arm({})
         wait(self.node.is_ready, self.node.said)
         wait(self.is_settled, lambda: (self.wanted, self.found(), self.paths(), self.node.said()[-6000:]))
@@ -229,7 +231,7 @@ class ClaimStorm(Storm):
         self.node.api.delete("pods", "default", name, grace=self.random.choice([0, 1]))
 
     def found(self):
-        """A pod that was rejected is made again, as by its controller."""
+        """The pods. A pod that was rejected is created again, like by its controller."""
         pods = {pod["metadata"]["name"]: pod for pod in self.node.api.all("pods")}
         for name, pod in pods.items():
             if pod["status"].get("phase") == "Failed" and name in self.wanted and "deletionTimestamp" not in pod["metadata"]:

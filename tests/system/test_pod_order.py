@@ -17,7 +17,7 @@ def after(names, name, *containers, **spec):
 
 
 def gated(node, name):
-    """A pod that is ready once there is a file of its name."""
+    """A pod that is ready once a file with its name exists."""
     probe = {"exec": {"command": ["test", "-e", f"/v/{name}"]}, "periodSeconds": 1, "timeoutSeconds": 60}
     return specs.pod(name, specs.container(readinessProbe=probe, volumeMounts=[specs.mount("v", "/v")]),
                      volumes=[specs.host_path("v", node.data)])

@@ -55,12 +55,13 @@ def record(node):
 
 
 def wait_good(node):
-    """Until the revision in the manifest counts as good."""
+    """Waits until the revision in the manifest counts as good."""
     wait(lambda: node.is_ready() and record(node)[4] and record(node)[4] == record(node)[6], lambda: f"it counts as good: {record(node)}")
 
 
 def wait_trap(node, version):
-    """Until the container of that version has set its trap: it stops at once then, and has noted that it runs if it does that."""
+    """Waits until the container of that version has set its trap: from then on it stops at once, and has recorded its
+    start if it records starts."""
     def has_trap():
         pid = node.find_init("web")
         return pid and world.environ(pid).get("VERSION") == version and world.handles(pid, signal.SIGTERM)
@@ -75,14 +76,15 @@ def run_good(node, pod):
 
 
 def wait_beside(node, name):
-    """Until another pod, which was added later, runs: everything that was to happen immediately has happened."""
+    """Waits until another pod, which was added later, runs: by then everything that was due immediately has
+    happened."""
     node.drop(specs.pod(name))
     node.wait_running(name)
 
 
 def test_a_revision_that_is_not_ready_in_time_is_rolled_back_once(node):
     run_good(node, noted(node, "1", specs.IDLE))
-    node.drop(noted(node, "2", "exit 1", seconds=10))  # in which it has been tried for certain
+    node.drop(noted(node, "2", "exit 1", seconds=10))  # seconds in which it has certainly been tried
     pod = wait_version(node, "1", rolled_back=True)
     assert why(pod).startswith("Rolled back: revision 2 of web.yaml did not become ready within 10s: container main: "), why(pod)
     assert why(pod) in node.said() and "PodRollback" in node.cli("get", "events").stdout
@@ -95,7 +97,7 @@ def test_a_revision_that_is_not_ready_in_time_is_rolled_back_once(node):
     wait_version(node, "1", rolled_back=True)
     wait_beside(node, "later")
     assert starts(node) == before and node.said().count("restoring the last ready revision") == 1
-    node.drop(noted(node, "3", specs.IDLE, seconds=600))  # a slow start is not the matter here
+    node.drop(noted(node, "3", specs.IDLE, seconds=600))  # a slow start is not tested here
     wait_version(node, "3")
     answer = node.cli("rollout", "status", "pod/web")
     assert answer.returncode == 0 and answer.stdout.endswith('pod "web" successfully rolled out\n'), answer
@@ -204,7 +206,7 @@ def test_the_image_is_kept_and_needs_no_registry(make_clocked_node, registry):
         pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
         return pod
     run_good(node, policy(web("1", image=image(1), seconds=60)))
-    # It runs, and is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
+    # The new pod runs but is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
     node.drop(not_ready(policy(web("2", image=image(2), seconds=60))))
     node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
                   "the new revision runs")
@@ -216,8 +218,8 @@ def test_the_image_is_kept_and_needs_no_registry(make_clocked_node, registry):
 
 
 def images_files(node):
-    """Which of the files the container's image has. For a moment the pod is the one that was rolled back to, and its container the
-    one that still stops."""
+    """The files that the container's image has. For a moment the pod is already the one after the rollback, while its
+    container is the one that still stops."""
     root = f"/proc/{node.find_init('web')}/root"
     return [os.path.exists(f"{root}/file{number}") for number in (1, 2)]
 

@@ -33,7 +33,7 @@ def wait_pod_of(node, app):
 
 
 def source(node, name):
-    """As the table, the object and the description have it; all three the same."""
+    """The source in the table, the object and the description, which must be equal."""
     row = next(line for line in columns(node, "pods", "-o", "wide") if line.startswith(name + " "))
     pod = json.loads(node.cli("get", "pod", name, "-o", "json").stdout)
     said = pod["metadata"]["annotations"]["mainstay.dev/source"]
@@ -43,7 +43,7 @@ def source(node, name):
 
 
 def wait_source(node, name, expected):
-    """First for the pod: source() sends three requests, and compares the responses."""
+    """Waits first for the pod, because source() sends three requests and compares the responses."""
     wait(lambda: node.pod(name)["metadata"]["annotations"]["mainstay.dev/source"] == expected, lambda: f"{name}: {node.pod(name)}")
     assert source(node, name) == expected
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node-pressure eviction: which pod is evicted, its status, and which pods start again. The thresholds are
+"""Node-pressure eviction: the pod that is evicted, its status, and the pods that start again. The thresholds are
 compared with a cgroup or a file system of the test's own, so other load on the machine does not matter."""
 
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cgroup2
 MIB = 1 << 20
 CRITICAL = 2000000000
 
-# As much memory as a file in memory has, until the file is taken away.
+# Uses as much memory as the file in memory has, until the file is removed.
 EAT = "dd if=/dev/zero of=/m/file bs=1M count={} 2>/dev/null; echo ate; " + specs.IDLE
 
 
@@ -28,7 +28,7 @@ def memory_total():
 
 
 def pods_may_have(mib, **fields):
-    """A configuration that limits the memory of all pods together to 'mib'."""
+    """A configuration that limits the total memory of all pods to 'mib'."""
     return {"evictionHard": {"allocatableMemory.available": str(memory_total() - mib * MIB)},
             "evictionPressureTransitionPeriod": "4s", **fields}
 
@@ -135,7 +135,7 @@ def test_a_condition_does_not_restore_labels_of_an_older_configuration(make_node
 
 
 def changing_eater(node, name):
-    """A pod that allocates the number of MiB in the file, each time it starts."""
+    """A pod that allocates the number of MiB that is in the file, each time it starts."""
     eat(node, 90)
     pod = eater(name, 0)
     pod["spec"]["containers"][0]["command"][2] = EAT.format("$(cat /data/size)")
@@ -227,7 +227,7 @@ def writer(name, script, **spec):
 
 
 def fill(node):
-    """Until its disk is full; the file is removed to make space again."""
+    """Fills the node's disk; removing the file frees the space again."""
     with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
         while True:
             filler.write(bytes(4096))

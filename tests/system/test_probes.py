@@ -21,7 +21,7 @@ SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /t
 pytestmark = pytest.mark.xdist_group("probes")
 
 FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
-# A command may be late on a busy machine: for probes with a failure threshold of one.
+# For probes with a failure threshold of one, because a command may be late on a busy machine.
 PATIENT = {**FAST, "timeoutSeconds": 60}
 
 
@@ -107,7 +107,7 @@ def test_a_kill_of_an_earlier_agent_is_not_repeated(node):
 
 
 def test_a_probe_that_has_killed_its_container_does_not_run_again(node):
-    """Its next run is due when it fails, as it takes longer than its period."""
+    """The next run of the probe is due when it fails, because it takes longer than its period."""
     node.drop(specs.pod("web", specs.container(
         script="trap '' TERM; while :; do sleep 0.1; done", volumeMounts=[specs.mount("v", "/v")], livenessProbe={
             "exec": {"command": ["sh", "-c", "echo run >> /v/runs; sleep 2; false"]}, "periodSeconds": 1, "timeoutSeconds": 30,
@@ -220,7 +220,7 @@ def test_a_hanging_exec_probe_is_killed_and_fails(node):
     def probes():
         return [pid for pid in world.cgroup_pids(group) if "1000" in world.cmdline(pid)]
     world.wait(lambda: len((world.read(os.path.join(node.data, "pids")) or "").split()) > 3, "several have run")
-    # One at a time: those before are gone, and their children.
+    # Only one command runs at a time: earlier ones and their children are gone.
     world.wait(lambda: len(probes()) <= 2, lambda: f"the programs are gone: {probes()}")
 
 
@@ -284,7 +284,7 @@ def test_a_probe_added_by_an_edit_does_not_reset_started(node):
 
 
 def test_a_hanging_server_does_not_delay_other_probes(node):
-    """A socket that accepts and never responds, in one pod; the other one is probed nevertheless."""
+    """One pod has a socket that accepts and never responds; the other pod is probed nevertheless."""
     node.drop(specs.pod("deaf", specs.container(
         script="nc -lk -p 18234 -e sleep 1000 & " + specs.IDLE,
         readinessProbe={"httpGet": {"port": 18234}, "periodSeconds": 1, "timeoutSeconds": 3600})))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples for Ansible, cloud-init and Butane: a node takes what they write, and a second run changes nothing."""
+"""The examples for Ansible, cloud-init and Butane: a node accepts the files that they write, and a second run changes
+nothing."""
 
 import os
 import re
@@ -38,7 +39,7 @@ def files_of_butane():
 @pytest.mark.parametrize("files", [files_of_cloud_init, files_of_butane])
 @pytest.mark.slow
 def test_a_node_runs_what_an_example_writes(make_node, files):
-    """Before the agent starts, as both do it; and once more while it runs."""
+    """The example writes before the agent starts, like on a new machine, and once more while the agent runs."""
     written = files()
     assert sorted(written) == [MANIFEST, CONFIG]
     node = make_node(start=False)
@@ -65,7 +66,7 @@ def expect_site(node):
 
 
 def play(node, directory):
-    """The playbook on this machine, without what needs a service manager."""
+    """Runs the playbook on this machine, without the tasks that need a service manager."""
     environment = {**node.environment(), "PATH": f"{directory}:{node.environment()['PATH']}", "ANSIBLE_LOCAL_TEMP": f"{directory}/local",
                    "ANSIBLE_REMOTE_TEMP": f"{directory}/remote", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{directory}/home"}
     said = subprocess.run(["ansible-playbook", "-i", "localhost,", "-c", "local", "--skip-tags", "install",

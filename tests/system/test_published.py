@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons that others publish, in the file of the corpus with all other objects: each runs as one pod of this node.
-Only their programs are replaced, and the host's directories by some of the test."""
+"""Daemons that other projects publish, in the file of the corpus with all other objects: each runs as one pod of this
+node. Only their programs are replaced, and the host's directories are replaced by some of the test."""
 
 import os
 
@@ -29,7 +29,7 @@ STATIC_PODS = ["kubeadm-keepalived", "kubeadm-kube-vip", "kubespray-nginx-proxy"
 
 
 def replace_program(container, command):
-    """The container with the test's image and command; fields that belong to the program are removed."""
+    """Gives the container the test's image and command; fields that belong to the program are removed."""
     for field in ("args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"):
         container.pop(field, None)
     container.update(image=specs.IMAGE, imagePullPolicy="IfNotPresent", command=command)
@@ -38,7 +38,7 @@ def replace_program(container, command):
 
 
 def tame(spec, directory):
-    """The spec of a published daemon, harmless: its host paths are below a directory of the test."""
+    """Makes the spec of a published daemon harmless: its host paths are below a directory of the test."""
     for container in spec.get("initContainers", []):
         replace_program(container, ["/bin/true"])
     for container in spec["containers"]:

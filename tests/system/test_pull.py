@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-image against misbehaving registries: which responses are refused, which requests are repeated, and which
-credentials are never sent."""
+"""mainstay-image against misbehaving registries: the responses that are refused, the requests that are repeated, and
+the credentials that are never sent."""
 
 import contextlib
 import fcntl
@@ -95,7 +95,7 @@ def test_twelve_overlapping_layers_are_unpacked_as_by_umoci(puller, serve, tmp_p
 
 
 def layout_of(puller, tmp_path):
-    """The store as a layout with a name that umoci takes."""
+    """The store as a layout with a name that umoci accepts."""
     layout = tmp_path / "layout"
     shutil.copytree(os.path.join(puller.store, "blobs"), layout / "blobs")
     shutil.copy(os.path.join(puller.store, "oci-layout"), layout)
@@ -421,7 +421,7 @@ def test_the_only_reachable_address_of_a_hundred_is_used(puller, serve):
 
 
 class BlackHole:
-    """Takes no connection and refuses none: the queue of its listener is full."""
+    """Neither accepts nor refuses a connection: the queue of its listener is full."""
 
     def __init__(self, family, address, port=0):
         self.listener = socket.socket(family)
@@ -457,7 +457,7 @@ def test_a_registry_that_drops_packets_times_out_and_is_reported(puller):
     with BlackHole(socket.AF_INET, "127.0.0.1") as hole:
         host = f"127.0.0.1:{hole.port}"
         status, message = puller.run(f"{host}/team/app:latest")
-        # The words of libcurl 7, and of libcurl 8.
+        # The messages of libcurl 7 and of libcurl 8.
         expect_refused(puller, (status, message.replace("Timeout was reached", "Connection timed out")),
                        f"registry '{host}'", "Connection timed out")
         assert "milliseconds" not in message, message
@@ -557,7 +557,7 @@ def confinement_of(puller, words):
 
 
 def test_programs_that_read_the_store_are_confined(puller, serve):
-    """The content of the store comes from untrusted sources. The lock keeps the first one from its end."""
+    """The content of the store comes from untrusted sources. The lock keeps the first program from ending."""
     image = Blobs([FILES])
     expect_pulled(puller, puller.pull(serve(image)))
     with open_lock(f"{puller.store}/tmp"):
@@ -641,7 +641,7 @@ def test_an_image_of_schema_1_is_refused_by_that_name(puller, serve):
 
 
 def index_of(image, *entries):
-    """The tag 'latest' becomes an index."""
+    """Makes the tag 'latest' an index."""
     body = json.dumps({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": list(entries)}).encode()
     image.manifests[digest_of(body)] = image.manifests["latest"] = (INDEX_TYPE, body)
     return {"mediaType": INDEX_TYPE, "digest": digest_of(body), "size": len(body)}

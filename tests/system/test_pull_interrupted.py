@@ -63,8 +63,8 @@ def test_a_server_without_ranges_is_read_from_the_start(puller, serve, answer):
 
 
 def interrupt(puller, serve):
-    """An image of whose first layer a pull has most and waits for the rest: the registry, the pull, and the first byte
-    of each request for that layer."""
+    """An image whose pull has most of the first layer and waits for the rest. Returns the registry, the pull, and the
+    first byte of each request for that layer."""
     image, ended = big_image(), threading.Event()
     data = image.blobs[image.layers[0]]
     starts = []
@@ -108,7 +108,7 @@ def test_a_layer_that_a_second_pull_completes_is_kept_and_the_next_pull_removes_
     registry, kill, starts = interrupt(puller, serve)
     image = registry.image
     expect_pulled(puller, puller.pull(registry))
-    assert len(starts) > 1 and starts[-1] == 0  # not from the registry of the first
+    assert len(starts) > 1 and starts[-1] == 0  # not from the registry of the first image
     kill()
     assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
     expect_pulled(puller, puller.pull(registry))
@@ -167,7 +167,7 @@ def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_i
 
 
 def families(random_source):
-    """Two images with layers in common, and one of their own each."""
+    """Two images that share layers and have one separate layer each."""
     common = [{f"common{i}/{j}": random_source.randbytes(60_000) for j in range(20)} for i in range(3)]
     return [Blobs([*common[:2], {f"own{i}/x": random_source.randbytes(400_000)}, common[2]]) for i in range(2)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A race that is lost once in a million times: a test in C, at a figure that takes minutes."""
+"""A race that occurs once in a million times: a test in C with a number of repetitions that takes minutes."""
 
 import os
 import subprocess

@@ -35,7 +35,7 @@ def fixture_registry(tmp_path, archive):
 
 @pytest.fixture(name="locked")
 def fixture_locked(tmp_path, archive):
-    """One with a password."""
+    """A registry with a password."""
     registry = DockerRegistry(str(tmp_path), "joe", "secret")
     registry.push(f"docker-archive:{archive}", "team/busybox:1")
     yield registry
@@ -176,7 +176,7 @@ def test_one_pull_serves_all_waiting_pods(pulling_node):
         for i in range(50):
             node.drop(pod(f"web{i}", f"{registry.host}/team/app:latest"))
         for i in range(50):
-            # There is no /bin/sh in it: the image is here once the runtime refuses the command.
+            # The image has no /bin/sh: it has been pulled once the runtime refuses the command.
             wait(lambda name=f"web{i}": "bin/sh" in json.dumps(node.status(name)), f"web{i} has its image", 180)
         assert len(registry.asked("/manifests/")) == 1
         assert len(registry.asked("/blobs/")) == 2
@@ -435,7 +435,7 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
 # Image garbage collection
 
 def push_with_a_file(registry, archive, tmp_path, name, size):
-    """A separate image: the archive's with one more file."""
+    """Pushes a separate image: that of the archive with one more file."""
     layout = f"{tmp_path}/{name}"
     subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
     rootfs = tmp_path / f"{name}.tree"
@@ -610,7 +610,7 @@ def test_an_image_of_an_archive_that_cannot_be_used_was_not_pulled(make_node, tm
 
 
 def test_images_are_listed_by_the_names_that_they_have_now(make_node, tmp_path):
-    """Two archives with the same tag, one after the other, and again."""
+    """Two archives with the same tag are imported one after the other, and again."""
     node, digests = make_node(archive=None), {}
     for which in ("first", "second"):
         with open(os.path.join(str(tmp_path), f"{which}.tar"), "wb") as file:

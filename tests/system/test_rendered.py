@@ -31,7 +31,8 @@ def test_output_that_is_piped_is_validated_like_a_file(name):
 @pytest.mark.parametrize("name", ["helm-agent-chart.yaml", "kustomize-overlay.yaml"])
 @pytest.mark.slow
 def test_rendered_daemonsets_run(node, name):
-    """As printed, but for their images, which no registry has, and what belongs to them."""
+    """The DaemonSets run as printed, except for their images, which no registry has, and the fields that depend on
+    those."""
     with open(os.path.join(RENDERED, name), encoding="utf-8") as file:
         text = re.sub(r"image: .*", f"image: {specs.IMAGE}\n{'          ' if 'helm' in name else '        '}command: [/bin/sleep, inf]", file.read())
     text = re.sub(r" *(livenessProbe:\n(.*\n){5}|ports:\n.*containerPort.*\n)", "", text) if "helm" in name else text

@@ -20,7 +20,7 @@ def runtime_of(node):
 
 
 def install(node, content, mode=0o755):
-    """By rename, as a package does."""
+    """Installs a runtime by rename, like a package."""
     path = runtime_of(node)
     with open(path + ".new", "wb") as file:
         file.write(content)
@@ -34,12 +34,12 @@ def installed():
 
 
 def version_of_others(node):
-    """Notes each call."""
+    """A runtime that records each call and then runs runc."""
     return f'#!/bin/sh\necho "$@" >> {node.data}/calls\nexec {RUNC} "$@"\n'.encode()
 
 
 def foreign():
-    """For a machine that does not exist."""
+    """A program for a machine that does not exist."""
     program = bytearray(installed())
     program[ELF:ELF + 2] = b"\xff\xfe"
     return bytes(program)

@@ -120,7 +120,7 @@ def wait_running(receiver, name):
 
 
 def queued(node):
-    """The texts of the files, which come and go."""
+    """The contents of the queued files, which come and go."""
     directory = os.path.join(node.state, "report")
     texts = {name: world.read(os.path.join(directory, name)) for name in os.listdir(directory) if name[0] != "."}
     return {name: text for name, text in texts.items() if text is not None}
@@ -163,7 +163,7 @@ def test_there_is_one_request_an_interval(make_reporting, receiver):
         wait_running(receiver, f"web-{i}")
     times = [request["time"] for request in receiver.requests]
     assert len(times) > 1
-    # The time between two may be shorter, if the first of them was slow to arrive.
+    # The time between two requests may be shorter if the first of them was slow to arrive.
     assert all(at - start >= 5 * i for i, at in enumerate(times)), times
 
 
@@ -413,7 +413,7 @@ def _file_in_its_place(stick, name, victim):
         pass
 
 
-# Files that a stranger's stick has in the place of the report, and the words of the error; None: the report is written.
+# Files that a stranger's stick has in place of the report, and the text of the error; None if the report is written.
 HOSTILE = {"link of the directory": (_link_of_directory, "symbolic link, which is not followed"),
            "link to a link": (_link_above, "symbolic link, which is not followed"),
            "link of the file": (_link_of_file, None), "link of the new file": (_link_of_new_file, None),

@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 
 def may_lower_oom_score():
-    """CAP_SYS_RESOURCE, which the container that runs these tests may not have."""
+    """Whether there is CAP_SYS_RESOURCE, which the container that runs these tests may not have."""
     return int(world.status("self", "CapEff"), 16) >> 24 & 1
 
 

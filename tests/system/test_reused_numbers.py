@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PID of a shim or of a container's process belongs to an unrelated process: nothing is sent to that one."""
+"""The PID of a shim or of a container's process is reused by an unrelated process, to which nothing is sent."""
 
 import os
 import signal
@@ -11,15 +11,16 @@ from test_survival import starter, wait_starts
 from world import wait
 
 
-# They set the number of the next process of the machine.
+# These tests set the PID of the machine's next process.
 pytestmark = pytest.mark.xdist_group("reused_numbers")
 
 
 def take_number(number):
-    """Starts a process that sleeps, and is killed by any signal; gives whether it has this number."""
+    """Starts a process that sleeps and that any signal kills; returns whether it has this number."""
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
         file.write(str(number - 1))
-    # Not by a fork of this large process: it copies the memory first, and takes its number when others have taken it.
+    # The process is not started by a fork of this large one, which copies the memory first and gets its number after
+    # others.
     pid = os.posix_spawn("/bin/sleep", ["sleep", "100000"], {})
     if pid == number:
         return True
@@ -30,7 +31,7 @@ def take_number(number):
 
 @pytest.fixture(name="strangers")
 def fixture_strangers():
-    """Takes numbers of processes that have ended, for processes that nothing may be sent to."""
+    """Takes the numbers of ended processes for processes to which nothing may be sent."""
     taken = []
 
     def take(numbers):
@@ -49,7 +50,7 @@ def fixture_strangers():
 
 
 def check_strangers(taken):
-    """They run, and were not even moved."""
+    """Checks that they run and were not even moved to another control group."""
     own = world.read("/proc/self/cgroup")
     for number in taken:
         assert os.waitpid(number, os.WNOHANG) == (0, 0), f"process {number} got a signal"
@@ -57,7 +58,7 @@ def check_strangers(taken):
 
 
 def launch(node, *names):
-    """Gives the processes of each: of the shim and of the container."""
+    """Launches pods; returns the processes of the shim and of the container of each."""
     for name in names:
         node.launch(starter(node, name))
     wait_starts(node, *names)

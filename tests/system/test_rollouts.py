@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rolling updates of DaemonSets: which pod is stopped and started when; revisions, undo and rollback."""
+"""Rolling updates of DaemonSets: the order in which pods are stopped and started; revisions, undo and rollback."""
 
 import hashlib
 import os

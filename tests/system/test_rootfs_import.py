@@ -18,7 +18,7 @@ BUSYBOX = "/bin/busybox"
 
 
 def rootfs(*entries):
-    """A tar with the machine's busybox and more entries, each a name, a type and what else is set of it."""
+    """A tar with the machine's busybox and further entries, each with a name, a type and other fields."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.add(BUSYBOX, "bin/busybox")
@@ -38,7 +38,7 @@ def environment_of(node):
 
 
 def typed(node, line):
-    """A line of a shell, with the program at its place."""
+    """A shell command line in which the program has its path on this machine."""
     line = line.replace("mainstay images", harness.program("mainstay") + " images")
     return subprocess.run(["sh", "-c", line], env=environment_of(node), capture_output=True, text=True, check=False)
 
@@ -166,7 +166,7 @@ def test_a_hostile_or_damaged_tar_is_refused_when_it_is_imported(node, name):
 
 
 def test_a_compressed_bomb_ends_at_a_limit(node):
-    """2 GiB of zeros, in 64 KiB: refused by the ratio, long before the disk is full."""
+    """2 GiB of zeros, compressed to 64 KiB, are refused because of the ratio, long before the disk is full."""
     said = typed(node, "head -c 2147483648 /dev/zero | zstd -q -c | mainstay images import - --name bomb")
     assert said.returncode == 1 and "standard input: " in said.stderr, said
     assert_nothing_is_left(node)
@@ -236,14 +236,15 @@ def test_an_image_that_is_imported_again_replaces_the_first(node):
 
 
 def readme_commands():
-    """The lines that "The first pod" of the README has a user type, by what is before them."""
+    """The lines that a user types according to "The first pod" of the README, by the text before them."""
     with open(os.path.join(harness.TOP, "README.md"), encoding="utf-8") as file:
         section = re.search(r"^## The first pod\n(.*?)^## ", file.read(), re.M | re.S).group(1)
     return re.findall(r"^    # (.*)$", section, re.M)
 
 
 def test_the_first_pod_of_the_readme_runs_as_typed_without_a_network(make_node, tmp_path):
-    """The lines as they are, with the paths of this node for those of an installed one, and another port."""
+    """The lines are unchanged, except that they have the paths of this node instead of those of an installed one, and
+    another port."""
     node, commands = make_node(archive=None), readme_commands()
     examples, port = tmp_path / "examples", world.free_port()
     examples.mkdir()

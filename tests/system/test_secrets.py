@@ -220,7 +220,7 @@ def test_sealed_value_is_opened_on_its_machine_under_its_name_only(node, tmp_pat
 
 
 def test_secret_that_everybody_could_open_is_not_sealed(tmp_path):
-    """systemd-creds uses a public key on a machine that has none of its own."""
+    """On a machine without a key systemd-creds uses a public one."""
     (tmp_path / "word").write_text(CANARY)
     sealed = base64.b64encode(bytes.fromhex("058469daf6f54324800549da0f8ea2fb") + b"x" * 100).decode()
     for script, words in ((f"echo {sealed}", "neither a TPM2 nor a key"), ("echo nothing", "returned no credential"), ("exit 1", "failed")):
@@ -300,7 +300,7 @@ def test_secrets_of_an_index_are_opened(make_node, tmp_path):
 
 
 def test_source_status_shows_what_this_node_can_open_of_the_index(make_node, tmp_path):
-    """Also what no pod needs, which is neither kept nor logged."""
+    """The status also covers Secrets that no pod needs, which are neither kept nor logged."""
     key = Key(str(tmp_path), "one")
     os.mkdir(tmp_path / "root")
     index = Index(str(tmp_path / "root"), key)
@@ -355,7 +355,7 @@ def with_helper(make_node, directory, script):
 
 
 def test_secret_that_crashes_the_helper_harms_no_other_one(make_node, tmp_path):
-    """They are opened by one process at first."""
+    """At first one process opens all Secrets."""
     node = with_helper(make_node, tmp_path, f"""
 cat > {tmp_path}/request.$$
 grep -q CRASH {tmp_path}/request.$$ && kill -SEGV $$

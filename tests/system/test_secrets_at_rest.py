@@ -106,7 +106,7 @@ def test_pod_with_an_optional_object_that_does_not_exist_starts_without_the_serv
 
 
 def test_state_of_an_earlier_version_is_read_and_encrypted(make_member):
-    """Which is written as 'clear' does it."""
+    """The state of an earlier version is like that with the setting 'clear'."""
     member = bound(make_member, "clear")
     assert files_with(encodings(base64.b64encode(CANARY.encode()).decode()), member.state), "it is in clear"
     os.link(kept(member), kept(member, "secret_default_unused"))
@@ -148,7 +148,7 @@ def remove_file(member):
 
 
 def take_another_key(member):
-    """A credential of which this machine has no key."""
+    """Replaces the key by a credential for which this machine has no key."""
     recipient, credential = world.read(key_file(member)).rstrip("\n").rpartition("\n")[0].split("sealed\n")
     text = f"{recipient}sealed\n{'A' * 8}{credential[8:]}\n"
     os.chmod(key_file(member), 0o600)
@@ -240,7 +240,7 @@ def test_without_a_key_nothing_is_kept_and_the_node_reports_it(make_member, tmp_
 
 
 def without_systemd_creds(tmp_path):
-    """A directory of links to all programs but this one."""
+    """A directory with links to all programs except systemd-creds."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for directory in ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"):

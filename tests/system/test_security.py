@@ -121,7 +121,7 @@ def test_forbidden_privilege_escalation_sets_no_new_privs(shared_node):
 
 
 def devices():
-    """A property of the machine."""
+    """The devices of the machine."""
     return {name for name in os.listdir("/dev") if not os.path.islink(f"/dev/{name}")
             and not os.path.isdir(f"/dev/{name}") and name != "console"}
 
@@ -160,7 +160,7 @@ def test_a_read_only_root_filesystem_cannot_be_written(shared_node):
 # System calls
 
 def test_runtime_default_seccomp_denies_system_calls(shared_node):
-    """personality(ADDR_NO_RANDOMIZE): any process may request it, one behind the filter gets none."""
+    """Every process may call personality(ADDR_NO_RANDOMIZE), except behind the filter."""
     for name, context, expected in (("filtered", None, False),
                                     ("unfiltered", {"seccompProfile": {"type": "Unconfined"}}, True)):
         script = f"chroot /host setarch -R /bin/echo fixed; echo done; {specs.IDLE}"

@@ -32,7 +32,7 @@ class Manager:
             self.heard.append(self.socket.recv(65536).decode())
 
     def listen(self):
-        """All that has been sent until now: messages keep their order."""
+        """Receives everything that has been sent so far; messages keep their order."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
             own.sendto(b"MARK=1", self.path)
         world.wait(lambda: "MARK=1" in self.heard, "what was sent is heard")

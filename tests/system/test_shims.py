@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shims that die at bad moments, hang, or cannot be found any more: every pod recovers."""
+"""Shims that die at bad moments, hang, or can no longer be found: every pod recovers."""
 
 import os
 import shutil
@@ -127,7 +127,8 @@ def test_the_last_two_logs_are_kept_while_shims_die_and_the_agent_does_not(node)
 
 
 def hold_runtime(node, word, when):
-    """The next call of the runtime with that verb hangs before or after its work; returns the file that reports it."""
+    """Makes the next call of the runtime with that verb hang before or after its work; returns the file that reports
+    it."""
     held, path = f"{node.directory}/{word}.{when}", f"{node.directory}/runtime"
     runtime = shutil.which("runc", path="/usr/sbin:/usr/bin")
     work = "" if when == "before" else f'{runtime} "$@"; '

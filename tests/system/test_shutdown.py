@@ -29,14 +29,14 @@ def fixture_booted(systemd, archive, image_store):
 
 
 def pod_of(node, **spec):
-    """One of its containers runs, the other one completes and counts how often it has run."""
+    """A pod with a container that runs and one that completes and counts its runs."""
     return specs.pod("web", specs.container(volumeMounts=[specs.mount("kept", "/kept")]),
                      specs.container("once", script=COMPLETED, volumeMounts=[specs.mount("data", "/data")]),
                      volumes=[{"name": "kept", "emptyDir": {}}, specs.host_path("data", node.data)], **spec)
 
 
 def launch(node, pod):
-    """Until one of the containers runs, and the other one has completed."""
+    """Launches the pod; waits until one of its containers runs and the other one has completed."""
     node.drop(pod)
     wait_both(node)
     node.wait_trap("web")
@@ -58,7 +58,7 @@ def runs_of_completed(node):
 
 
 def shut_down(node):
-    """As far as the end of the agent."""
+    """Shuts the machine down up to the end of the agent."""
     node.systemd.stop_units()
     assert node.stop() == 0, node.said()[-4000:]
     assert "stopping all pods within 20s" in node.said()

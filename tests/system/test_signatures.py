@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of signatures: which images run, with signatures as cosign makes them, from registries, mirrors and archives."""
+"""The signature policy: the images that may run, with signatures in the format of cosign, from registries, mirrors and
+archives."""
 
 import hashlib
 import json
@@ -87,7 +88,7 @@ def wait_refused(node, name, *words, reason="ErrImagePull"):
 
 
 def spelled(port):
-    """Names of registry localhost:port, by which a client connects to it."""
+    """Spellings of the registry localhost:port by which a client can connect to it."""
     return [f"LOCALHOST:{port}", f"localhost:0{port}", f"LocalHost:00{port}"]
 
 
@@ -97,7 +98,7 @@ def aliases(port):
 
 
 def refused_names(port):
-    """Names of this machine that libcurl or the resolver understands, and no grammar of references."""
+    """Names of this machine that libcurl or the resolver understands, but that no reference may have."""
     return [f"127.0.1:{port}", f"127.1:{port}", f"0x7f.0.0.1:{port}", f"0177.0.0.1:{port}", f"2130706433:{port}",
             f"[::ffff:7f00:1]:{port}", f"localhost.:{port}", f"127.0.0.1.:{port}"]
 
@@ -267,7 +268,7 @@ def test_no_image_is_pulled_while_the_policy_cannot_be_read(registry, policy, st
 
 
 def test_a_mirror_may_have_image_and_signature(registry, policy, make_node, key):
-    """The policy is that of the name in the pod."""
+    """The policy for the name in the pod applies."""
     cosign.sign(registry, NAME, key, reference="registry.example.com/team/busybox")
     policy.write(docker={"registry.example.com/team": signed(key)})
     node = make_node(archive=None, config={"mainstay": {
@@ -280,7 +281,7 @@ def test_a_mirror_may_have_image_and_signature(registry, policy, make_node, key)
 
 
 def push_index(registry, tag="multi", **annotations):
-    """An index that leads to the image; gives its digest and that of the image."""
+    """Pushes an index that leads to the image; returns its digest and that of the image."""
     manifest = subprocess.run(["skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{registry.host}/{NAME}"],
                               check=True, stdout=subprocess.PIPE).stdout
     index = cosign.compact({"schemaVersion": 2, "mediaType": cosign.INDEX_TYPE, "manifests": [
@@ -351,7 +352,7 @@ def test_a_malformed_list_of_referrers_does_not_count(archive, policy, strict_no
 
 
 def damage_signatures(image, key, how):
-    """Puts an image of signatures next to the image that does not verify."""
+    """Puts an image of signatures that does not verify next to the image."""
     data = cosign.payload(image.digest, "example.com/app")
     manifest, blobs = cosign.signature_manifest([(data, key.sign(data))] * (200 if how == "many" else 1))
     image.blobs.update({cosign.digest_of(blob): blob for blob in blobs})
@@ -547,7 +548,7 @@ def test_an_image_from_before_the_policy_is_checked_at_its_registry(registry, po
 
 
 def test_the_index_that_led_to_an_image_before_the_policy_is_remembered(archive, registry, policy, strict_node, key):
-    """Its tag names a different image since."""
+    """The tag of the index has named a different image since then."""
     index, manifest = push_index(registry)
     policy.write(default=ACCEPT)
     node = strict_node(registry)
@@ -562,7 +563,7 @@ def test_the_index_that_led_to_an_image_before_the_policy_is_remembered(archive,
 
 
 def forget_index(node):
-    """As earlier versions, which recorded it only together with signatures."""
+    """Removes the index from the record, like in earlier versions, which recorded it only together with signatures."""
     for name in store_files(node, "verified"):
         path = os.path.join(node.state, "images", "verified", name)
         text = re.sub(r'"indexDigest":"[^"]*",', "", world.read(path).rstrip().rpartition("\n")[0]) + "\n"
@@ -647,7 +648,7 @@ def test_signatures_are_removed_with_their_image(registry, policy, strict_node, 
 
 
 def test_a_damaged_record_proves_nothing(registry, policy, strict_node, key):
-    """Whatever happens to the disk: the signatures are checked again."""
+    """After any damage to the record the signatures are checked again."""
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
     node = strict_node(registry)

@@ -20,7 +20,7 @@ STOP = "trap '{hold}echo ended >>/v/{name}; exit 0' TERM; while :; do sleep 0.05
 
 
 class Held(Answers):
-    """Answers when it may."""
+    """A server that answers when the test permits it."""
 
     asked, may_answer = threading.Event(), threading.Event()
 
@@ -88,7 +88,7 @@ def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
 
     node.sleep(6 * HOUR)
     node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its time has passed")
-    node.launch(specs.pod("later"))  # it is started after everything that was due immediately
+    node.launch(specs.pod("later"))  # the pod is started after everything that was due immediately
     assert harness.is_running(node.pod("later"))
     assert identities(node, stays) == stays
     assert all(world.is_alive(pid) for pid in ends.values()), "a grace period has been cut short"

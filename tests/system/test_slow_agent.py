@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that is frozen for minutes, or has a hundredth of a processor: containers, their output and their probes do not suffer
-from it, and it catches up."""
+"""An agent that is frozen for minutes, or has a hundredth of a processor: containers, their output and their probes are
+not affected, and the agent catches up."""
 
 import http.server
 import signal
@@ -38,8 +38,8 @@ def fixture_port():
 
 
 def launch_probed(node, port):
-    """Containers that one late answer restarts; gives their processes. Answers may be late by themselves on a busy machine, but
-    not as late as those of an agent that stands still for longer than the timeout."""
+    """Launches containers that a single late answer restarts; returns their processes. Answers may also be late on a
+    busy machine, but not as late as those of an agent that stands still for longer than the timeout."""
     at = {"host": "127.0.0.1", "port": port}
     probes = {"http": {"httpGet": at}, "exec": {"exec": {"command": ["true"]}}, "tcp": {"tcpSocket": at}}
     for name, probe in probes.items():
@@ -48,7 +48,8 @@ def launch_probed(node, port):
 
 
 def launch_busy(node):
-    """One that writes all the time, one that exits when it finds a file, one that will be killed, one that will be removed."""
+    """Launches a pod that writes all the time, one that exits when it finds a file, one that will be killed, and one
+    that will be removed."""
     node.launch(specs.script_pod("counter", COUNT))
     for name, script, policy in (("quits", "until [ -e /v/go ]; do sleep 0.02; done; exit 42", "Never"), ("again", specs.IDLE, "Always"),
                                  ("gone", specs.IDLE, "Always")):
@@ -110,7 +111,7 @@ def test_an_agent_that_was_frozen_catches_up(node, port, seconds):
 
 
 def limit_processor(group, quota):
-    """A share of a processor for all processes of the group; None: as much as there is."""
+    """Limits all processes of the group to a share of a processor; None removes the limit."""
     if world.cgroup_version() == 1:
         name, value = "cpu.cfs_quota_us", str(quota or -1)
     else:

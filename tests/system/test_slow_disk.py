@@ -19,7 +19,7 @@ COUNT = "i=0; while [ $i -lt {lines} ]; do printf '%0999d\\n' $i; i=$((i+1)); do
 
 @pytest.fixture(name="make_slow")
 def fixture_make_slow(make_node):
-    """A node, and the disk of these calls, which are as fast as ever at first."""
+    """A node, and the disk on which these calls can be slowed down; at first they are fast."""
     disks = []
 
     def make(names, **options):

@@ -42,7 +42,7 @@ class SoakNode(clocked.Clocked, network.NetworkNode):
         self.preload(archive)
 
     def write_config(self, **fields):
-        """By rename: an agent that starts meanwhile refuses an empty one."""
+        """Writes the configuration by rename, because an agent that starts meanwhile refuses an empty file."""
         path, self.config = self.config, self.config + ".new"
         super().write_config(**fields)
         os.rename(self.config, path)
@@ -50,8 +50,7 @@ class SoakNode(clocked.Clocked, network.NetworkNode):
 
     def environment(self):
         """The address sanitizer returns freed memory, so that memory can be compared. It does not look for leaks at the
-        end of a program: that is done by a child, and a program whose child is killed meanwhile waits for it without
-        end."""
+        end of a program: a child does that, and a program whose child is killed meanwhile would wait forever."""
         given = super().environment()
         return {**given, "ASAN_OPTIONS": given["ASAN_OPTIONS"] + ":detect_leaks=0:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 
@@ -94,7 +93,7 @@ class Soak:
         return [*(name for name in self.steady if name.startswith("steady")), "daemon-steady", "indexed-steady"]
 
     def excuse(self, words):
-        """The pod in whose directory a process worked may restart; if it is not known which one that is: each one."""
+        """The pod in whose directory a process worked may restart; if that pod is unknown, each pod may."""
         names = [name for uid, name in self.names.items() if any(uid in word for word in words)]
         for pod in self.all_pods():
             if not names or f"{pod.name}-{self.node.node_name}" in names:
@@ -153,7 +152,7 @@ class Soak:
         print(figures, flush=True)
 
     def run(self, minutes):
-        """In the second half the agent is not restarted, so that a leak shows."""
+        """Runs the test. In the second half the agent is not restarted, so that a leak shows."""
         start = time.monotonic()
         end = start + minutes * 60
         self.checks.check()
@@ -175,7 +174,7 @@ class Soak:
                 print(f"{name}: {number} at first, {self.measured[-1][name]} at last")
 
     def finish(self):
-        """The node without its source, which is why the pods of that one stop."""
+        """Removes the source from the node, so that its pods stop, and finishes."""
         try:
             self.settle()
             self.node.write_config()

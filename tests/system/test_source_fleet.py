@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("fleet")]
 
 
 class Fleet:
-    """The clock of its machines starts with them."""
+    """A fleet whose machines start their clock at their boot."""
 
     def __init__(self, config, directory, nodes):
         with open("/proc/uptime", encoding="utf-8") as file:
@@ -31,7 +31,7 @@ class Fleet:
             env={**os.environ, "MAINSTAY_IMAGE": harness.program("mainstay-image")})
 
     def status(self, number):
-        """How many have this index in use, and how many fail."""
+        """The number of nodes that use this index, and the number of those that fail."""
         self.process.stdin.write(f"{number}\n")
         self.process.stdin.flush()
         return [int(word) for word in self.process.stdout.readline().split()]
@@ -63,7 +63,7 @@ def write_config(path, nginx, index, interval):
 
 
 def times_of(nginx, uri):
-    """The second of each request for it."""
+    """The second of each request for a file."""
     return [int(float(line[6])) for line in nginx.asked() if line[1] == uri]
 
 

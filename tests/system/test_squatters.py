@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of lower trust that hold something that a pod of higher trust needs: its name, a host port, a device, pulls."""
+"""Less trusted pods that hold something that a more trusted pod needs: its name, a host port, a device, pulls."""
 
 import random
 import threading
@@ -45,7 +45,7 @@ def wait_failed(member, reason="NameConflict", name=NAME):
 
 
 def wait_replaced(member):
-    """The squatter has failed; when it is deleted, the mirror pod takes its place."""
+    """Waits until the squatter has failed; when it is deleted, the mirror pod takes its place."""
     wait_failed(member)
     member.api.delete("pods", "default", NAME)
     member.wait_reported(NAME, lambda pod: is_mirror(pod) and pod["status"].get("phase") == "Running", "is a mirror pod")
@@ -320,7 +320,7 @@ def test_device_is_taken_from_a_pod_of_a_url_and_not_of_a_file(make_node):
 # Pulls
 
 class Drip:
-    """A registry that sends some bytes of each layer now and then, for ever."""
+    """A registry that sends some bytes of each layer now and then, without end."""
 
     def __init__(self, serve):
         self.ended = threading.Event()

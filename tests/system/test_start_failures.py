@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Valid manifests that cannot start: the reason is the one of Kubernetes, the message quotes the error, and the start is
+"""Valid manifests that cannot start: the reason is that of Kubernetes, the message quotes the error, and the start is
 retried."""
 
 import os
@@ -81,7 +81,7 @@ def is_refused(pod):
 
 
 def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(node):
-    """As for the kubelet, which counts the containers that were created."""
+    """Like the kubelet, the agent counts the containers that were created."""
     place = os.path.join(node.data, "place")
     with open(place, "w", encoding="utf-8") as file:
         file.write("a file")
@@ -94,7 +94,7 @@ def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(
     assert status["restartCount"] == 0 and "containerID" not in status
 
     def logs():
-        """While a start is under way the log is there, and empty."""
+        """The logs. While a start is under way the log exists and is empty."""
         said = node.cli("logs", "web")
         assert said.stdout == "" and (said.returncode == 1) == (said.stderr != ""), said
         return said.stderr
@@ -184,7 +184,7 @@ def test_an_invalid_working_directory_fails_only_its_pod(node):
 
 
 def test_a_runtime_that_is_killed_early_leaves_no_control_group(make_node):
-    """It has made some of the container's groups, and has not written down that there is a container."""
+    """The runtime has created some of the container's groups, and has not recorded yet that there is a container."""
     node = make_node(start=False)
     real, made = shutil.which("runc", path="/usr/sbin:/usr/bin"), os.path.join(node.directory, "made")
     hierarchy = world.cgroup_directory("")

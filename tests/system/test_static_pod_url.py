@@ -20,7 +20,7 @@ def fixture_server():
 
 @pytest.fixture(name="make_fetching")
 def fixture_make_fetching(make_node, server):
-    """Nodes that fetch from the server; at the end none is configured to, which is why their pods stop."""
+    """Nodes that fetch from the server; at the end none is configured for that, so that their pods stop."""
     nodes = []
 
     def make(start=True, **config):
@@ -46,7 +46,8 @@ def condition(node):
 
 
 def wait_answer(server, after):
-    """Two more requests have been answered: then the response to the first of them has been acted on."""
+    """Waits until two more requests have been answered: then the node has acted on the response to the first of
+    them."""
     wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}")
 
 
@@ -166,7 +167,7 @@ BAD = {
 
 @pytest.mark.slow
 def test_no_answer_stops_or_starts_a_pod(make_fetching, server):
-    """One after the other, between good answers; and once with an agent that starts on each of them."""
+    """The answers come one after the other, between good ones, and once with an agent that starts with each of them."""
     server.serve(pod_text())
     node = make_fetching()
     node.wait_running("fetched")

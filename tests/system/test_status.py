@@ -22,7 +22,7 @@ def fixture_net(archive):
 
 
 def user_of(pid):
-    """As core/v1 has it, of a process that runs."""
+    """The user of a running process, in the form of core/v1."""
     return {"uid": int(world.status(pid, "Uid").split()[0]), "gid": int(world.status(pid, "Gid").split()[0]),
             "supplementalGroups": sorted(int(group) for group in world.status(pid, "Groups").split())}
 
@@ -33,7 +33,7 @@ def reported_user(node, name, container="main"):
 
 
 def limits_of(group):
-    """CPU limit in thousandths and memory limit in bytes of a control group."""
+    """The CPU limit in thousandths and the memory limit in bytes of a control group."""
     if world.cgroup_version() == 2:
         quota, period = world.cgroup_value(group, "cpu", "cpu.max").split()
         return int(quota) * 1000 // int(period), int(world.cgroup_value(group, "memory", "memory.max"))
@@ -52,7 +52,7 @@ def conditions(pod):
 
 def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     def is_unready():
-        """There is a moment without a socket."""
+        """Whether the pod is reported as not ready; for a moment there is no socket."""
         try:
             pod = node.pod("web")
         except (OSError, http.client.HTTPException):

@@ -21,7 +21,7 @@ def disk_pod(name, script, limits=None, size=None, **spec):
 
 
 def start(node, pod):
-    """It is evicted after ten seconds, in which this machine may not come to see that it runs."""
+    """Starts a pod that is evicted after ten seconds, in which a slow machine may not notice that it runs."""
     node.drop(pod)
     node.wait_pod(pod["metadata"]["name"], lambda reported: True, "is there")
 

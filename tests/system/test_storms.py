@@ -18,7 +18,7 @@ STEPS = 60
 
 
 def mark(node, pod, container):
-    """Stands in the command line of the container's first process, and in no other."""
+    """A mark that is in the command line of the container's first process, and in no other."""
     return f"{os.path.basename(node.directory)}/{pod}/{container}/"
 
 

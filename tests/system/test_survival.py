@@ -171,7 +171,7 @@ def test_a_restarted_agent_completes_a_termination(node):
                           volumes=[specs.host_path("v", node.data)], terminationGracePeriodSeconds=3))
     pid = node.init("deaf")
     node.remove("deaf")
-    # Not its log: after three seconds both are gone.
+    # The log is not checked: after three seconds it is gone together with the container.
     world.wait(lambda: os.path.exists(f"{node.data}/asked"), "the shim stops it")
     node.kill9()
     world.wait(lambda: not world.is_alive(pid), "the shim keeps the time")
@@ -299,7 +299,7 @@ class Chaos:
         self.enders[name] = code
 
     def remove(self):
-        """Takes away the oldest one, so that pods are removed in all states."""
+        """Removes the oldest pod, so that pods are removed in all states."""
         if len(self.steady) > 4:
             name = self.steady.pop(self.random.randrange(len(self.steady)))
             self.node.remove(name)
@@ -309,7 +309,8 @@ class Chaos:
         self.random.choice([self.add_steady, self.add_ender, self.remove, self.remove, lambda: None])()
 
     def pause(self):
-        """Some die before they are ready, some while pods start and end, some when nothing happens."""
+        """Waits so that some agents die before they are ready, some while pods start and end, some when nothing
+        happens."""
         end = time.monotonic() + self.random.random() * self.random.choice([0.05, 0.15, 0.4])
         while time.monotonic() < end:
             time.sleep(0.005)
@@ -351,7 +352,8 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
 
 @contextlib.contextmanager
 def read_only(directory):
-    """Like the kernel makes a file system after an error; returns the function that makes it writable again."""
+    """Makes the state directory read-only, like the kernel does after an error of the file system; returns the function
+    that makes it writable again."""
     world.run("mount", "--bind", directory, directory)
     try:
         world.run("mount", "-o", "remount,bind,ro", directory)

@@ -59,7 +59,7 @@ class World:
             os.chmod(path, 0o755)
 
     def get(self, path):
-        """Status, headers and body."""
+        """Sends a request; returns status, headers and body."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.api.connect(self.admin)
         connection.request("GET", path)

@@ -64,13 +64,13 @@ def fixture_bystander():
 
 
 def expect(found, may=()):
-    """Everything is refused, by one of the usual errors or those that 'may' be."""
+    """Asserts that everything is refused with one of the usual errors or those in 'may'."""
     wrong = {what: outcome for what, outcome in found.items() if outcome not in DENIED | set(may)}
     assert not wrong
 
 
 def permitted(pid):
-    """The capabilities of a process, those that it could get again included."""
+    """The capabilities of a process, including those that it could regain."""
     return int(world.status(pid, "CapPrm"), 16) | int(world.status(pid, "CapInh"), 16)
 
 
@@ -134,7 +134,8 @@ def test_taken_over_log_copier_has_the_logs_of_its_pod_only(copied, tool, secret
 
 
 def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
-    """It writes anything into the log; the exit code of the container, and the result of its probe, do not change."""
+    """The log copier writes arbitrary text into the log; the exit code of the container and the result of its probe do
+    not change."""
     copied.launch(specs.pod("ends", specs.container(
         script="trap 'exit 7' USR1; echo ready; while :; do sleep 0.1; done",
         readinessProbe={"exec": {"command": ["sh", "-c", "echo not ready; exit 1"]}, "periodSeconds": 1}), restartPolicy="Never"))
@@ -152,7 +153,7 @@ def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
 
 
 def take_over_copier(copied, tool):
-    """None while the one that sent junk ends."""
+    """Takes the log copier over; returns None while the one that sent junk is ending."""
     try:
         return takeover.Takeover(tool, log_copier.find(copied, "web"))
     except takeover.Gone:
@@ -160,7 +161,7 @@ def take_over_copier(copied, tool):
 
 
 def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
-    """Its messages to the shim, whose pod continues."""
+    """The log copier sends junk to the shim, whose pod continues."""
     before = copied.init("web"), copied.shim("web")
     for length in (1, 40, 200, 5000):
         with world.wait(lambda: take_over_copier(copied, tool), "the copier of the output is taken over") as taken:
@@ -243,7 +244,7 @@ def run_helper(*words, **options):
                           **options).stdout
 
 
-# As with systemd: without chroot(), in a system of which it may write its own directories only.
+# The program runs like under systemd: without chroot(), on a system on which it may only write its own directories.
 IN_UNIT = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """mount --bind "$1" "$1"
 mount -o remount,bind,ro /
 shift
@@ -275,13 +276,13 @@ def unpacking(store, archive, of_layer, in_unit=False):
 
 
 def try_in_store(taken):
-    """Devices, which it could make without a path of the node."""
+    """Tries to create devices, which needs no path of the node."""
     return {"make a disk": taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/disk", 0o60600, os.makedev(8, 0)),
             "make a terminal": taken.outcome("mknodat", takeover.AT_FDCWD, "tmp/terminal", 0o20600, os.makedev(1, 1))}
 
 
 def expect_store_only(pid, store, archive):
-    """Its open files are those of the store, and the archive. Paths are below its root directory."""
+    """Asserts that its open files are those of the store and the archive. Paths are below its root directory."""
     beneath = {path for path in open_files(pid) if path != archive and not path.startswith(store)}
     assert not {path for path in beneath if not os.path.exists(store + path)}, beneath
 
@@ -314,7 +315,7 @@ def expect_limited(taken):
 
 
 def test_taken_over_extraction_in_the_unit_changes_what_the_agent_may_write_only(tmp_path, tool, large, secrets):
-    """Its root directory is the node's there."""
+    """In the unit its root directory is that of the node."""
     store = str(tmp_path / "store")
     os.mkdir(store)
     with unpacking(store, large, of_layer=False, in_unit=True) as pid:

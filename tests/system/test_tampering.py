@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tampering with a signed index, its manifests, its images and their deltas, on a stick or a server that anybody may write to: the index
-before goes on, no byte that is not signed gets into a container, and 'source status' names the cause."""
+"""Tampering with a signed index, its manifests, its images and their deltas, on a stick or a server that anybody may
+write to: the previous index stays in use, no unsigned byte gets into a container, and 'source status' names the
+cause."""
 
 import contextlib
 import gzip
@@ -23,7 +24,7 @@ from world import wait
 
 NAME = "registry.invalid/team/app:1"
 SCRIPT = "exec tail -f /version"
-GROUPS = 4  # each has a node, which sees its kinds one after the other
+GROUPS = 4  # each group has a node, which sees its kinds one after the other
 
 
 def image(version, *more):
@@ -69,14 +70,14 @@ class Stage:
         return self.index.write({"app.yaml": app(labels={"number": str(self.index.number + 1)})}, images=[self.entry])["number"]
 
     def write_bad(self, images=None, **options):
-        """An index whose pods nobody may ever see."""
+        """Writes an index whose pods must never appear."""
         return self.index.write({"app.yaml": app(script=SCRIPT + " # evil"), "evil.yaml": app("evil")}, images=images or [self.entry], **options)
 
     def status(self):
         return self.node.cli("source", "status").stdout
 
     def condition(self):
-        """The row of 'source status', as the Node has it."""
+        """The condition of the Node that 'source status' shows."""
         return self.node.node_condition("mainstay.io/SourceFailed")
 
     def wait_refused(self, words, kind):
@@ -99,7 +100,7 @@ class Stage:
         assert not os.path.exists(os.path.join(self.node.state, "images", "records", blobs.digest[7:] + ".json")), kind
 
     def repair(self):
-        """Another good index follows, so that the next kind is not taken for this one."""
+        """Writes another good index, so that the next kind is not mistaken for this one."""
         for name in ("index.json", "index.json.sig", "sha256", "images"):
             with contextlib.suppress(FileNotFoundError):
                 path = self.path(name)
@@ -135,7 +136,7 @@ def longer(path):
 
 
 def link(path):
-    """To the very bytes, but elsewhere."""
+    """Replaces the file by a link to the same bytes at another place."""
     target = os.path.join(path.split("/public/")[0], "target")
     shutil.copy(path, target)
     os.unlink(path)
@@ -163,7 +164,7 @@ def socket(path):
 
 
 def other(path):
-    """It has the same size."""
+    """Replaces the content by another one of the same size."""
     with open(path, "rb") as file:
         data = file.read()
     with open(path, "wb") as file:
@@ -224,7 +225,7 @@ def missing_index(stage):
 
 
 def changed_by_hand(**changes):
-    """By somebody without a key."""
+    """Changes the index like somebody who has no key."""
     def spoil(path):
         document = {**json.loads(world.read(path)), **changes}
         with open(path, "w", encoding="utf-8") as file:
@@ -275,7 +276,7 @@ def listed(words, count=1, **row):
 
 
 def sized(change, words):
-    """The size of a manifest is not the one of the index, which is signed."""
+    """The size of a manifest differs from the one in the index, which is signed."""
     def act(stage):
         data = specs.text(app("evil")).encode()
         digest = hashlib.sha256(data).hexdigest()
@@ -322,7 +323,8 @@ def blob_path(stage, blobs, which):
 
 
 def of_blob(which, tamper, words=NAME):
-    """Each kind has an image of its own: what an earlier one has left is not continued. Its configuration differs, too."""
+    """Each kind has its own image, so that the remains of an earlier one are not continued. Its configuration differs,
+    too."""
     def act(stage):
         blobs = Runnable({"version": os.urandom(8).hex().encode()})
         entry = stage.index.add_image(blobs, NAME)
@@ -332,7 +334,7 @@ def of_blob(which, tamper, words=NAME):
 
 
 def wrong_image(change, words=NAME):
-    """As signed by a holder of the key who made a mistake."""
+    """An image that a holder of the key has signed by mistake."""
     def act(stage):
         blobs = image("wrong")
         entry = stage.index.add_image(blobs, NAME)
@@ -370,7 +372,7 @@ def wrong_architecture(index, entry, platform):
 # ---- deltas ----
 
 def of_delta(tamper):
-    """The image has a layer that is not there: with a good delta it would be made of the one that the node has."""
+    """The image has a layer that is missing: with a good delta it would be made from the one that the node has."""
     def act(stage):
         blobs = image("evil" + os.urandom(4).hex())
         parts = {blobs.layers[1]: deltas.tar_diff({"version": b"good\n"}, layer_tar(blobs, 1))}
@@ -408,7 +410,7 @@ def manifests_of_another_index(stage):
 
 
 def linked_directory(name, words):
-    """The very bytes are there, behind a link."""
+    """The same bytes are there, behind a link."""
     def act(stage):
         entry = stage.index.add_image(image("evil" + os.urandom(4).hex()), NAME)
 

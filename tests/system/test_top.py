@@ -80,7 +80,7 @@ def test_metrics_are_the_values_of_the_cgroups(busy):
     found, text = samples(busy)
     reported = found['container_cpu_usage_seconds_total{container="main",namespace="default",pod="busy-node1"}']
     assert before <= reported <= seconds()
-    assert found['pod_cpu_usage_seconds_total{namespace="default",pod="busy-node1"}'] >= before  # it is read before that of the container
+    assert found['pod_cpu_usage_seconds_total{namespace="default",pod="busy-node1"}'] >= before  # the pod's usage is read before that of the container
     assert found['container_memory_working_set_bytes{container="main",namespace="default",pod="full-node1"}'] >= 32 << 20
     assert found["node_cpu_usage_seconds_total"] > reported
     assert found["node_memory_working_set_bytes"] > 32 << 20

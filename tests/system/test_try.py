@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packaging/try, with programs that are there already, as those of the package are."""
+"""packaging/try, with programs that already exist, like those of the package."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ import harness
 import pytest
 import world
 
-# One after the other: each looks at the control groups of all.
+# The tests run one after the other, because each checks the control groups of all.
 pytestmark = pytest.mark.xdist_group("try")
 
 # In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it. BUS: with the program that
@@ -40,7 +40,7 @@ def run_try(propagation, *words, **environment):
 
 @pytest.fixture(name="directory")
 def _directory():
-    """A directory with a short path, because of the sockets, that pods with users of their own pass through."""
+    """A directory with a short path, because of the sockets, which pods with their own users can traverse."""
     with tempfile.TemporaryDirectory(prefix="try-") as directory:
         os.chmod(directory, 0o711)
         yield directory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent with the privileges of its unit: it does all that it does with more."""
+"""The agent with only the privileges of its unit: it can do everything that it does with more."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_pods_survive_the_agent_and_leave_nothing_behind(confined):
 
 
 def test_network_of_a_pod_is_measured(confined):
-    """In its namespace, which the agent may not enter."""
+    """The network is measured in its namespace, which the agent may not enter."""
     confined.drop(specs.pod("apart", hostNetwork=False))
     confined.wait_running("apart")
     name = confined.pod("apart")["metadata"]["name"]

@@ -40,13 +40,13 @@ def ask(node, path):
 
 
 def summary_of_pod(node, query=""):
-    """The summary, and the part of it about the pod."""
+    """The summary, and its part about the pod."""
     summary = json.loads(ask(node, "/stats/summary" + query))
     return summary, next(pod for pod in summary["pods"] if pod["podRef"]["uid"] == node.pod("web")["metadata"]["uid"])
 
 
 def count_inodes(top):
-    """The directory itself, and all below it."""
+    """The number of inodes of the directory and of everything below it."""
     return 1 + sum(len(directories) + len(files) for _, directories, files in os.walk(top))
 
 
@@ -57,7 +57,7 @@ def cpu_nsec(group):
 
 
 def test_the_summary_counts_the_processes_of_a_pod(node):
-    """Its containers start and end processes: the number is compared until the world has not changed meanwhile."""
+    """Its containers start and end processes: the comparison is repeated until the number has not changed meanwhile."""
     def count():
         return len(world.cgroup_pids(node.pod_cgroup("web")))
 
@@ -133,7 +133,7 @@ def value(node, name, **labels):
 
 
 def limit_of(group, controller, file):
-    """As cAdvisor has it: no limit is zero."""
+    """The limit in the form of cAdvisor, where zero means no limit."""
     text = world.cgroup_value(group, controller, file) or "0"
     return 0 if text == "max" or int(text) >= 1 << 62 else int(text)
 
@@ -181,7 +181,7 @@ def test_cadvisors_metrics_have_what_a_container_uses(node):
 
 
 def test_cadvisors_metrics_have_the_open_descriptors_of_a_container(node):
-    """The shim counts them, for the next request."""
+    """The shim counts the descriptors for the next request."""
     def count():
         targets = []
         for pid in world.cgroup_pids(node.container_cgroup("web", "echo")):

@@ -27,7 +27,7 @@ def pod_with_user_namespace(name, script=specs.IDLE, volumes=(), mounts=(), cont
 
 
 def first_id(pid, kind="uid"):
-    """The node's ID of the pod's root, from the ID map, which is checked as a whole."""
+    """The ID on the node of the pod's root, from the ID map, which is checked completely."""
     inside, outside, count = (int(word) for word in world.read(f"/proc/{pid}/{kind}_map").split())
     assert (inside, count) == (0, IDS)
     return outside
